@@ -1,0 +1,1 @@
+//! Driver, NVRTC and cuBLAS, loaded at run time.

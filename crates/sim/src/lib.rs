@@ -1,0 +1,1 @@
+//! Runs programs without a GPU.
