@@ -1,1 +1,12 @@
-//! The pure heart of Warpwright.
+//! The pure heart of Warpwright: what a program is, how a schedule rewrites it, what makes it valid, and how it
+//! becomes CUDA C. No I/O, no clock, no threads, no unsafe.
+//!
+//! Start with [`ir`]: the one representation everything else is about.
+#![forbid(unsafe_code)]
+
+pub mod diag;
+pub mod dtype;
+pub mod index;
+pub mod ir;
+pub mod layout;
+pub mod sym;

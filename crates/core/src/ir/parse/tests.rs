@@ -1,0 +1,75 @@
+use super::program;
+use std::path::{Path, PathBuf};
+
+fn texts() -> Vec<(PathBuf, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs");
+    let mut out = Vec::new();
+    for folder in [root.clone(), root.join("pictures")] {
+        for entry in std::fs::read_dir(&folder).expect("the programs are there") {
+            let path = entry.expect("readable").path();
+            if path.extension().is_some_and(|e| e == "ww") {
+                let text = std::fs::read_to_string(&path).expect("readable");
+                out.push((path, text));
+            }
+        }
+    }
+    out.sort();
+    assert!(out.len() >= 17, "only {} programs found", out.len());
+    out
+}
+
+#[test]
+fn programs_are_written_as_they_are_printed() {
+    for (path, text) in texts() {
+        let read = program(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        assert_eq!(read.to_string(), text, "{}", path.display());
+    }
+}
+
+/// Every prefix of every text, and every text with one character replaced, is read or refused, never a panic.
+#[test]
+fn hostile_texts_are_refused_without_panic() {
+    let marks = ['(', '}', '0', '/', '-', '@', 'x', ' ', '\u{e9}'];
+    for (path, text) in texts() {
+        let chars: Vec<char> = text.trim_end().chars().collect();
+        for at in (0..chars.len()).step_by(7) {
+            let prefix: String = chars[..at].iter().collect();
+            assert!(program(&prefix).is_err(), "{} cut at {at}", path.display());
+            let mut changed = chars.clone();
+            changed[at] = marks[at % marks.len()];
+            let _ = program(&changed.into_iter().collect::<String>());
+        }
+    }
+    let deep = format!("program p() {{ {} }}", "if true {".repeat(10_000));
+    assert!(program(&deep).unwrap_err().to_string().contains("nested too deeply"));
+    let deep = format!("program p(n: size) {{ let x = {}n }}", "-(".repeat(10_000));
+    assert!(program(&deep).unwrap_err().to_string().contains("nested too deeply"));
+}
+
+#[test]
+fn diagnoses_say_where_and_what() {
+    let cases = [
+        (
+            "program p(n: size) { let x = n*n }",
+            "line 1:30: a product of two symbols is outside the index language",
+        ),
+        ("program p(n: size) { let x = n/0 }", "line 1:32: only positive constants may divide"),
+        ("program p(x: in f32[4]) { let y = x[0] }", "control never reads data"),
+        ("program p(x: in f33[4]) { }", "line 1:17: unknown element type `f33`"),
+        ("program p() { y[0] = 1 }", "line 1:15: `y` is not declared"),
+        ("program p(x: out f32[2, 2]) { x[0] = 1 }", "`x` has 2 dimensions, not 1"),
+        ("program p(x: out f32[2]) { atomic x[0] = 1 }", "only a reduction can be atomic"),
+        ("program p() { for t in threads(0@1) { } }", "at least one range of at least one thread"),
+    ];
+    for (text, expected) in cases {
+        let message = program(text).expect_err(text).to_string();
+        assert!(message.contains(expected), "{text}\n  said: {message}");
+    }
+}
+
+#[test]
+fn constants_can_be_overridden() {
+    let text = "program p(x: out f32[8]) { const P = 4 for i in 0..P { x[i] = 1 } }";
+    let read = super::program_with(text, &[("P", 8)]).expect("reads");
+    assert!(read.to_string().contains("0..8"));
+}

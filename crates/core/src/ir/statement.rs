@@ -1,0 +1,328 @@
+//! Statements.
+
+use super::buffer::{Buffer, Ring};
+use super::value::{Access, Reduction, Value, Window};
+use crate::index::{Cond, Index};
+use crate::sym::Sym;
+
+/// A statement. The text form of each is shown with its type.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Stmt {
+    /// `for i in ... { ... }`
+    For(For),
+    /// `for (u, v) in tasks(E1, E2) share(g, G) { ... }`
+    Tasks(Tasks),
+    /// `for (i, j) in own acc[w, :, :] { ... }`
+    Own(Own),
+    /// `if cond { ... } else { ... }`
+    If(If),
+    /// `let x = index`; in scope to the end of the enclosing body.
+    Let(Sym, Index),
+    /// `alloc As: f32[128, 8] shared`; in scope to the end of the enclosing body.
+    Alloc(Buffer),
+    /// `alloc full: mbar ring 4 count 1`
+    AllocRing(Ring),
+    /// `roles producer 0..128 regs 40, consumer 128..384 regs 232`
+    Roles(Vec<Role>),
+    /// `on producer { ... }`
+    On(On),
+    /// `C[m, n] += ...`
+    Assign(Assign),
+    /// `ldmatrix_x4(a[mi, :, :], As[...])`
+    Instruction(Instruction),
+    /// `barrier`, `cp.wait 1`, ...
+    Sync(Sync),
+    /// `arrive(full[n], tx 32768)`: one arrival by each executing thread.
+    Arrive {
+        /// The ring.
+        ring: Sym,
+        /// The ordinal.
+        ordinal: Index,
+        /// Bytes that asynchronous copies will deliver to this phase.
+        bytes: Option<Index>,
+    },
+    /// `await(full[n])`
+    Await {
+        /// The ring.
+        ring: Sym,
+        /// The ordinal.
+        ordinal: Index,
+    },
+}
+
+/// A loop over one variable.
+#[derive(Clone, Debug, PartialEq)]
+pub struct For {
+    /// The variable.
+    pub var: Sym,
+    /// How the iterations are carried out.
+    pub mode: Mode,
+    /// The values of the variable.
+    pub range: Range,
+    /// A name for the ordinal of the iteration, counted across all executions of this loop in the block (rule 8).
+    /// It stays visible after the loop, as the number of iterations so far.
+    pub counting: Option<Sym>,
+    /// What is repeated.
+    pub body: Vec<Stmt>,
+}
+
+/// How the iterations of a loop are carried out. Never what they compute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// One after another.
+    Serial,
+    /// One after another, written out: register indices inside become constants.
+    Unroll,
+    /// One contiguous, aligned access (rule 30).
+    Vector,
+    /// Virtual threads: to be unrolled into the statements inside; gone before validation (rule 30).
+    Interleave,
+    /// Blocks of a launch, along an axis of the grid. `ordered`: numbered in the order in which they start.
+    Block {
+        /// The axis.
+        axis: Axis,
+        /// Whether a block may wait for those before it.
+        ordered: bool,
+    },
+    /// `threads(count @ pitch)`: the executing range is split into `count` ranges of `pitch` threads.
+    Threads {
+        /// The distance between the first threads of neighbouring ranges, and the size of each.
+        pitch: i64,
+    },
+}
+
+/// An axis of the grid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Axis {
+    /// Fastest.
+    X,
+    /// Middle.
+    Y,
+    /// Slowest.
+    Z,
+}
+
+/// The values a loop variable takes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Range {
+    /// `lo..hi step step`; the step is positive.
+    Span {
+        /// First value.
+        lo: Index,
+        /// First value not taken.
+        hi: Index,
+        /// Distance.
+        step: Index,
+    },
+    /// `[16, 8, 4]`: exactly these.
+    List(Vec<i64>),
+    /// `part(index, parts) lo..hi`: the `index`-th of `parts` balanced contiguous parts.
+    Part {
+        /// Which part.
+        index: Index,
+        /// How many parts.
+        parts: Index,
+        /// First value of the whole.
+        lo: Index,
+        /// First value after the whole.
+        hi: Index,
+    },
+}
+
+/// A loop over a box shared by persistent blocks: every `stride`-th point in C order, from `start` on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tasks {
+    /// One variable for each dimension of the box.
+    pub vars: Vec<Sym>,
+    /// The extents of the box.
+    pub extents: Vec<Index>,
+    /// The first point: this block.
+    pub start: Index,
+    /// The distance: the number of blocks.
+    pub stride: Index,
+    /// What is repeated.
+    pub body: Vec<Stmt>,
+}
+
+/// A loop over the logical indices of a register window; each thread does those it owns (rule 15).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Own {
+    /// One variable for each dimension of the window.
+    pub vars: Vec<Sym>,
+    /// The window.
+    pub window: Window,
+    /// What is done for each element.
+    pub body: Vec<Stmt>,
+}
+
+/// A choice by sizes, flags and loop variables.
+#[derive(Clone, Debug, PartialEq)]
+pub struct If {
+    /// The condition.
+    pub cond: Cond,
+    /// If it holds.
+    pub then: Vec<Stmt>,
+    /// If not.
+    pub otherwise: Vec<Stmt>,
+}
+
+/// A named range of the threads of a block.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Role {
+    /// The name.
+    pub sym: Sym,
+    /// The first thread.
+    pub lo: i64,
+    /// The first thread after it.
+    pub hi: i64,
+    /// Registers per thread (`setmaxnreg`), if set.
+    pub registers: Option<i64>,
+}
+
+/// What one role does at this place (rule 6).
+#[derive(Clone, Debug, PartialEq)]
+pub struct On {
+    /// The role.
+    pub role: Sym,
+    /// What it does.
+    pub body: Vec<Stmt>,
+}
+
+/// An element statement.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Assign {
+    /// What is written.
+    pub target: Access,
+    /// Plain store or reduction into the target.
+    pub op: AssignOp,
+    /// Whether the reduction is atomic.
+    pub atomic: bool,
+    /// The value.
+    pub value: Value,
+}
+
+/// How an element statement combines its value with the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AssignOp {
+    /// `=`
+    Store,
+    /// `+=`, `max=`, `min=`
+    Reduce(Reduction),
+}
+
+/// A call of an instruction record.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Instruction {
+    /// The name of the record.
+    pub name: std::sync::Arc<str>,
+    /// The operands in the record's order; outputs come first.
+    pub operands: Vec<Operand>,
+    /// `-> full[n]`: the ring and ordinal that completion is reported to.
+    pub signal: Option<(Sym, Index)>,
+}
+
+/// An operand of an instruction.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Operand {
+    /// A box of elements.
+    Window(Window),
+    /// An integer.
+    Scalar(Index),
+}
+
+/// Synchronisation of the executing range (rules 20 to 24).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Sync {
+    /// `barrier`: all threads of the range meet.
+    Barrier,
+    /// `cp.commit`: closes a group of `cp.async` copies of each thread.
+    CpCommit,
+    /// `cp.wait n`: all but the last `n` groups have landed.
+    CpWait(i64),
+    /// `wgmma.fence`: registers written by ordinary code become visible to wgmma.
+    WgmmaFence,
+    /// `wgmma.commit`
+    WgmmaCommit,
+    /// `wgmma.wait n`
+    WgmmaWait(i64),
+    /// `bulk.commit`
+    BulkCommit,
+    /// `bulk.wait n`: all but the last `n` bulk store groups are complete.
+    BulkWait(i64),
+    /// `bulk.wait_read n`: all but the last `n` bulk store groups have read their source.
+    BulkWaitRead(i64),
+    /// `fence.async`: ordinary writes become visible to the async proxy.
+    FenceAsync,
+}
+
+impl Range {
+    /// `0..hi`.
+    pub fn upto(hi: impl Into<Index>) -> Range {
+        Range::span(0, hi)
+    }
+
+    /// `lo..hi`.
+    pub fn span(lo: impl Into<Index>, hi: impl Into<Index>) -> Range {
+        Range::Span { lo: lo.into(), hi: hi.into(), step: 1.into() }
+    }
+
+    /// The number of iterations if it is a constant.
+    pub fn constant_trip_count(&self) -> Option<i64> {
+        match self {
+            Range::Span { lo, hi, step } => {
+                let (length, step) = ((hi - lo).as_constant()?, step.as_constant()?);
+                Some((length + step - 1).div_euclid(step).max(0))
+            }
+            Range::List(values) => Some(values.len() as i64),
+            Range::Part { .. } => None,
+        }
+    }
+
+    /// Replaces variables.
+    #[must_use]
+    pub fn substitute(&self, with: &dyn Fn(&Sym) -> Option<Index>) -> Range {
+        match self {
+            Range::Span { lo, hi, step } => {
+                Range::Span { lo: lo.substitute(with), hi: hi.substitute(with), step: step.substitute(with) }
+            }
+            Range::List(values) => Range::List(values.clone()),
+            Range::Part { index, parts, lo, hi } => Range::Part {
+                index: index.substitute(with),
+                parts: parts.substitute(with),
+                lo: lo.substitute(with),
+                hi: hi.substitute(with),
+            },
+        }
+    }
+}
+
+impl For {
+    /// A serial loop.
+    pub fn serial(var: &Sym, range: Range, body: Vec<Stmt>) -> Stmt {
+        For::with_mode(var, Mode::Serial, range, body)
+    }
+
+    /// A loop of the given mode.
+    pub fn with_mode(var: &Sym, mode: Mode, range: Range, body: Vec<Stmt>) -> Stmt {
+        Stmt::For(For { var: var.clone(), mode, range, counting: None, body })
+    }
+
+    /// `threads(count @ pitch)`: count and pitch if this is a loop over threads.
+    pub fn threads(&self) -> Option<(i64, i64)> {
+        match self.mode {
+            Mode::Threads { pitch } => Some((self.range.constant_trip_count()?, pitch)),
+            _ => None,
+        }
+    }
+}
+
+impl Axis {
+    /// `x`, `y` or `z`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Axis::X => "x",
+            Axis::Y => "y",
+            Axis::Z => "z",
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Walking and rebuilding statements.
+
+use super::statement::{Assign, For, If, Instruction, On, Operand, Own, Stmt, Tasks};
+use super::value::rename;
+use crate::index::Index;
+use crate::sym::Sym;
+
+/// The bodies directly inside a statement, in order.
+pub fn bodies(stmt: &Stmt) -> Vec<&Vec<Stmt>> {
+    match stmt {
+        Stmt::For(For { body, .. })
+        | Stmt::Tasks(Tasks { body, .. })
+        | Stmt::Own(Own { body, .. })
+        | Stmt::On(On { body, .. }) => vec![body],
+        Stmt::If(If { then, otherwise, .. }) => vec![then, otherwise],
+        _ => Vec::new(),
+    }
+}
+
+/// The bodies directly inside a statement, to be changed in place.
+pub fn bodies_mut(stmt: &mut Stmt) -> Vec<&mut Vec<Stmt>> {
+    match stmt {
+        Stmt::For(For { body, .. })
+        | Stmt::Tasks(Tasks { body, .. })
+        | Stmt::Own(Own { body, .. })
+        | Stmt::On(On { body, .. }) => vec![body],
+        Stmt::If(If { then, otherwise, .. }) => vec![then, otherwise],
+        _ => Vec::new(),
+    }
+}
+
+/// Calls `visit` for every statement at any depth, outer before inner, in text order.
+pub fn for_each<'a>(stmts: &'a [Stmt], visit: &mut dyn FnMut(&'a Stmt)) {
+    for stmt in stmts {
+        visit(stmt);
+        for body in bodies(stmt) {
+            for_each(body, visit);
+        }
+    }
+}
+
+/// Replaces each statement, innermost first, by what `f` makes of it.
+pub fn rewrite(stmts: Vec<Stmt>, f: &mut dyn FnMut(Stmt) -> Vec<Stmt>) -> Vec<Stmt> {
+    let mut out = Vec::with_capacity(stmts.len());
+    for mut stmt in stmts {
+        for body in bodies_mut(&mut stmt) {
+            *body = rewrite(std::mem::take(body), f);
+        }
+        out.extend(f(stmt));
+    }
+    out
+}
+
+/// Replaces free variables in a list of statements, and renames buffers, rings and roles for which `with` gives a
+/// plain variable. Binders are left alone unless they too are renamed: symbols are unique, so nothing is captured.
+pub fn substitute(stmts: &[Stmt], with: &dyn Fn(&Sym) -> Option<Index>) -> Vec<Stmt> {
+    stmts.iter().map(|s| substitute_stmt(s, with)).collect()
+}
+
+fn substitute_stmt(stmt: &Stmt, with: &dyn Fn(&Sym) -> Option<Index>) -> Stmt {
+    let sym = |s: &Sym| rename(s, with);
+    let syms = |v: &[Sym]| v.iter().map(sym).collect();
+    match stmt {
+        Stmt::For(l) => Stmt::For(For {
+            var: sym(&l.var),
+            mode: l.mode,
+            range: l.range.substitute(with),
+            counting: l.counting.as_ref().map(sym),
+            body: substitute(&l.body, with),
+        }),
+        Stmt::Tasks(t) => Stmt::Tasks(Tasks {
+            vars: syms(&t.vars),
+            extents: t.extents.iter().map(|e| e.substitute(with)).collect(),
+            start: t.start.substitute(with),
+            stride: t.stride.substitute(with),
+            body: substitute(&t.body, with),
+        }),
+        Stmt::Own(o) => Stmt::Own(Own {
+            vars: syms(&o.vars),
+            window: o.window.substitute(with),
+            body: substitute(&o.body, with),
+        }),
+        Stmt::If(i) => Stmt::If(If {
+            cond: i.cond.substitute(with),
+            then: substitute(&i.then, with),
+            otherwise: substitute(&i.otherwise, with),
+        }),
+        Stmt::Let(var, value) => Stmt::Let(sym(var), value.substitute(with)),
+        Stmt::Alloc(buffer) => {
+            let mut buffer = buffer.clone();
+            buffer.sym = sym(&buffer.sym);
+            buffer.role = buffer.role.as_ref().map(sym);
+            for dim in &mut buffer.dims {
+                dim.extent = dim.extent.substitute(with);
+            }
+            Stmt::Alloc(buffer)
+        }
+        Stmt::AllocRing(ring) => {
+            let mut ring = ring.clone();
+            ring.sym = sym(&ring.sym);
+            Stmt::AllocRing(ring)
+        }
+        Stmt::Roles(roles) => Stmt::Roles(roles.clone()),
+        Stmt::On(on) => Stmt::On(On { role: sym(&on.role), body: substitute(&on.body, with) }),
+        Stmt::Assign(a) => Stmt::Assign(Assign {
+            target: a.target.substitute(with),
+            op: a.op,
+            atomic: a.atomic,
+            value: a.value.substitute(with),
+        }),
+        Stmt::Instruction(i) => Stmt::Instruction(Instruction {
+            name: i.name.clone(),
+            operands: i.operands.iter().map(|o| substitute_operand(o, with)).collect(),
+            signal: i.signal.as_ref().map(|(ring, n)| (sym(ring), n.substitute(with))),
+        }),
+        Stmt::Sync(s) => Stmt::Sync(*s),
+        Stmt::Arrive { ring, ordinal, bytes } => Stmt::Arrive {
+            ring: sym(ring),
+            ordinal: ordinal.substitute(with),
+            bytes: bytes.as_ref().map(|b| b.substitute(with)),
+        },
+        Stmt::Await { ring, ordinal } => Stmt::Await { ring: sym(ring), ordinal: ordinal.substitute(with) },
+    }
+}
+
+fn substitute_operand(operand: &Operand, with: &dyn Fn(&Sym) -> Option<Index>) -> Operand {
+    match operand {
+        Operand::Window(w) => Operand::Window(w.substitute(with)),
+        Operand::Scalar(i) => Operand::Scalar(i.substitute(with)),
+    }
+}
+
+/// The symbols that statements bind at any depth: loop variables, ordinals, lets, buffers and rings.
+pub fn binders(stmts: &[Stmt]) -> Vec<Sym> {
+    let mut out = Vec::new();
+    for_each(stmts, &mut |stmt| match stmt {
+        Stmt::For(l) => out.extend(std::iter::once(&l.var).chain(&l.counting).cloned()),
+        Stmt::Tasks(Tasks { vars, .. }) | Stmt::Own(Own { vars, .. }) => out.extend(vars.iter().cloned()),
+        Stmt::Let(var, _) => out.push(var.clone()),
+        Stmt::Alloc(buffer) => out.push(buffer.sym.clone()),
+        Stmt::AllocRing(ring) => out.push(ring.sym.clone()),
+        _ => {}
+    });
+    out
+}
+
+/// A copy whose binders are all new symbols of the same names: what duplicating code must make.
+pub fn refresh(stmts: &[Stmt]) -> Vec<Stmt> {
+    let fresh: std::collections::HashMap<Sym, Index> =
+        binders(stmts).into_iter().map(|s| (s.clone(), Index::var(&s.fresh()))).collect();
+    substitute(stmts, &|s| fresh.get(s).cloned())
+}
