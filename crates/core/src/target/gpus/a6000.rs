@@ -1,0 +1,36 @@
+//! Ampere, 2020.
+
+use crate::target::{Fact, Pipe, Rate, Target, limits};
+
+/// NVIDIA RTX A6000.
+pub const GPU: Target = Target {
+    name: "a6000",
+    product: "NVIDIA RTX A6000",
+    compute: limits::CC86.compute,
+    limits: &limits::CC86,
+    sm_count: Fact::not_verified(84),
+    boost_mhz: Fact::not_verified(1800),
+    memory_bytes: Fact::not_verified(48 << 30),
+    dram_bytes_per_second: Fact::not_verified(768e9),
+    dram_read_bytes_per_second: None,
+    l2_bytes: Fact::not_verified(6 << 20),
+    rates: &[
+        Rate::new(
+            Pipe::F32,
+            Fact::derived(128, "peak of the datasheet / (multiprocessors x 2 x boost clock)"),
+        ),
+        Rate::new(Pipe::F64, Fact::derived(2, "peak of the datasheet / (multiprocessors x 2 x boost clock)")),
+        Rate::new(
+            Pipe::TensorF16,
+            Fact::derived(512, "peak of the datasheet / (multiprocessors x 2 x boost clock)"),
+        ),
+        Rate::new(
+            Pipe::TensorBf16,
+            Fact::derived(512, "peak of the datasheet / (multiprocessors x 2 x boost clock)"),
+        ),
+        Rate::new(
+            Pipe::TensorTf32,
+            Fact::derived(256, "peak of the datasheet / (multiprocessors x 2 x boost clock)"),
+        ),
+    ],
+};

@@ -1,0 +1,39 @@
+//! Ada, 2022.
+
+use crate::target::{Fact, Pipe, Rate, Target, limits};
+
+/// NVIDIA L40.
+pub const GPU: Target = Target {
+    name: "l40",
+    product: "NVIDIA L40",
+    compute: limits::CC89.compute,
+    limits: &limits::CC89,
+    sm_count: Fact::not_verified(142),
+    boost_mhz: Fact::published(2490, "gpu-benches (te42kyfo), raw output"),
+    memory_bytes: Fact::not_verified(48 << 30),
+    dram_bytes_per_second: Fact::published(864e9, "gpu-benches (te42kyfo), raw output"),
+    dram_read_bytes_per_second: Some(Fact::measured(
+        844e9,
+        "gpu-benches (te42kyfo), raw output, read kernel",
+    )),
+    l2_bytes: Fact::published(96 << 20, "gpu-benches (te42kyfo), raw output"),
+    rates: &[
+        Rate::new(
+            Pipe::F32,
+            Fact::derived(128, "peak of the datasheet / (multiprocessors x 2 x boost clock)"),
+        ),
+        Rate::new(Pipe::F64, Fact::derived(2, "peak of the datasheet / (multiprocessors x 2 x boost clock)")),
+        Rate::new(
+            Pipe::TensorF16,
+            Fact::derived(512, "peak of the datasheet / (multiprocessors x 2 x boost clock)"),
+        ),
+        Rate::new(
+            Pipe::TensorBf16,
+            Fact::derived(512, "peak of the datasheet / (multiprocessors x 2 x boost clock)"),
+        ),
+        Rate::new(
+            Pipe::TensorTf32,
+            Fact::derived(256, "peak of the datasheet / (multiprocessors x 2 x boost clock)"),
+        ),
+    ],
+};

@@ -1,0 +1,34 @@
+//! Turing, 2018.
+
+use crate::target::{Fact, Pipe, Rate, Target, limits};
+
+/// NVIDIA GeForce RTX 2080 Ti.
+pub const GPU: Target = Target {
+    name: "rtx2080ti",
+    product: "NVIDIA GeForce RTX 2080 Ti",
+    compute: limits::CC75.compute,
+    limits: &limits::CC75,
+    sm_count: Fact::published(68, "bit-tech.net and guru3d.com reviews"),
+    boost_mhz: Fact::published(1545, "bit-tech.net and guru3d.com reviews"),
+    memory_bytes: Fact::not_verified(11 << 30),
+    dram_bytes_per_second: Fact::not_verified(616e9),
+    dram_read_bytes_per_second: None,
+    l2_bytes: Fact::not_verified(5632 << 10),
+    rates: &[
+        Rate::new(
+            Pipe::F32,
+            Fact::published(64, "NVIDIA forum copy of the Programming Guide's arithmetic throughput table"),
+        ),
+        Rate::new(
+            Pipe::F64,
+            Fact::published(2, "NVIDIA forum copy of the Programming Guide's arithmetic throughput table"),
+        ),
+        Rate::new(
+            Pipe::TensorF16,
+            Fact::derived(
+                256,
+                "peak of the datasheet / (multiprocessors x 2 x boost clock); f32 accumulation, half the f16 rate",
+            ),
+        ),
+    ],
+};

@@ -1,0 +1,36 @@
+//! Ampere, 2020. Its matrix units run at half rate when they accumulate in f32.
+
+use crate::target::{Fact, Pipe, Rate, Target, limits};
+
+/// NVIDIA GeForce RTX 3090.
+pub const GPU: Target = Target {
+    name: "rtx3090",
+    product: "NVIDIA GeForce RTX 3090",
+    compute: limits::CC86.compute,
+    limits: &limits::CC86,
+    sm_count: Fact::not_verified(82),
+    boost_mhz: Fact::not_verified(1695),
+    memory_bytes: Fact::not_verified(24 << 30),
+    dram_bytes_per_second: Fact::not_verified(936e9),
+    dram_read_bytes_per_second: None,
+    l2_bytes: Fact::not_verified(6 << 20),
+    rates: &[
+        Rate::new(
+            Pipe::F32,
+            Fact::derived(128, "peak of the datasheet / (multiprocessors x 2 x boost clock)"),
+        ),
+        Rate::new(Pipe::F64, Fact::derived(2, "peak of the datasheet / (multiprocessors x 2 x boost clock)")),
+        Rate::new(
+            Pipe::TensorF16,
+            Fact::derived(256, "peak of the datasheet / (multiprocessors x 2 x boost clock)"),
+        ),
+        Rate::new(
+            Pipe::TensorBf16,
+            Fact::derived(256, "peak of the datasheet / (multiprocessors x 2 x boost clock)"),
+        ),
+        Rate::new(
+            Pipe::TensorTf32,
+            Fact::derived(128, "peak of the datasheet / (multiprocessors x 2 x boost clock)"),
+        ),
+    ],
+};

@@ -1,0 +1,36 @@
+//! The arithmetic pipes of a multiprocessor, and how fast each is.
+
+use super::fact::Fact;
+
+/// An arithmetic pipe. An instruction names the pipe it occupies; a GPU names the rate of each pipe it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Pipe {
+    /// Scalar f32 multiply-adds.
+    F32,
+    /// Scalar f64 multiply-adds.
+    F64,
+    /// Matrix units, f16 in and f32 out.
+    TensorF16,
+    /// Matrix units, bf16 in and f32 out.
+    TensorBf16,
+    /// Matrix units, tf32 in and f32 out.
+    TensorTf32,
+    /// Matrix units, f64.
+    TensorF64,
+}
+
+/// The rate of one pipe.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rate {
+    /// Which pipe.
+    pub pipe: Pipe,
+    /// Multiply-adds per clock and multiprocessor, dense.
+    pub fma_per_clock: Fact<u32>,
+}
+
+impl Rate {
+    /// A row of a GPU's table.
+    pub(super) const fn new(pipe: Pipe, fma_per_clock: Fact<u32>) -> Self {
+        Rate { pipe, fma_per_clock }
+    }
+}
