@@ -1,1 +1,7 @@
 //! Warpwright.
+
+pub mod inputs;
+pub mod matrix;
+pub mod npy;
+pub mod problem;
+pub mod reference;

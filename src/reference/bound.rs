@@ -1,0 +1,102 @@
+//! How far from the exact result a correctly computed product may be.
+//!
+//! For a sum of n products of numbers x and y, evaluated in any order, with or without fused multiply-adds,
+//! in an arithmetic with unit roundoff u:
+//!
+//! ```text
+//! |computed - exact| <= n u sum |x| |y|
+//! ```
+//!
+//! (Jeannerod and Rump, "Improved error bounds for inner products in floating-point arithmetic", SIAM J.
+//! Matrix Anal. Appl. 34, 2013; without a restriction on n. The classical form with n u / (1 - n u) is in
+//! Higham, "Accuracy and Stability of Numerical Algorithms", section 3.1.) Scaling by alpha, scaling the old
+//! C by beta and adding the two are three more roundings, and one is kept in hand for their products:
+//! n = K + 4 over the magnitude |alpha| |op(A)| |op(B)| + |beta| |C|.
+//!
+//! - *Complex.* The real and the imaginary part of a sum of K complex products are sums of 2K real ones whose
+//!   magnitudes are at most |x| |y|; scaling by a complex alpha mixes the parts. n = 2K + 8 and a factor 2
+//!   cover both.
+//! - *Storage narrower than the accumulator.* One more rounding, of the result.
+//! - *Matrix units.* Products are exact, but the sums inside one instruction are aligned and truncated
+//!   (Fasi, Higham, Mikaitis and Pranesh, "Numerical behavior of NVIDIA tensor cores", PeerJ Computer
+//!   Science 7, 2021): four times the unit roundoff of f32.
+//! - *tf32.* Each factor is first cut to ten bits after the point, at worst by truncation: 2^-10 each.
+//! - *Underflow.* Each operation may lose half a subnormal step instead of a relative error.
+//! - *The reference itself* is computed in f64 and gets the same bound in that arithmetic.
+//!
+//! i32 is exact, and its bound is 0.
+
+use warpwright_core::dtype::DType;
+
+use crate::problem::Precision;
+
+/// What is needed to bound the error of each element of one product.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rounding {
+    /// Error relative to the magnitude of what is summed.
+    relative: f64,
+    /// Error relative to the result, from storing it.
+    storing: f64,
+    /// Error that underflow may cause, whatever the data.
+    absolute: f64,
+}
+
+impl Rounding {
+    /// The rounding of a product with sums of `k` terms.
+    pub fn of(precision: Precision, k: u64) -> Rounding {
+        let dtype = precision.storage();
+        if dtype == DType::I32 {
+            return Rounding { relative: 0.0, storing: 0.0, absolute: 0.0 };
+        }
+        let accumulator = dtype.accumulator();
+        let on_matrix_units = dtype.is_half() || precision == Precision::Tf32;
+        let unit = unit_roundoff(accumulator) * if on_matrix_units { 4.0 } else { 1.0 };
+        let (terms, factor) =
+            if dtype.is_complex() { (2.0 * k as f64 + 8.0, 2.0) } else { (k as f64 + 4.0, 1.0) };
+        let cut = if precision == Precision::Tf32 { 2.0 * 2f64.powi(-10) + 2f64.powi(-20) } else { 0.0 };
+        Rounding {
+            relative: factor * terms * (unit + unit_roundoff(DType::F64)) * (1.0 + 4.0 * unit) + cut,
+            storing: if accumulator == dtype { 0.0 } else { unit_roundoff(dtype) },
+            absolute: terms * smallest(accumulator) + smallest(dtype),
+        }
+    }
+
+    /// The bound of an element: `magnitude` is the sum of the magnitudes of everything added up in it.
+    pub fn bound(&self, magnitude: f64, result: f64) -> f64 {
+        let computed = self.relative * magnitude + self.absolute;
+        computed + self.storing * (result + computed)
+    }
+}
+
+/// Half the distance from 1 to the next larger number; for complex types, of their parts.
+pub fn unit_roundoff(dtype: DType) -> f64 {
+    match dtype {
+        DType::F16 => 2f64.powi(-11),
+        DType::Bf16 => 2f64.powi(-8),
+        DType::F32 | DType::C64 => 2f64.powi(-24),
+        DType::F64 | DType::C128 => 2f64.powi(-53),
+        DType::I32 => 0.0,
+    }
+}
+
+/// The largest finite number of a type.
+pub fn largest(dtype: DType) -> f64 {
+    match dtype {
+        DType::F16 => 65504.0,
+        DType::Bf16 => half::bf16::MAX.to_f64(),
+        DType::F32 | DType::C64 => f64::from(f32::MAX),
+        DType::F64 | DType::C128 => f64::MAX,
+        DType::I32 => f64::INFINITY,
+    }
+}
+
+/// The smallest positive number of a type, subnormal ones included.
+fn smallest(dtype: DType) -> f64 {
+    match dtype {
+        DType::F16 => 2f64.powi(-24),
+        DType::Bf16 => 2f64.powi(-133),
+        DType::F32 | DType::C64 => 2f64.powi(-149),
+        DType::F64 | DType::C128 => f64::from_bits(1),
+        DType::I32 => 0.0,
+    }
+}

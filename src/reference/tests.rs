@@ -1,0 +1,161 @@
+use num_complex::Complex64;
+use warpwright_core::dtype::DType;
+
+use super::{Class, Region, class, expected};
+use crate::inputs::{Operands, sprinkle};
+use crate::matrix::Matrix;
+use crate::problem::{Op, Problem};
+
+fn problem(shape: &str, dtype: &str, layout: &str) -> Problem {
+    Problem::new(shape.parse().unwrap(), dtype.parse().unwrap(), layout.parse().unwrap())
+}
+
+fn op_element(matrix: &Matrix, op: Op, row: usize, column: usize) -> Complex64 {
+    match op {
+        Op::None => matrix.get(row, column),
+        Op::Transpose => matrix.get(column, row),
+        Op::ConjugateTranspose => matrix.get(column, row).conj(),
+    }
+}
+
+/// The definition, one element at a time, rounded to the element type after every operation.
+fn computed_plainly(p: &Problem, o: &Operands) -> Matrix {
+    let mut accumulator = Matrix::zeros(p.dtype().accumulator(), 1, 1, 1).unwrap();
+    let mut result = o.c.clone();
+    for row in 0..p.shape.m as usize {
+        for column in 0..p.shape.n as usize {
+            accumulator.set(0, 0, Complex64::new(0.0, 0.0));
+            for k in 0..p.shape.k as usize {
+                let term = op_element(&o.a, p.layout.a, row, k) * op_element(&o.b, p.layout.b, k, column);
+                let sum = accumulator.get(0, 0) + term;
+                accumulator.set(0, 0, sum);
+            }
+            let mut value = p.alpha * accumulator.get(0, 0);
+            if p.beta != Complex64::new(0.0, 0.0) {
+                value += p.beta * o.c.get(row, column);
+            }
+            result.set(row, column, value);
+        }
+    }
+    result
+}
+
+#[test]
+fn every_type_and_layout_agrees_with_the_definition() {
+    for dtype in ["f16", "bf16", "f32", "f64", "c64", "c128", "i32"] {
+        for layout in ["nn", "nt", "tn", "tt", "cn", "nc", "cc"] {
+            let mut p = problem("5x7x19", dtype, layout);
+            p.alpha = Complex64::new(2.0, if p.dtype().is_complex() { -1.0 } else { 0.0 });
+            p.beta = Complex64::new(-3.0, 0.0);
+            let o = Operands::random(&p, 7).unwrap();
+            let whole = expected(&p, &o.a, &o.b, Some(&o.c), &Region::whole(&p));
+            let comparison = whole.compare(&computed_plainly(&p, &o));
+            assert!(comparison.passed(), "{dtype} {layout}: {:?}", comparison.first_wrong);
+            assert!(comparison.elements == 35 && comparison.max_error <= comparison.bound);
+        }
+    }
+}
+
+#[test]
+fn an_error_beyond_the_bound_is_found_in_every_type() {
+    for dtype in ["f16", "bf16", "f32", "f64", "c64", "c128", "i32"] {
+        let p = problem("4x4x8", dtype, "nn");
+        let o = Operands::random(&p, 1).unwrap();
+        let mut found = computed_plainly(&p, &o);
+        let wrong = found.get(2, 3) + Complex64::new(1.0, 0.0);
+        found.set(2, 3, wrong);
+        let comparison = expected(&p, &o.a, &o.b, None, &Region::whole(&p)).compare(&found);
+        let first = comparison.first_wrong.clone().expect("the error is found");
+        assert_eq!((first.row, first.column, comparison.wrong), (2, 3, 1), "{dtype}");
+        assert!(comparison.max_error > comparison.bound);
+    }
+}
+
+#[test]
+fn a_dropped_term_is_found_in_a_long_f32_sum() {
+    let p = problem("3x3x2000", "f32", "nn");
+    let mut o = Operands::random(&p, 5).unwrap();
+    let right = expected(&p, &o.a, &o.b, None, &Region::whole(&p));
+    let column =
+        (0..2000).max_by(|i, j| o.a.get(1, *i).re.abs().total_cmp(&o.a.get(1, *j).re.abs())).unwrap();
+    o.a.set(1, column, Complex64::new(0.0, 0.0));
+    let comparison = right.compare(&computed_plainly(&p, &o));
+    assert_eq!(comparison.first_wrong.map(|w| w.row), Some(1));
+}
+
+#[test]
+fn beta_zero_never_reads_c_and_alpha_zero_never_reads_a_and_b() {
+    let mut p = problem("3x3x3", "f32", "nn");
+    let mut o = Operands::random(&p, 2).unwrap();
+    o.c.fill(|_, _| Complex64::new(f64::NAN, 0.0));
+    let whole = Region::whole(&p);
+    assert!(expected(&p, &o.a, &o.b, None, &whole).value(1, 1).re.is_finite());
+    p.alpha = Complex64::new(0.0, 0.0);
+    o.a.fill(|_, _| Complex64::new(f64::INFINITY, 0.0));
+    assert_eq!(expected(&p, &o.a, &o.b, Some(&o.c), &whole).value(2, 0).re, 0.0);
+}
+
+#[test]
+fn empty_sums_scale_c_and_empty_matrices_are_empty() {
+    let mut p = problem("2x2x0", "f64", "nn");
+    p.beta = Complex64::new(2.0, 0.0);
+    let o = Operands::random(&p, 3).unwrap();
+    let e = expected(&p, &o.a, &o.b, Some(&o.c), &Region::whole(&p));
+    assert_eq!(e.value(0, 1), o.c.get(0, 1) * 2.0);
+    let p = problem("0x5x3", "c64", "nn");
+    let o = Operands::random(&p, 3).unwrap();
+    assert_eq!(expected(&p, &o.a, &o.b, None, &Region::whole(&p)).compare(&o.c).elements, 0);
+}
+
+#[test]
+fn regions_are_parts_of_the_whole() {
+    let p = problem("9x11x6", "c128", "tc");
+    let o = Operands::random(&p, 4).unwrap();
+    let whole = expected(&p, &o.a, &o.b, None, &Region::whole(&p));
+    let part = expected(&p, &o.a, &o.b, None, &Region { rows: 3..5, columns: 7..11 });
+    for (row, column) in [(3, 7), (4, 10), (3, 9)] {
+        assert_eq!(part.value(row, column), whole.value(row, column));
+    }
+}
+
+#[test]
+fn infinities_and_nans_are_compared_by_class() {
+    let p = problem("6x6x10", "f32", "nn");
+    let mut o = Operands::random(&p, 6).unwrap();
+    sprinkle(&mut o.a, 3, 8);
+    sprinkle(&mut o.b, 3, 9);
+    let mut found = computed_plainly(&p, &o);
+    let e = expected(&p, &o.a, &o.b, None, &Region::whole(&p));
+    let classes: Vec<Class> = (0..36).map(|i| class(e.value(i / 6, i % 6).re)).collect();
+    assert!(classes.contains(&Class::Finite) && classes.contains(&Class::NaN));
+    assert!(e.compare(&found).passed());
+    let position = classes.iter().position(|c| *c != Class::Finite).unwrap();
+    found.set(position / 6, position % 6, Complex64::new(0.0, 0.0));
+    assert_eq!(e.compare(&found).wrong, 1);
+}
+
+#[test]
+fn a_result_that_overflows_its_type_is_not_an_error() {
+    let p = problem("1x1x1", "f16", "nn");
+    let mut o = Operands::random(&p, 1).unwrap();
+    o.a.set(0, 0, Complex64::new(300.0, 0.0));
+    o.b.set(0, 0, Complex64::new(300.0, 0.0));
+    let e = expected(&p, &o.a, &o.b, None, &Region::whole(&p));
+    o.c.set(0, 0, Complex64::new(f64::INFINITY, 0.0));
+    assert!(e.compare(&o.c).passed());
+    o.b.set(0, 0, Complex64::new(2.0, 0.0));
+    assert!(!expected(&p, &o.a, &o.b, None, &Region::whole(&p)).compare(&o.c).passed());
+}
+
+#[test]
+fn integers_wrap() {
+    let p = problem("1x1x2", "i32", "nn");
+    let mut o = Operands::random(&p, 1).unwrap();
+    let large = Complex64::new(f64::from(i32::MAX), 0.0);
+    o.a.fill(|_, _| large);
+    o.b.fill(|_, _| large);
+    let e = expected(&p, &o.a, &o.b, None, &Region::whole(&p));
+    let wrapped = i32::MAX.wrapping_mul(i32::MAX).wrapping_mul(2);
+    assert_eq!(e.value(0, 0).re, f64::from(wrapped));
+    assert_eq!(p.dtype(), DType::I32);
+}
