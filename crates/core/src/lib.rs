@@ -10,3 +10,4 @@ pub mod index;
 pub mod ir;
 pub mod layout;
 pub mod sym;
+pub mod target;

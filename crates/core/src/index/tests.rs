@@ -42,11 +42,14 @@ fn ranges_resolve_division() {
     assert_eq!(ranges.simplify(&e.rem(16)).to_string(), "8*(ty%2) + i");
 }
 
+/// The same operation on integers.
+type Plain = fn(i64, i64) -> i64;
+
 #[test]
 fn operations_agree_with_integers() {
     let (sx, sy) = (Sym::new("x"), Sym::new("y"));
     let (x, y) = (Index::var(&sx), Index::var(&sy));
-    let cases: Vec<(Index, fn(i64, i64) -> i64)> = vec![
+    let cases: Vec<(Index, Plain)> = vec![
         ((&(&x * 6) + &(&y * 4)).offset(-5).div(4), |x, y| (6 * x + 4 * y - 5).div_euclid(4)),
         ((&(&x * 6) + &(&y * 4)).offset(-5).rem(4), |x, y| (6 * x + 4 * y - 5).rem_euclid(4)),
         ((&(&x * 6) + &(&y * 4)).offset(3).rem(10), |x, y| (6 * x + 4 * y + 3).rem_euclid(10)),
