@@ -7,6 +7,7 @@
 pub mod diag;
 pub mod dtype;
 pub mod index;
+pub mod instr;
 pub mod ir;
 pub mod layout;
 pub mod sym;

@@ -26,6 +26,7 @@
 //! barriers say how a thing is carried out, never what it computes.
 
 mod buffer;
+mod launch;
 pub mod parse;
 pub mod print;
 mod program;
@@ -34,6 +35,7 @@ mod value;
 pub mod walk;
 
 pub use buffer::{Buffer, Dim, Io, Ring, Space};
+pub use launch::{BlockLoop, Launch, SharedBuffer, SharedPlan};
 pub use program::{Param, ParamKind, Program};
 pub use statement::{
     Assign, AssignOp, Axis, For, If, Instruction, Mode, On, Operand, Own, Range, Role, Stmt, Sync, Tasks,

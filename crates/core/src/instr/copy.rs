@@ -1,0 +1,72 @@
+//! Asynchronous copies: `cp.async` and the tensor memory accelerator.
+
+use super::{Behaviour, Completion, Extent, OperandSpec, Place, Record, WindowSpec, integer, read, write};
+use crate::dtype::DType;
+use crate::ir::Space;
+use crate::target::Capability;
+
+const fn shared(dtype: DType, shape: &'static [Extent], place: Place) -> WindowSpec {
+    WindowSpec { dtype: Some(dtype), space: Some(Space::Shared), shape, place }
+}
+
+const fn global(dtype: DType, shape: &'static [Extent], place: Place) -> WindowSpec {
+    WindowSpec { dtype: Some(dtype), space: None, shape, place }
+}
+
+const BOX: &[Extent] = &[Extent::Multiple(8, 256), Extent::Fixed(64)];
+
+/// `cp_async16(dst, src, valid)`: 16 bytes, of which the elements from `valid` on become zero and are not read.
+const fn cp_async16(name: &'static str, operands: &'static [OperandSpec]) -> Record {
+    Record {
+        name,
+        threads: 1,
+        operands,
+        meaning: "for e in 0..E { d[e] = e < valid ? a[e] : 0 }",
+        completion: Completion::CpAsync,
+        behaviour: Behaviour::CopyAsync16,
+        needs: &[Capability::CpAsync],
+    }
+}
+
+const fn pieces(dtype: DType, shape: &'static [Extent]) -> [OperandSpec; 3] {
+    [
+        write("d", shared(dtype, shape, Place::Rows(16))),
+        read("a", global(dtype, shape, Place::Aligned(16))),
+        integer("valid"),
+    ]
+}
+
+const S2: &[Extent] = &[Extent::Fixed(2)];
+const S4: &[Extent] = &[Extent::Fixed(4)];
+const S8: &[Extent] = &[Extent::Fixed(8)];
+
+pub(super) const RECORDS: &[Record] = &[
+    cp_async16("cp_async16", &pieces(DType::Bf16, S8)),
+    cp_async16("cp_async16_f16", &pieces(DType::F16, S8)),
+    cp_async16("cp_async16_f32", &pieces(DType::F32, S4)),
+    cp_async16("cp_async16_f64", &pieces(DType::F64, S2)),
+    Record {
+        name: "tma_load_sw128",
+        threads: 1,
+        operands: &[
+            write("d", shared(DType::Bf16, BOX, Place::Swizzle128)),
+            read("a", global(DType::Bf16, BOX, Place::TensorMap)),
+        ],
+        meaning: "for i in 0..R, j in 0..64 { d[i, j] = inside(a, i, j) ? a[i, j] : 0 }",
+        completion: Completion::Mbarrier,
+        behaviour: Behaviour::BulkLoad,
+        needs: &[Capability::Tma, Capability::Mbarrier],
+    },
+    Record {
+        name: "tma_store_sw128",
+        threads: 1,
+        operands: &[
+            write("d", global(DType::Bf16, BOX, Place::TensorMap)),
+            read("a", shared(DType::Bf16, BOX, Place::Swizzle128)),
+        ],
+        meaning: "for i in 0..R, j in 0..64 { if inside(d, i, j) { d[i, j] = a[i, j] } }",
+        completion: Completion::BulkGroup,
+        behaviour: Behaviour::BulkStore,
+        needs: &[Capability::Tma],
+    },
+];

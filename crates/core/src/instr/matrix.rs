@@ -1,0 +1,107 @@
+//! Matrix instructions: `ldmatrix`, `mma.sync`, `wgmma`.
+
+use super::{Behaviour, Completion, Extent, OperandSpec, Place, Record, WindowSpec, read, update, write};
+use crate::dtype::DType;
+use crate::ir::Space;
+use crate::target::Capability;
+
+const fn fragment(dtype: DType, shape: &'static [Extent], place: Place) -> WindowSpec {
+    WindowSpec { dtype: Some(dtype), space: Some(Space::Reg), shape, place }
+}
+
+const fn shared(dtype: DType, shape: &'static [Extent], place: Place) -> WindowSpec {
+    WindowSpec { dtype: Some(dtype), space: Some(Space::Shared), shape, place }
+}
+
+const S16X16: &[Extent] = &[Extent::Fixed(16), Extent::Fixed(16)];
+const S16X8: &[Extent] = &[Extent::Fixed(16), Extent::Fixed(8)];
+
+const fn mma_operands(dtype: DType) -> [OperandSpec; 3] {
+    [
+        update("d", fragment(DType::F32, S16X8, Place::Fragment("D16x8"))),
+        read("a", fragment(dtype, S16X16, Place::Fragment("A16x16"))),
+        read("b", fragment(dtype, S16X8, Place::FragmentColumns("B16x16", 8))),
+    ]
+}
+
+const MMA_16X8X16: &str = "for i in 0..16, j in 0..8, k in 0..16 { d[i, j] += f32(a[i, k]) * f32(b[k, j]) }";
+const M16N8K16: Behaviour = Behaviour::Multiply { m: 16, n: 8, k: 16 };
+
+const fn ldmatrix_operands(dtype: DType, place: &'static str) -> [OperandSpec; 2] {
+    [
+        write("d", fragment(dtype, S16X16, Place::Fragment(place))),
+        read("a", shared(dtype, S16X16, Place::Rows(16))),
+    ]
+}
+
+const COPY_16X16: &str = "for i in 0..16, j in 0..16 { d[i, j] = a[i, j] }";
+
+const fn ldmatrix(name: &'static str, operands: &'static [OperandSpec], transposed: bool) -> Record {
+    Record {
+        name,
+        threads: 32,
+        operands,
+        meaning: COPY_16X16,
+        completion: Completion::InOrder,
+        behaviour: Behaviour::LoadMatrix { transposed },
+        needs: &[Capability::Ldmatrix],
+    }
+}
+
+pub(super) const RECORDS: &[Record] = &[
+    Record {
+        name: "mma_m16n8k16_bf16",
+        threads: 32,
+        operands: &mma_operands(DType::Bf16),
+        meaning: MMA_16X8X16,
+        completion: Completion::InOrder,
+        behaviour: M16N8K16,
+        needs: &[Capability::MmaBf16],
+    },
+    Record {
+        name: "mma_m16n8k16_f16",
+        threads: 32,
+        operands: &mma_operands(DType::F16),
+        meaning: MMA_16X8X16,
+        completion: Completion::InOrder,
+        behaviour: M16N8K16,
+        needs: &[Capability::MmaF16],
+    },
+    Record {
+        name: "mma_m8n8k4_f64",
+        threads: 32,
+        operands: &[
+            update("d", fragment(DType::F64, &[Extent::Fixed(8), Extent::Fixed(8)], Place::Fragment("D8x8"))),
+            read("a", fragment(DType::F64, &[Extent::Fixed(8), Extent::Fixed(4)], Place::Fragment("A8x4"))),
+            read("b", fragment(DType::F64, &[Extent::Fixed(4), Extent::Fixed(8)], Place::Fragment("B4x8"))),
+        ],
+        meaning: "for i in 0..8, j in 0..8, k in 0..4 { d[i, j] += a[i, k] * b[k, j] }",
+        completion: Completion::InOrder,
+        behaviour: Behaviour::Multiply { m: 8, n: 8, k: 4 },
+        needs: &[Capability::MmaF64],
+    },
+    ldmatrix("ldmatrix_x4", &ldmatrix_operands(DType::Bf16, "A16x16"), false),
+    ldmatrix("ldmatrix_x4_trans", &ldmatrix_operands(DType::Bf16, "B16x16"), true),
+    ldmatrix("ldmatrix_x4_f16", &ldmatrix_operands(DType::F16, "A16x16"), false),
+    ldmatrix("ldmatrix_x4_trans_f16", &ldmatrix_operands(DType::F16, "B16x16"), true),
+    Record {
+        name: "wgmma_bf16_sw128",
+        threads: 128,
+        operands: &[
+            update(
+                "d",
+                fragment(
+                    DType::F32,
+                    &[Extent::Fixed(64), Extent::Multiple(8, 256)],
+                    Place::Fragment("D64xN"),
+                ),
+            ),
+            read("a", shared(DType::Bf16, &[Extent::Fixed(64), Extent::Fixed(16)], Place::Swizzle128)),
+            read("b", shared(DType::Bf16, &[Extent::Multiple(8, 256), Extent::Fixed(16)], Place::Swizzle128)),
+        ],
+        meaning: "for i in 0..64, j in 0..N, k in 0..16 { d[i, j] += f32(a[i, k]) * f32(b[j, k]) }",
+        completion: Completion::Wgmma,
+        behaviour: Behaviour::WarpgroupMultiply { k: 16 },
+        needs: &[Capability::Wgmma],
+    },
+];

@@ -1,0 +1,223 @@
+//! Instructions are records, not code paths.
+//!
+//! A [`Record`] says what an instruction equals (a sequential program on its operands), which threads execute it,
+//! where each operand must live, when it completes, what it needs of the target, and how it behaves physically. A new
+//! shape or type is a new row in one of the family files; a new kind of behaviour is a new variant of [`Behaviour`],
+//! and the compiler then lists the places to extend: simulator, emitter and model.
+
+mod copy;
+mod matrix;
+mod warp;
+
+use crate::dtype::DType;
+use crate::ir::Space;
+use crate::target::Capability;
+
+/// Everything there is to know of an instruction.
+#[derive(Debug)]
+pub struct Record {
+    /// The name used in programs.
+    pub name: &'static str,
+    /// The number of threads that execute it together.
+    pub threads: i64,
+    /// The operands, outputs first.
+    pub operands: &'static [OperandSpec],
+    /// The sequential program it equals, as statements over the operand names; `unify` and readers use it.
+    pub meaning: &'static str,
+    /// When its effects are visible, and to whom.
+    pub completion: Completion,
+    /// What it does physically.
+    pub behaviour: Behaviour,
+    /// What the target must have.
+    pub needs: &'static [Capability],
+}
+
+/// What an operand must be.
+#[derive(Debug)]
+pub struct OperandSpec {
+    /// The name in [`Record::meaning`].
+    pub name: &'static str,
+    /// How it is used.
+    pub access: OperandAccess,
+    /// What it is; `None` for an integer.
+    pub window: Option<WindowSpec>,
+}
+
+/// What a window operand must be.
+#[derive(Debug)]
+pub struct WindowSpec {
+    /// The element type; `None` where the instruction only moves data of 4 bytes a lane.
+    pub dtype: Option<DType>,
+    /// The memory; `None` means device memory, parameter or scratch.
+    pub space: Option<Space>,
+    /// The extents, outermost first.
+    pub shape: &'static [Extent],
+    /// Where its elements must be.
+    pub place: Place,
+}
+
+/// Whether an operand is read or written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OperandAccess {
+    /// Read.
+    Read,
+    /// Written.
+    Write,
+    /// Read and written: an accumulator.
+    Update,
+}
+
+/// An extent of an operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// Exactly this many.
+    Fixed(i64),
+    /// Any multiple of this many, at most the second.
+    Multiple(i64, i64),
+    /// What the other operand's extent of the same letter is.
+    Same(char),
+}
+
+/// Where the elements of an operand must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Spread over the executing threads by this fragment.
+    Fragment(&'static str),
+    /// A half of a fragment: `columns` of its columns, starting at a multiple of them.
+    FragmentColumns(&'static str, i64),
+    /// One element a lane: a dimension distributed with pitch 1.
+    Lanes,
+    /// One element, the same for all threads.
+    Element,
+    /// Shared memory whose rows (last dimension) are contiguous pieces of this many bytes, aligned to as many.
+    Rows(i64),
+    /// Shared memory in the 128-byte swizzle of the tensor memory accelerator: 16-byte piece `c` of the 128-byte row
+    /// `r` (counted from a 1024-byte boundary) is kept at piece `c xor r % 8`.
+    Swizzle128,
+    /// Device memory, contiguous along the last dimension and aligned to this many bytes.
+    Aligned(i64),
+    /// A box of a tensor described by a tensor map; elements outside the tensor read as zero and are not written.
+    TensorMap,
+}
+
+/// When the effects of an instruction are complete (rules 20, 22 and 24).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Completion {
+    /// At once, in program order.
+    InOrder,
+    /// With the executing thread's `cp.async` group.
+    CpAsync,
+    /// When the mbarrier phase named by `->` completes.
+    Mbarrier,
+    /// With the executing thread's bulk store group.
+    BulkGroup,
+    /// With the warpgroup's wgmma group; waiting for it joins the threads of the warpgroup.
+    Wgmma,
+    /// In order, after the same instruction of the previous block.
+    Chained,
+}
+
+impl Completion {
+    /// Whether memory is touched through the async proxy (rule 21).
+    pub fn async_proxy(self) -> bool {
+        matches!(self, Completion::Mbarrier | Completion::BulkGroup | Completion::Wgmma)
+    }
+}
+
+/// What an instruction does physically. Addresses are computed by these rules, not by the layout of a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Behaviour {
+    /// `d += a b` on fragments of a warp.
+    Multiply {
+        /// Rows of `d`.
+        m: i64,
+        /// Columns of `d`.
+        n: i64,
+        /// The summed extent.
+        k: i64,
+    },
+    /// `d += a b^T` by a warpgroup, `a` and `b` in swizzled shared memory, `n` free, `m` = 64.
+    WarpgroupMultiply {
+        /// The summed extent.
+        k: i64,
+    },
+    /// Four 8 x 8 tiles from shared memory: lane `l` gives the address of row `l % 8` of tile `l / 8`.
+    LoadMatrix {
+        /// Whether each tile is transposed on its way to registers.
+        transposed: bool,
+    },
+    /// A copy of 16 bytes by one thread, of which the elements from the third operand on are zero.
+    CopyAsync16,
+    /// A box from a tensor to swizzled shared memory.
+    BulkLoad,
+    /// A box from swizzled shared memory to a tensor.
+    BulkStore,
+    /// A value from another lane of the warp.
+    Shuffle(Lane),
+    /// The sum of what the earlier blocks of an ordered launch gave, by decoupled look-back.
+    ChainedSum,
+}
+
+/// Which lane a shuffle reads; `l` is the reading lane and `d` the last operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lane {
+    /// `l xor d`
+    Xor,
+    /// `l - d`, or `l` itself if that is negative.
+    Up,
+    /// `l + d`, or `l` itself if that is past the warp.
+    Down,
+    /// `d`
+    Index,
+}
+
+impl Lane {
+    /// The lane that `lane` reads.
+    pub fn source(self, lane: i64, d: i64) -> i64 {
+        let other = match self {
+            Lane::Xor => lane ^ d,
+            Lane::Up => lane - d,
+            Lane::Down => lane + d,
+            Lane::Index => d,
+        };
+        if (0..32).contains(&other) { other } else { lane }
+    }
+}
+
+/// Every instruction.
+pub fn all() -> impl Iterator<Item = &'static Record> {
+    matrix::RECORDS.iter().chain(copy::RECORDS).chain(warp::RECORDS)
+}
+
+/// The instruction of that name.
+pub fn by_name(name: &str) -> Option<&'static Record> {
+    all().find(|r| r.name == name)
+}
+
+const fn read(name: &'static str, window: WindowSpec) -> OperandSpec {
+    OperandSpec { name, access: OperandAccess::Read, window: Some(window) }
+}
+
+const fn write(name: &'static str, window: WindowSpec) -> OperandSpec {
+    OperandSpec { name, access: OperandAccess::Write, window: Some(window) }
+}
+
+const fn update(name: &'static str, window: WindowSpec) -> OperandSpec {
+    OperandSpec { name, access: OperandAccess::Update, window: Some(window) }
+}
+
+const fn integer(name: &'static str) -> OperandSpec {
+    OperandSpec { name, access: OperandAccess::Read, window: None }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn names_are_unique() {
+        let mut names: Vec<_> = super::all().map(|r| r.name).collect();
+        names.sort_unstable();
+        let count = names.len();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+}
