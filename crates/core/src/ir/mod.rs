@@ -31,6 +31,7 @@ pub mod parse;
 pub mod print;
 mod program;
 mod statement;
+pub mod validate;
 mod value;
 pub mod walk;
 
