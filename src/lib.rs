@@ -5,3 +5,4 @@ pub mod matrix;
 pub mod npy;
 pub mod problem;
 pub mod reference;
+pub mod report;

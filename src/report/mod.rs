@@ -1,0 +1,265 @@
+//! Results, as data for programs and as tables for people.
+//!
+//! [`Report`] is the contract of `--json`: the fields and their names are stable. Numbers are bare numbers in
+//! the base unit (seconds, bytes, counts); each group of numbers says by its `kind` whether it was measured on
+//! a GPU, counted by the simulator or computed by a model. What is not known is `null`, never left out.
+
+pub mod number;
+pub mod progress;
+pub mod table;
+
+use num_complex::Complex64;
+use serde::{Serialize, Serializer};
+
+use crate::problem::Problem;
+use crate::reference::Comparison;
+
+/// The result of one kernel on one problem.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// What was computed.
+    pub problem: ProblemReport,
+    /// On what.
+    pub device: DeviceReport,
+    /// By what.
+    pub kernel: KernelReport,
+    /// Whether it is right.
+    pub check: CheckReport,
+    /// What the simulator counted.
+    pub counters: Option<Counters>,
+    /// How long one product takes.
+    pub time: Time,
+    /// The rate that follows from the time, in 10^12 floating-point operations per second.
+    pub tflops: Option<f64>,
+    /// The same product by cuBLAS in the same run.
+    pub cublas: Option<Cublas>,
+}
+
+/// One rung of a ladder: a report, and what the rung is about.
+#[derive(Clone, Debug, Serialize)]
+pub struct RungReport {
+    /// The number of the rung.
+    pub rung: u32,
+    /// Its name.
+    pub name: String,
+    /// What it changes in the rung before, in one sentence.
+    pub change: String,
+    /// The result.
+    #[serde(flatten)]
+    pub report: Report,
+}
+
+/// The problem in a report.
+#[derive(Clone, Debug, Serialize)]
+pub struct ProblemReport {
+    /// Rows of C.
+    pub m: i64,
+    /// Columns of C.
+    pub n: i64,
+    /// Terms of each sum.
+    pub k: i64,
+    /// The element type.
+    pub dtype: &'static str,
+    /// A letter for each operand.
+    pub layout: String,
+    /// Factor of the product.
+    pub alpha: Factor,
+    /// Factor of the old C.
+    pub beta: Factor,
+}
+
+/// A factor: a number, or a pair where there is an imaginary part.
+#[derive(Clone, Copy, Debug)]
+pub struct Factor(pub Complex64);
+
+impl Serialize for Factor {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.0.im == 0.0 {
+            self.0.re.serialize(serializer)
+        } else {
+            [self.0.re, self.0.im].serialize(serializer)
+        }
+    }
+}
+
+/// The device in a report.
+#[derive(Clone, Debug, Serialize)]
+pub struct DeviceReport {
+    /// `sim` or `cuda`.
+    pub kind: &'static str,
+    /// The name of the GPU: of the tables for a simulated one, of the driver for a real one.
+    pub gpu: String,
+}
+
+/// The kernel in a report.
+#[derive(Clone, Debug, Serialize)]
+pub struct KernelReport {
+    /// Its full name.
+    pub name: String,
+    /// The family it belongs to.
+    pub family: String,
+    /// Its launches in order.
+    pub launches: Vec<LaunchReport>,
+    /// The schedule that made it, in the text form that can be run from a file.
+    pub schedule: String,
+    /// Whether the same input gives the same bits every time.
+    pub deterministic: bool,
+}
+
+/// One launch of a kernel.
+#[derive(Clone, Debug, Serialize)]
+pub struct LaunchReport {
+    /// Blocks in x, y and z.
+    pub grid: [u64; 3],
+    /// Threads of a block in x, y and z.
+    pub block: [u32; 3],
+    /// Bytes of shared memory of a block.
+    pub shared_bytes: u64,
+    /// Registers of a thread, where a compiler has said.
+    pub registers: Option<u32>,
+}
+
+/// The verdict in a report.
+#[derive(Clone, Debug, Serialize)]
+pub struct CheckReport {
+    /// Equality with the specification over a prime field.
+    pub exact: Option<ExactCheck>,
+    /// Closeness to the f64 reference.
+    pub float: FloatCheck,
+    /// Races found.
+    pub races: u64,
+    /// Accesses out of bounds found.
+    pub out_of_bounds: u64,
+    /// Reads of uninitialised memory found.
+    pub uninitialized: u64,
+    /// Missed barriers, wrong phases and other faults of synchronisation found.
+    pub barrier_faults: u64,
+    /// Whether the above holds for the whole launch or for a sample of its blocks.
+    pub claims: Claims,
+    /// Whether everything is right.
+    pub passed: bool,
+}
+
+/// How much of a launch was looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Claims {
+    /// Every block.
+    Launch,
+    /// Some blocks: interior, edges and corner.
+    Sample,
+}
+
+/// Equality with the specification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct ExactCheck {
+    /// Random inputs that were tried.
+    pub trials: u32,
+    /// Whether all agreed.
+    pub passed: bool,
+}
+
+/// Closeness to the reference.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct FloatCheck {
+    /// The error of the element that comes closest to its bound.
+    pub max_error: f64,
+    /// The bound of that element.
+    pub bound: f64,
+    /// Whether every element is within its bound, and those that are not finite are of the right class.
+    pub passed: bool,
+}
+
+/// What the simulator counted, summed over the simulated blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counters {
+    /// Where the numbers come from: always the simulator.
+    pub kind: Kind,
+    /// Warp-level loads from global memory with at least one active lane.
+    pub global_load_requests: u64,
+    /// Distinct 32-byte sectors of each such request, summed.
+    pub global_load_sectors: u64,
+    /// Warp-level stores to global memory.
+    pub global_store_requests: u64,
+    /// Their sectors.
+    pub global_store_sectors: u64,
+    /// Warp-level loads from shared memory.
+    pub shared_load_requests: u64,
+    /// Passes over the banks that they take.
+    pub shared_load_wavefronts: u64,
+    /// Warp-level stores to shared memory.
+    pub shared_store_requests: u64,
+    /// Passes over the banks that they take.
+    pub shared_store_wavefronts: u64,
+    /// Real multiply-adds of active lanes.
+    pub fma: u64,
+    /// Barriers that a block executes.
+    pub barriers: u64,
+    /// Branches at which the lanes of a warp part.
+    pub divergent_branches: u64,
+    /// Blocks that were simulated.
+    pub blocks_simulated: u64,
+    /// Blocks of the launches.
+    pub blocks_total: u64,
+}
+
+/// Where a group of numbers comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Timed on a GPU.
+    Measured,
+    /// Counted by the simulator.
+    #[default]
+    Simulated,
+    /// Computed by a model.
+    Modelled,
+}
+
+/// How long a product takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Time {
+    /// Seconds of one product.
+    pub seconds: Option<f64>,
+    /// Where the number comes from.
+    pub kind: Option<Kind>,
+}
+
+/// cuBLAS on the same product.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Cublas {
+    /// Seconds of one product.
+    pub seconds: f64,
+    /// The rate that follows.
+    pub tflops: f64,
+}
+
+impl ProblemReport {
+    /// The problem in a report.
+    pub fn of(problem: &Problem) -> ProblemReport {
+        ProblemReport {
+            m: problem.shape.m,
+            n: problem.shape.n,
+            k: problem.shape.k,
+            dtype: problem.precision.name(),
+            layout: problem.layout.to_string(),
+            alpha: Factor(problem.alpha),
+            beta: Factor(problem.beta),
+        }
+    }
+}
+
+impl FloatCheck {
+    /// The outcome of a comparison in a report.
+    pub fn of(comparison: &Comparison) -> FloatCheck {
+        FloatCheck { max_error: comparison.max_error, bound: comparison.bound, passed: comparison.passed() }
+    }
+}
+
+/// The rate of a problem that takes `seconds`, in 10^12 operations per second.
+pub fn tflops(problem: &Problem, seconds: f64) -> f64 {
+    problem.flops() / seconds / 1e12
+}
+
+#[cfg(test)]
+mod tests;
