@@ -1,0 +1,3 @@
+//! The tests of the repository as a whole, in one binary.
+
+mod laws;
