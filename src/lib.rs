@@ -1,5 +1,6 @@
 //! Warpwright.
 
+pub mod device;
 pub mod inputs;
 pub mod matrix;
 pub mod npy;

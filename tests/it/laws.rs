@@ -18,6 +18,7 @@ const CORE: &[(&str, &[&str])] = &[
     ("layout", &["diag", "sym", "dtype", "index"]),
     ("target", &["diag", "dtype", "index"]),
     ("ir", &["diag", "sym", "dtype", "index", "layout", "target"]),
+    ("instr", &["diag", "sym", "dtype", "index", "layout", "target", "ir"]),
 ];
 
 /// Where a GPU or a compute capability may be named.

@@ -22,7 +22,7 @@ mod pipe;
 
 pub use capability::Capability;
 pub use fact::{Fact, Source};
-pub use gpus::ALL;
+pub use gpus::{ALL, DEFAULT};
 pub use limits::{ComputeCapability, Limits};
 pub use pipe::{Pipe, Rate};
 

@@ -38,3 +38,6 @@ pub const ALL: &[&Target] = &[
     &b200::GPU,
     &rtx5090::GPU,
 ];
+
+/// The GPU that is simulated when nobody names one.
+pub const DEFAULT: &Target = &h200::GPU;
