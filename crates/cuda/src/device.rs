@@ -1,0 +1,269 @@
+//! The GPUs of this machine, and a GPU in use.
+
+use std::sync::Arc;
+
+use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
+
+use crate::driver::{self, check};
+use crate::error::{Error, Result};
+use crate::memory::{Buffer, Pinned};
+use crate::module::Module;
+use crate::stream::Stream;
+
+/// What the driver says about one GPU.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceInfo {
+    /// Its number, as in `cuda:0`.
+    pub ordinal: usize,
+    /// Its marketing name.
+    pub name: String,
+    /// Its compute capability, as in (9, 0).
+    pub compute_capability: (u32, u32),
+    /// Its streaming multiprocessors.
+    pub sm_count: u32,
+    /// Bytes of second-level cache.
+    pub l2_bytes: usize,
+    /// Bytes of memory.
+    pub memory_bytes: usize,
+    /// The greatest clock of the multiprocessors, in kHz.
+    pub sm_clock_khz: u32,
+    /// The greatest clock of the memory, in kHz.
+    pub memory_clock_khz: u32,
+    /// The width of the memory bus, in bits.
+    pub memory_bus_bits: u32,
+    /// Bytes of shared memory a block gets without asking.
+    pub shared_per_block: u32,
+    /// Bytes of shared memory a block can get by asking.
+    pub shared_per_block_optin: u32,
+    /// Bytes of shared memory of a multiprocessor.
+    pub shared_per_sm: u32,
+    /// 32-bit registers of a multiprocessor.
+    pub registers_per_sm: u32,
+    /// Threads a multiprocessor holds.
+    pub threads_per_sm: u32,
+    /// Blocks a multiprocessor holds.
+    pub blocks_per_sm: u32,
+    /// The greatest grid.
+    pub max_grid: [u32; 3],
+    /// The greatest block, per dimension.
+    pub max_block: [u32; 3],
+    /// The most threads in a block.
+    pub max_block_threads: u32,
+    /// Whether blocks can be launched in clusters.
+    pub clusters: bool,
+    /// Whether kernels can use tensor maps.
+    pub tensor_maps: bool,
+    /// The CUDA version the driver supports, as in (13, 0).
+    pub driver_version: (u32, u32),
+}
+
+impl DeviceInfo {
+    /// The architecture to compile for, as in `sm_80`. It has no suffix: kernels that need an architecture's own
+    /// instructions append the `a` themselves.
+    pub fn arch(&self) -> String {
+        format!("sm_{}{}", self.compute_capability.0, self.compute_capability.1)
+    }
+}
+
+/// The GPUs found, or why there are none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceList {
+    /// The GPUs, by number.
+    pub devices: Vec<DeviceInfo>,
+    /// Why the list is empty, if it is.
+    pub reason: Option<Error>,
+}
+
+/// Lists the GPUs. A machine with no driver has none: that is an answer, not a failure.
+pub fn list() -> DeviceList {
+    let found = count().and_then(|n| (0..n).map(describe).collect::<Result<Vec<_>>>());
+    match found {
+        Ok(devices) if devices.is_empty() => {
+            let reason = Error::NoDevice { ordinal: 0, reason: "the driver sees no GPU".to_string() };
+            DeviceList { devices, reason: Some(reason) }
+        }
+        Ok(devices) => DeviceList { devices, reason: None },
+        Err(reason) => DeviceList { devices: Vec::new(), reason: Some(reason) },
+    }
+}
+
+fn count() -> Result<usize> {
+    driver::ready()?;
+    let mut count = 0;
+    // SAFETY: the driver is initialised.
+    check("cuDeviceGetCount", unsafe { sys::cuDeviceGetCount(&mut count) })?;
+    Ok(count.max(0) as usize)
+}
+
+fn handle(ordinal: usize) -> Result<sys::CUdevice> {
+    let mut device = 0;
+    // SAFETY: the driver is initialised.
+    check("cuDeviceGet", unsafe { sys::cuDeviceGet(&mut device, ordinal as i32) })?;
+    Ok(device)
+}
+
+fn describe(ordinal: usize) -> Result<DeviceInfo> {
+    let device = handle(ordinal)?;
+    let attribute = |which: Attribute| -> Result<u32> {
+        let mut value = 0;
+        // SAFETY: the device exists.
+        check("cuDeviceGetAttribute", unsafe { sys::cuDeviceGetAttribute(&mut value, which, device) })?;
+        Ok(value.max(0) as u32)
+    };
+    // A driver older than an attribute refuses the question.
+    let optional = |which: Attribute| attribute(which).is_ok_and(|value| value != 0);
+    use Attribute as A;
+    Ok(DeviceInfo {
+        ordinal,
+        name: name(device)?,
+        compute_capability: (
+            attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+            attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
+        ),
+        sm_count: attribute(A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+        l2_bytes: attribute(A::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)? as usize,
+        memory_bytes: total_memory(device)?,
+        sm_clock_khz: attribute(A::CU_DEVICE_ATTRIBUTE_CLOCK_RATE)?,
+        memory_clock_khz: attribute(A::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)?,
+        memory_bus_bits: attribute(A::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH)?,
+        shared_per_block: attribute(A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK)?,
+        shared_per_block_optin: attribute(A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
+        shared_per_sm: attribute(A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)?,
+        registers_per_sm: attribute(A::CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR)?,
+        threads_per_sm: attribute(A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)?,
+        blocks_per_sm: attribute(A::CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR)?,
+        max_grid: [
+            attribute(A::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X)?,
+            attribute(A::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y)?,
+            attribute(A::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)?,
+        ],
+        max_block: [
+            attribute(A::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X)?,
+            attribute(A::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y)?,
+            attribute(A::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z)?,
+        ],
+        max_block_threads: attribute(A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
+        clusters: optional(A::CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH),
+        tensor_maps: optional(A::CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED),
+        driver_version: driver::version()?,
+    })
+}
+
+fn name(device: sys::CUdevice) -> Result<String> {
+    let mut bytes = [0u8; 256];
+    // SAFETY: the buffer is as long as said.
+    check("cuDeviceGetName", unsafe { sys::cuDeviceGetName(bytes.as_mut_ptr().cast(), 255, device) })?;
+    let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
+    Ok(String::from_utf8_lossy(&bytes[..end]).into_owned())
+}
+
+fn total_memory(device: sys::CUdevice) -> Result<usize> {
+    let mut bytes = 0;
+    // SAFETY: the device exists.
+    check("cuDeviceTotalMem", unsafe { sys::cuDeviceTotalMem_v2(&mut bytes, device) })?;
+    Ok(bytes)
+}
+
+/// A GPU in use. Clones share it; it is released when the last clone, and everything made from it, is gone.
+#[derive(Clone)]
+pub struct Device {
+    context: Arc<Context>,
+}
+
+/// The primary context, held.
+struct Context {
+    info: DeviceInfo,
+    device: sys::CUdevice,
+    context: sys::CUcontext,
+}
+
+// SAFETY: the driver's functions may be called from any thread; the context is made current before each use.
+unsafe impl Send for Context {}
+// SAFETY: as above.
+unsafe impl Sync for Context {}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // SAFETY: retained once in `Device::open`; whatever was made from it holds the context and so is gone.
+        unsafe { sys::cuDevicePrimaryCtxRelease_v2(self.device) };
+    }
+}
+
+impl Device {
+    /// Takes a GPU into use.
+    pub fn open(ordinal: usize) -> Result<Self> {
+        let count = count()?;
+        if ordinal >= count {
+            let reason = format!("the driver sees {count} GPU{}", if count == 1 { "" } else { "s" });
+            return Err(Error::NoDevice { ordinal, reason });
+        }
+        let device = handle(ordinal)?;
+        let info = describe(ordinal)?;
+        let mut context = std::ptr::null_mut();
+        // SAFETY: the device exists.
+        check("cuDevicePrimaryCtxRetain", unsafe { sys::cuDevicePrimaryCtxRetain(&mut context, device) })?;
+        let opened = Self { context: Arc::new(Context { info, device, context }) };
+        opened.bind()?;
+        Ok(opened)
+    }
+
+    /// What the driver says about it.
+    pub fn info(&self) -> &DeviceInfo {
+        &self.context.info
+    }
+
+    /// Bytes of memory: free now, and in all.
+    pub fn memory(&self) -> Result<(usize, usize)> {
+        self.bind()?;
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: the context is current.
+        check("cuMemGetInfo", unsafe { sys::cuMemGetInfo_v2(&mut free, &mut total) })?;
+        Ok((free, total))
+    }
+
+    /// Waits until everything enqueued on the GPU by this process is done.
+    pub fn synchronize(&self) -> Result<()> {
+        self.bind()?;
+        // SAFETY: the context is current.
+        check("cuCtxSynchronize", unsafe { sys::cuCtxSynchronize() })
+    }
+
+    /// A new stream.
+    pub fn stream(&self) -> Result<Stream> {
+        Stream::new(self)
+    }
+
+    /// Uninitialised device memory.
+    pub fn alloc(&self, bytes: usize) -> Result<Buffer> {
+        Buffer::new(self, bytes)
+    }
+
+    /// Device memory with a copy of a slice. It is there when this returns.
+    pub fn upload<T: bytemuck::NoUninit>(&self, data: &[T]) -> Result<Buffer> {
+        let buffer = self.alloc(std::mem::size_of_val(data))?;
+        buffer.write_now(0, data)?;
+        Ok(buffer)
+    }
+
+    /// Page-locked host memory for `len` elements, zeroed; copies from and to it are asynchronous.
+    pub fn pinned<T: bytemuck::Pod>(&self, len: usize) -> Result<Pinned<T>> {
+        Pinned::new(self, len)
+    }
+
+    /// Loads machine code.
+    pub fn load(&self, cubin: &[u8]) -> Result<Module> {
+        Module::new(self, cubin)
+    }
+
+    /// Makes the context current on this thread.
+    pub(crate) fn bind(&self) -> Result<()> {
+        // SAFETY: the context is alive.
+        check("cuCtxSetCurrent", unsafe { sys::cuCtxSetCurrent(self.context.context) })
+    }
+}
+
+impl std::fmt::Debug for Device {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Device({}, {})", self.info().ordinal, self.info().name)
+    }
+}
