@@ -1,5 +1,6 @@
 //! Warpwright.
 
+pub mod cli;
 pub mod device;
 pub mod inputs;
 pub mod matrix;
@@ -7,3 +8,4 @@ pub mod npy;
 pub mod problem;
 pub mod reference;
 pub mod report;
+pub mod roofline;

@@ -1,3 +1,5 @@
-//! The command line.
+//! The `warpwright` command.
 
-fn main() {}
+fn main() -> std::process::ExitCode {
+    warpwright::cli::main()
+}

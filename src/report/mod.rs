@@ -7,6 +7,7 @@
 pub mod number;
 pub mod progress;
 pub mod table;
+pub mod text;
 
 use num_complex::Complex64;
 use serde::{Serialize, Serializer};

@@ -94,3 +94,26 @@ fn complex_factors_are_pairs() {
     assert_eq!(json(2.0, 0.0), json!(2.0));
     assert_eq!(json(2.0, -1.0), json!([2.0, -1.0]));
 }
+
+#[test]
+fn a_report_reads_as_a_few_lines() {
+    let text = super::text::describe(&report(), None);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[0], "k: 2x3x4 f32 nn on x (sim)");
+    assert_eq!(lines[1], "  launch   grid 1x2x3, block 32x1x1, 0 B shared");
+    assert!(text.contains("equal to the specification in 2 trials"), "{text}");
+    assert!(text.contains("no races") && text.contains("in the whole launch"), "{text}");
+    assert!(!text.contains("time"), "nothing was timed: {text}");
+}
+
+#[test]
+fn what_is_wrong_stands_out() {
+    let mut wrong = report();
+    wrong.check.races = 3;
+    wrong.check.exact = Some(ExactCheck { trials: 1, passed: false });
+    wrong.check.float.passed = false;
+    let text = super::text::describe(&wrong, None);
+    for part in ["NOT EQUAL", "WRONG", "FOUND in the whole launch: 3 races"] {
+        assert!(text.contains(part), "{text}");
+    }
+}
