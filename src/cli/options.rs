@@ -1,11 +1,6 @@
 //! Options that several subcommands share.
 
 use clap::Args;
-use num_complex::Complex64;
-use warpwright_core::diag::Diagnosis;
-
-use crate::device::DeviceChoice;
-use crate::problem::{Layout, Precision, Problem, Shape, Strides, parse_factor};
 
 /// How results are printed.
 #[derive(Args, Clone, Copy, Debug)]
@@ -13,65 +8,4 @@ pub struct OutputOptions {
     /// Print one JSON object or array on standard output, and nothing else there.
     #[arg(long)]
     pub json: bool,
-}
-
-/// On what a product is computed.
-#[derive(Args, Clone, Copy, Debug)]
-pub struct DeviceOptions {
-    /// Where to compute: auto (a GPU if there is one, else the simulator), sim, sim:GPU, cuda or cuda:NUMBER.
-    #[arg(long, value_name = "DEVICE", default_value = "auto")]
-    pub device: DeviceChoice,
-}
-
-/// The arithmetic of a product and how its matrices are stored; everything but its size.
-#[derive(Args, Clone, Copy, Debug)]
-pub struct ProductOptions {
-    /// Element type: f32, f64, c64, c128, bf16, f16, i32, or tf32 (stored as f32).
-    #[arg(long, value_name = "TYPE", default_value = "f32")]
-    pub dtype: Precision,
-    /// A letter for each of A and B: n (as it is), t (transposed) or c (conjugate transposed).
-    #[arg(long, value_name = "LETTERS", default_value = "nn")]
-    pub layout: Layout,
-    /// Factor of the product; complex ones are written 1.5+2i.
-    #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = parse_factor, allow_hyphen_values = true)]
-    pub alpha: Complex64,
-    /// Factor of the old C; with 0, C is not read.
-    #[arg(long, value_name = "NUMBER", default_value = "0", value_parser = parse_factor, allow_hyphen_values = true)]
-    pub beta: Complex64,
-}
-
-/// Row strides, where they are not those of dense matrices.
-#[derive(Args, Clone, Copy, Debug)]
-pub struct StrideOptions {
-    /// Row stride of A in elements [default: its number of stored columns].
-    #[arg(long, value_name = "ELEMENTS")]
-    pub lda: Option<i64>,
-    /// Row stride of B in elements.
-    #[arg(long, value_name = "ELEMENTS")]
-    pub ldb: Option<i64>,
-    /// Row stride of C in elements.
-    #[arg(long, value_name = "ELEMENTS")]
-    pub ldc: Option<i64>,
-}
-
-impl ProductOptions {
-    /// The product of this size, with dense matrices.
-    pub fn problem(&self, shape: Shape) -> Result<Problem, Diagnosis> {
-        let mut problem = Problem::new(shape, self.dtype, self.layout);
-        problem.alpha = self.alpha;
-        problem.beta = self.beta;
-        problem.check()?;
-        Ok(problem)
-    }
-}
-
-impl StrideOptions {
-    /// The problem with these strides.
-    pub fn apply(&self, mut problem: Problem) -> Result<Problem, Diagnosis> {
-        let Strides { a, b, c } = problem.ld;
-        problem.ld =
-            Strides { a: self.lda.unwrap_or(a), b: self.ldb.unwrap_or(b), c: self.ldc.unwrap_or(c) };
-        problem.check()?;
-        Ok(problem)
-    }
 }

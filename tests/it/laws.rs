@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use warpwright_core::target;
 
-/// What each module of core may import, besides itself. The order is that of reading: a module imports only
-/// what stands above it.
+/// What each module of core may import, besides itself. A part of a module that stands higher than the rest has a
+/// line of its own, and may import the rest.
 const CORE: &[(&str, &[&str])] = &[
     ("diag", &[]),
     ("sym", &[]),
@@ -19,6 +19,7 @@ const CORE: &[(&str, &[&str])] = &[
     ("target", &["diag", "dtype", "index"]),
     ("ir", &["diag", "sym", "dtype", "index", "layout", "target"]),
     ("instr", &["diag", "sym", "dtype", "index", "layout", "target", "ir"]),
+    ("ir/validate", &["diag", "sym", "dtype", "index", "layout", "target", "ir", "instr"]),
 ];
 
 /// Where a GPU or a compute capability may be named.
@@ -48,9 +49,14 @@ fn modules_of_core_import_downwards() {
     let mut broken = Vec::new();
     for file in rust_files("crates/core/src") {
         let path = module_path(file.strip_prefix(&source).unwrap());
-        let Some(module) = path.first() else { continue };
-        let Some(may) = allowed.get(module.as_str()) else {
-            broken.push(format!("{}: module `{module}` has no line in the import law", shown(&file)));
+        if path.is_empty() {
+            continue;
+        }
+        // The longest beginning of the path that has a line.
+        let lines = (1..=path.len()).rev().map(|n| path[..n].join("/"));
+        let Some((module, may)) = lines.filter_map(|m| allowed.get(m.as_str()).map(|may| (m, may))).next()
+        else {
+            broken.push(format!("{}: module `{}` has no line in the import law", shown(&file), path[0]));
             continue;
         };
         for (line, code) in code_lines(&file) {

@@ -1,3 +1,4 @@
 //! The tests of the repository as a whole, in one binary.
 
+mod cli;
 mod laws;
