@@ -1,5 +1,6 @@
 //! Warpwright.
 
+pub mod bind;
 pub mod cli;
 pub mod device;
 pub mod inputs;

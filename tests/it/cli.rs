@@ -6,13 +6,21 @@ use serde_json::Value;
 
 /// Runs the command with these arguments, separated by spaces.
 pub fn warpwright(arguments: &str) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_warpwright")).args(arguments.split_whitespace()).output().expect("the command runs")
+    Command::new(env!("CARGO_BIN_EXE_warpwright"))
+        .args(arguments.split_whitespace())
+        .output()
+        .expect("the command runs")
 }
 
 /// Standard output as JSON, where the command ended with this status.
 pub fn json(arguments: &str, status: i32) -> Value {
     let output = warpwright(arguments);
-    assert_eq!(output.status.code(), Some(status), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(
+        output.status.code(),
+        Some(status),
+        "{arguments}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     serde_json::from_slice(&output.stdout).expect("standard output is one JSON value")
 }
 

@@ -1,0 +1,259 @@
+//! A problem as the arguments of a program.
+//!
+//! Programs of the GEMM kind name their parameters alike: sizes `M`, `N` and `K`, scalars `alpha` and `beta`, the
+//! flag `beta0` (beta is 0), and tensors `A`, `B` and `C`, each with its row stride. A program need not have them
+//! all. Anything else is refused here, before anything runs.
+
+use std::collections::HashMap;
+
+use num_complex::Complex64;
+use warpwright_core::diag::Diagnosis;
+use warpwright_core::ir::{Buffer, ParamKind, Program};
+use warpwright_core::sym::Sym;
+
+use crate::problem::Problem;
+
+/// One of the three matrices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// The left operand.
+    A,
+    /// The right operand.
+    B,
+    /// The result, and with beta the old one.
+    C,
+}
+
+/// What is passed for one parameter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Argument {
+    /// A size, of the problem or of the launch.
+    Size(i64),
+    /// A truth that the host computes.
+    Flag(bool),
+    /// A number.
+    Scalar(Complex64),
+    /// A matrix.
+    Matrix(Role),
+}
+
+/// The arguments of a program for one problem.
+#[derive(Clone, Debug)]
+pub struct Binding {
+    /// One for each parameter, in order.
+    pub arguments: Vec<Argument>,
+    values: HashMap<Sym, i64>,
+}
+
+impl Binding {
+    /// Binds the parameters of a program to a problem; `launch_size` is passed for every launch parameter.
+    pub fn new(program: &Program, problem: &Problem, launch_size: i64) -> Result<Binding, Diagnosis> {
+        let place = |d: Diagnosis| d.at(format!("kernel {}", program.name));
+        let mut values = HashMap::new();
+        let mut arguments = Vec::new();
+        for param in &program.params {
+            let argument = argument(param.sym.name(), &param.kind, problem, launch_size).map_err(place)?;
+            match argument {
+                Argument::Size(value) => {
+                    values.insert(param.sym.clone(), value);
+                }
+                Argument::Flag(truth) => {
+                    values.insert(param.sym.clone(), i64::from(truth));
+                }
+                Argument::Scalar(_) | Argument::Matrix(_) => {}
+            }
+            arguments.push(argument);
+        }
+        for buffer in program.tensors() {
+            if let Some(stride) = &buffer.row_stride {
+                values.insert(stride.clone(), row_stride(role(buffer).map_err(place)?, problem));
+            }
+        }
+        let binding = Binding { arguments, values };
+        for buffer in program.tensors() {
+            binding.check_tensor(buffer, problem).map_err(place)?;
+        }
+        binding.check_assumptions(program, problem).map_err(place)?;
+        Ok(binding)
+    }
+
+    /// The value of a size, a stride or a flag.
+    pub fn value(&self, sym: &Sym) -> Option<i64> {
+        self.values.get(sym).copied()
+    }
+
+    /// Compares the type and the extents of a tensor with those of its matrix.
+    fn check_tensor(&self, buffer: &Buffer, problem: &Problem) -> Result<(), Diagnosis> {
+        let (rows, columns) = stored(role(buffer)?, problem);
+        if buffer.dtype != problem.dtype() {
+            return Err(Diagnosis::new(format!("its {} is in {}", buffer.sym, buffer.dtype))
+                .because(format!("the problem is in {}", problem.precision))
+                .instead("choose a kernel for this type, or another --dtype"));
+        }
+        let extents: Result<Vec<i64>, Sym> =
+            buffer.dims.iter().map(|d| d.extent.eval(&|s| self.value(s))).collect();
+        let extents = extents.map_err(|sym| Diagnosis::new(format!("the size {sym} is not a parameter")))?;
+        if extents != [rows, columns] {
+            return Err(Diagnosis::new(format!("its {} is stored as {}", buffer.sym, joined(&extents)))
+                .because(format!(
+                    "layout {} of {} stores it as {rows}x{columns}",
+                    problem.layout, problem.shape
+                ))
+                .instead("choose a kernel for this layout and size"));
+        }
+        let stride = row_stride(role(buffer)?, problem);
+        if buffer.row_stride.is_none() && stride != columns.max(1) {
+            return Err(Diagnosis::new(format!("its {} has no row stride", buffer.sym))
+                .because(format!("the problem asks for one of {stride} for rows of {columns}"))
+                .instead("leave out --lda, --ldb and --ldc, or choose another kernel"));
+        }
+        Ok(())
+    }
+
+    /// Every assumption of the program has to hold of the problem.
+    fn check_assumptions(&self, program: &Program, problem: &Problem) -> Result<(), Diagnosis> {
+        for assumption in &program.assumes {
+            let text = assumption.text(&warpwright_core::index::PlainNames);
+            match assumption.eval(&|s| self.value(s)) {
+                Ok(true) => {}
+                Ok(false) => {
+                    return Err(Diagnosis::new(format!("it assumes {text}"))
+                        .because(format!(
+                            "that does not hold for {} with lda {}, ldb {}, ldc {}",
+                            problem.shape, problem.ld.a, problem.ld.b, problem.ld.c
+                        ))
+                        .instead("choose another kernel, or sizes and strides that fit"));
+                }
+                Err(sym) => {
+                    return Err(Diagnosis::new(format!("it assumes {text}, and {sym} is not a parameter")));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn argument(
+    name: &str,
+    kind: &ParamKind,
+    problem: &Problem,
+    launch_size: i64,
+) -> Result<Argument, Diagnosis> {
+    let shape = problem.shape;
+    let unknown = |what: &str, known: &str| {
+        Diagnosis::new(format!("it has {what} `{name}`"))
+            .because(format!("a matrix product has {known}"))
+            .instead("rename it, or check the program with a specification of its own")
+    };
+    match kind {
+        ParamKind::Size => match name {
+            "M" => Ok(Argument::Size(shape.m)),
+            "N" => Ok(Argument::Size(shape.n)),
+            "K" => Ok(Argument::Size(shape.k)),
+            _ => Err(unknown("a size", "the sizes M, N and K")),
+        },
+        ParamKind::Launch => Ok(Argument::Size(launch_size.max(1))),
+        ParamKind::Flag => match name {
+            "beta0" => Ok(Argument::Flag(problem.beta == Complex64::new(0.0, 0.0))),
+            _ => Err(unknown("a flag", "the flag beta0")),
+        },
+        ParamKind::Scalar(_) => match name {
+            "alpha" => Ok(Argument::Scalar(problem.alpha)),
+            "beta" => Ok(Argument::Scalar(problem.beta)),
+            _ => Err(unknown("a scalar", "the scalars alpha and beta")),
+        },
+        ParamKind::Tensor(buffer) => role(buffer).map(Argument::Matrix),
+    }
+}
+
+fn role(buffer: &Buffer) -> Result<Role, Diagnosis> {
+    match buffer.sym.name() {
+        "A" => Ok(Role::A),
+        "B" => Ok(Role::B),
+        "C" => Ok(Role::C),
+        other => Err(Diagnosis::new(format!("it has a tensor `{other}`"))
+            .because("a matrix product has the tensors A, B and C")
+            .instead("rename it, or check the program with a specification of its own")),
+    }
+}
+
+fn stored(role: Role, problem: &Problem) -> (i64, i64) {
+    match role {
+        Role::A => problem.stored_a(),
+        Role::B => problem.stored_b(),
+        Role::C => problem.stored_c(),
+    }
+}
+
+fn row_stride(role: Role, problem: &Problem) -> i64 {
+    match role {
+        Role::A => problem.ld.a,
+        Role::B => problem.ld.b,
+        Role::C => problem.ld.c,
+    }
+}
+
+fn joined(extents: &[i64]) -> String {
+    extents.iter().map(i64::to_string).collect::<Vec<_>>().join("x")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Argument, Binding, Role};
+    use crate::problem::Problem;
+    use num_complex::Complex64;
+    use warpwright_core::ir::{Program, parse};
+
+    const KERNEL: &str = "program k(M: size, N: size, K: size, G: launch, alpha: f32, beta: f32, beta0: flag,
+            A: in f32[M, K; lda], B: in f32[K, N; ldb], C: inout f32[M, N]) assume ldb % 4 == 0 {
+        for b in block.x(G) { for t in threads(1@1) { } }
+    }";
+
+    fn program() -> Program {
+        parse::program(KERNEL).expect("reads")
+    }
+
+    fn problem(shape: &str, dtype: &str, layout: &str) -> Problem {
+        Problem::new(shape.parse().unwrap(), dtype.parse().unwrap(), layout.parse().unwrap())
+    }
+
+    fn refusal(problem: &Problem) -> String {
+        Binding::new(&program(), problem, 1).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn parameters_get_the_values_of_the_problem() {
+        let program = program();
+        let mut problem = problem("3x8x5", "f32", "nn");
+        problem.alpha = Complex64::new(2.0, 0.0);
+        problem.ld.a = 6;
+        let binding = Binding::new(&program, &problem, 7).unwrap();
+        let sizes: Vec<_> = binding.arguments[..4].to_vec();
+        assert_eq!(sizes, [3, 8, 5, 7].map(Argument::Size));
+        assert_eq!(binding.arguments[4], Argument::Scalar(Complex64::new(2.0, 0.0)));
+        assert_eq!(binding.arguments[6], Argument::Flag(true));
+        assert_eq!(binding.arguments[9], Argument::Matrix(Role::C));
+        let stride = program.tensors().next().unwrap().row_stride.clone().unwrap();
+        assert_eq!(binding.value(&stride), Some(6));
+    }
+
+    #[test]
+    fn a_problem_that_does_not_fit_is_refused_with_a_reason() {
+        assert!(
+            refusal(&problem("3x8x5", "f64", "nn"))
+                .contains("its A is in f32, because the problem is in f64")
+        );
+        assert!(refusal(&problem("3x8x5", "f32", "tn")).contains("its A is stored as 3x5"));
+        assert!(refusal(&problem("3x7x5", "f32", "nn")).contains("it assumes ldb%4 == 0"));
+        let mut wide = problem("3x8x5", "f32", "nn");
+        wide.ld.c = 9;
+        assert!(refusal(&wide).contains("its C has no row stride"));
+    }
+
+    #[test]
+    fn other_parameters_are_refused() {
+        let program = parse::program("program p(L: size, C: out f32[L]) { }").expect("reads");
+        let message = Binding::new(&program, &problem("1x1x1", "f32", "nn"), 1).unwrap_err().to_string();
+        assert!(message.contains("kernel p: it has a size `L`"), "{message}");
+    }
+}
