@@ -3,6 +3,7 @@
 pub mod bind;
 pub mod cli;
 pub mod device;
+pub mod gpu;
 pub mod inputs;
 pub mod matrix;
 pub mod npy;
