@@ -87,12 +87,12 @@ impl std::fmt::Display for Notice {
 
 impl CompileCache {
     /// The user's cache: `WARPWRIGHT_CACHE`, else `warpwright` below `XDG_CACHE_HOME` or `~/.cache`.
-    /// `WARPWRIGHT_CACHE` set to nothing turns it off.
+    /// `WARPWRIGHT_CACHE` set to nothing turns it off, without a notice.
     pub fn standard() -> Self {
         let variable = |name| std::env::var_os(name).map(PathBuf::from);
         if let Some(own) = variable("WARPWRIGHT_CACHE") {
             let directory = (!own.as_os_str().is_empty()).then_some(own);
-            return Self { directory, absent: "WARPWRIGHT_CACHE is empty" };
+            return Self { directory, absent: "" };
         }
         // The XDG convention: a relative path is to be ignored.
         let base = variable("XDG_CACHE_HOME").filter(|p| p.is_absolute());

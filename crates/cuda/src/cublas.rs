@@ -156,6 +156,16 @@ impl Gemm {
         self.leading.map(|ld| ld.max(1) as i64)
     }
 
+    /// cuBLAS's numbers for the operations on A and B. Conjugation does nothing to real numbers, and cuBLASLt does
+    /// not take it for them.
+    pub(crate) fn operations(&self) -> [c_int; 2] {
+        let real = !matches!(self.element, GemmType::C64 | GemmType::C128);
+        [self.op_a, self.op_b].map(|op| match op {
+            Op::ConjugateTranspose if real => Op::Transpose as c_int,
+            other => other as c_int,
+        })
+    }
+
     /// cuBLAS's number for the arithmetic.
     pub(crate) fn compute_type(&self) -> c_int {
         match (self.element.scale(), self.math) {
@@ -395,14 +405,15 @@ impl Cublas {
     fn typed(&self, call: &'static str, function: TypedGemm, gemm: &Gemm, at: Operands) -> Result<()> {
         let [m, n, k] = gemm.shape.map(|size| size as i64);
         let [lda, ldb, ldc] = gemm.leading_for_cublas();
+        let [op_a, op_b] = gemm.operations();
         let (alpha, beta) =
             (Scalar(scalar(gemm.element, gemm.alpha)), Scalar(scalar(gemm.element, gemm.beta)));
         // SAFETY: the scalars have the function's type; the operands are the caller's to vouch for.
         check(call, unsafe {
             function(
                 self.handle,
-                gemm.op_b as c_int,
-                gemm.op_a as c_int,
+                op_b,
+                op_a,
                 n,
                 m,
                 k,
@@ -422,6 +433,7 @@ impl Cublas {
         const DEFAULT_ALGORITHM: c_int = -1;
         let [m, n, k] = gemm.shape.map(|size| size as i64);
         let [lda, ldb, ldc] = gemm.leading_for_cublas();
+        let [op_a, op_b] = gemm.operations();
         let kind = gemm.element.scale();
         let (alpha, beta) = (Scalar(scalar(kind, gemm.alpha)), Scalar(scalar(kind, gemm.beta)));
         let element = gemm.element.data_type();
@@ -429,8 +441,8 @@ impl Cublas {
         check("cublasGemmEx", unsafe {
             (self.functions.gemm_ex)(
                 self.handle,
-                gemm.op_b as c_int,
-                gemm.op_a as c_int,
+                op_b,
+                op_a,
                 n,
                 m,
                 k,

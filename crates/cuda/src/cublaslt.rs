@@ -166,9 +166,9 @@ impl CublasLt {
         let description = Owned::new("cublasLtMatmulDescCreate", f.desc_destroy, |p| unsafe {
             (f.desc_create)(p, gemm.compute_type(), kind.data_type())
         })?;
-        for (attribute, op) in [(DESC_TRANSA, gemm.op_b), (DESC_TRANSB, gemm.op_a)] {
-            let value = op as c_int;
-            set("cublasLtMatmulDescSetAttribute", f.desc_set, &description, attribute, &value)?;
+        let [op_a, op_b] = gemm.operations();
+        for (attribute, op) in [(DESC_TRANSA, op_b), (DESC_TRANSB, op_a)] {
+            set("cublasLtMatmulDescSetAttribute", f.desc_set, &description, attribute, &op)?;
         }
         let [lda, ldb, ldc] = gemm.leading_for_cublas();
         let layout = |kind: c_int, [rows, columns]: [usize; 2], leading: i64| {

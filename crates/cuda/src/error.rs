@@ -12,7 +12,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[non_exhaustive]
 pub enum Error {
     /// A library of NVIDIA's is not on this machine, or could not be loaded.
-    #[error("{library} was not found: {reason}\nhelp: {advice}")]
+    #[error("{library} is not available: {reason}\nhelp: {advice}")]
     LibraryMissing {
         /// Which library.
         library: Library,
@@ -85,6 +85,15 @@ pub enum Error {
         text: String,
         /// What to do about it, where we know.
         advice: Option<&'static str>,
+    },
+
+    /// The disassembler is not on this machine, or failed.
+    #[error("the disassembler (nvdisasm) {reason}\nhelp: {advice}")]
+    Disassembler {
+        /// What happened.
+        reason: String,
+        /// What to do about it.
+        advice: String,
     },
 
     /// A launch that the kernel or the GPU does not allow.

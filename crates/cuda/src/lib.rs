@@ -7,6 +7,7 @@
 //!
 //! ```text
 //!   locate -> nvrtc -> compile -> cache          works with no GPU
+//!                      resources, disassemble    what came of it
 //!   driver -> device -> memory, stream, graph    needs a GPU
 //!             module -> launch, tensor_map
 //!             measure                            times what a closure enqueues
@@ -38,6 +39,7 @@ pub mod compile;
 pub mod cublas;
 pub mod cublaslt;
 pub mod device;
+pub mod disassemble;
 mod driver;
 mod error;
 pub mod graph;

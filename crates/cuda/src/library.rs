@@ -67,7 +67,7 @@ impl Loaded {
             Ok(handle) => Ok(Self { handle, library }),
             Err(error) => Err(Error::LibraryMissing {
                 library,
-                reason: format!("{} could not be loaded: {error}", path.to_string_lossy()),
+                reason: format!("{} could not be loaded: {}", path.to_string_lossy(), with_sources(&error)),
                 advice: advice(),
             }),
         }
@@ -104,6 +104,12 @@ pub(crate) fn preload(path: &OsStr) -> bool {
         }
         Err(_) => false,
     }
+}
+
+/// An error with what caused it: the loader's own words come second.
+fn with_sources(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |e| e.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 #[cfg(unix)]

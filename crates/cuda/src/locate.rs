@@ -19,6 +19,9 @@ pub const NVRTC_COMMAND_12: &str = "pip install nvidia-cuda-nvrtc-cu12==12.9.86"
 /// The cuBLAS wheel for a driver that knows only CUDA 12.
 pub const CUBLAS_COMMAND_12: &str = "pip install nvidia-cublas-cu12==12.9.1.4";
 
+/// The wheel with the disassembler; it reads the machine code of earlier releases too.
+pub const NVDISASM_COMMAND: &str = "pip install nvidia-cuda-nvdisasm==13.2.51";
+
 /// What a search for one library gave; the data behind a line of `doctor`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
@@ -47,6 +50,16 @@ pub fn find(library: Library) -> Finding {
     find_in(library, &Environment::of_this_process())
 }
 
+/// The disassembler, `nvdisasm`, if it is anywhere: on the `PATH`, in a toolkit, or in a Python wheel (Triton's
+/// brings one as well). [`NVDISASM_COMMAND`] gets it.
+pub fn disassembler() -> Option<PathBuf> {
+    Environment::of_this_process()
+        .tool_directories()
+        .into_iter()
+        .map(|d| d.join("nvdisasm"))
+        .find(|p| p.is_file())
+}
+
 /// What gets a missing library.
 pub fn advice(library: Library) -> String {
     let old_driver = driver::present() && driver::version().is_ok_and(|(major, _)| major < 13);
@@ -66,6 +79,8 @@ struct Environment {
     nvrtc: Option<PathBuf>,
     /// `CUDA_HOME` and `CUDA_PATH`.
     toolkits: Vec<PathBuf>,
+    /// `PATH`.
+    path: Vec<PathBuf>,
     /// `LD_LIBRARY_PATH`.
     loader_path: Vec<PathBuf>,
     /// `VIRTUAL_ENV`, `CONDA_PREFIX` and the prefixes of the `python3` and `python` on the `PATH`.
@@ -82,7 +97,8 @@ impl Environment {
         let list = |name: &str| split_path(std::env::var_os(name));
         let mut pythons: Vec<PathBuf> =
             ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(directory).collect();
-        for bin in list("PATH") {
+        let path = list("PATH");
+        for bin in &path {
             for name in ["python3", "python"] {
                 let program = bin.join(name);
                 if program.is_file() {
@@ -98,6 +114,7 @@ impl Environment {
         Self {
             nvrtc: directory("WARPWRIGHT_NVRTC"),
             toolkits: ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(directory).collect(),
+            path,
             loader_path: list("LD_LIBRARY_PATH"),
             pythons,
             home: directory("HOME"),
@@ -129,6 +146,19 @@ impl Environment {
         );
         let mut seen = std::collections::HashSet::new();
         all.retain(|d| seen.insert(d.clone()));
+        all
+    }
+
+    /// The directories that may hold NVIDIA's tools.
+    fn tool_directories(&self) -> Vec<PathBuf> {
+        let bin = |toolkit: &PathBuf| toolkit.join("bin");
+        let mut all: Vec<PathBuf> = self.toolkits.iter().map(bin).collect();
+        all.extend(self.path.iter().cloned());
+        let users = self.home.iter().map(|home| home.join(".local"));
+        for packages in self.pythons.iter().cloned().chain(users).flat_map(|p| python_packages(&p)) {
+            all.extend(["nvidia/cu13/bin", "triton/backends/nvidia/bin"].map(|d| packages.join(d)));
+        }
+        all.extend(self.usual.iter().map(bin));
         all
     }
 }
@@ -185,17 +215,19 @@ fn below_toolkit(toolkit: &Path) -> [PathBuf; 4] {
 /// The wheels' directories below a Python prefix; in a Conda environment also its own `lib`.
 fn below_python(prefix: &Path, library: Library) -> Vec<PathBuf> {
     let wheel = if library == Library::Nvrtc { "cuda_nvrtc" } else { "cublas" };
-    let lib = prefix.join("lib");
     let mut found = Vec::new();
-    for python in children(&lib, "python3") {
-        for packages in ["site-packages", "dist-packages"] {
-            let nvidia = python.join(packages).join("nvidia");
-            // cu13 is where the CUDA 13 wheels put everything; each CUDA 12 wheel has a directory of its own.
-            found.extend(["cu13", wheel].map(|d| nvidia.join(d).join("lib")));
-        }
+    for packages in python_packages(prefix) {
+        // cu13 is where the CUDA 13 wheels put everything; each CUDA 12 wheel has a directory of its own.
+        found.extend(["cu13", wheel].map(|d| packages.join("nvidia").join(d).join("lib")));
     }
-    found.push(lib);
+    found.push(prefix.join("lib"));
     found
+}
+
+/// The directories of installed packages below a Python prefix.
+fn python_packages(prefix: &Path) -> Vec<PathBuf> {
+    let pythons = children(&prefix.join("lib"), "python3").into_iter();
+    pythons.flat_map(|python| ["site-packages", "dist-packages"].map(|d| python.join(d))).collect()
 }
 
 fn children(directory: &Path, starting_with: &str) -> Vec<PathBuf> {
@@ -265,6 +297,22 @@ mod tests {
             touch(&root.path().join(name));
         }
         assert_eq!(newest(root.path(), "nvrtc"), Some(root.path().join("libnvrtc.so.13")));
+    }
+
+    #[test]
+    fn the_disassembler_is_looked_for_in_toolkits_the_path_and_wheels() {
+        let environment = Environment {
+            toolkits: vec!["/toolkit".into()],
+            path: vec!["/somewhere/bin".into()],
+            ..Environment::default()
+        };
+        let directories = environment.tool_directories();
+        assert_eq!(directories, [Path::new("/toolkit/bin"), Path::new("/somewhere/bin")]);
+        let root = tempfile::tempdir().unwrap();
+        let bin = root.path().join("lib/python3.12/site-packages/nvidia/cu13/bin");
+        touch(&bin.join("nvdisasm"));
+        let environment = Environment { pythons: vec![root.path().to_path_buf()], ..Environment::default() };
+        assert!(environment.tool_directories().contains(&bin));
     }
 
     #[test]

@@ -16,7 +16,8 @@ use crate::stream::{Event, Stream};
 /// How much to measure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MeasureOptions {
-    /// Launches per graph, at least. Short launches get more, until a replay lasts [`MeasureOptions::replay_seconds`].
+    /// Launches per graph. Short launches get more, until a replay lasts [`MeasureOptions::replay_seconds`]; launches
+    /// so long that the samples would not fit in [`MeasureOptions::seconds`] get fewer, down to one.
     pub launches: usize,
     /// How long a replay should last at least.
     pub replay_seconds: f64,
@@ -36,8 +37,8 @@ impl Default for MeasureOptions {
             launches: 20,
             replay_seconds: 2e-3,
             warm_up_seconds: 0.05,
-            seconds: 0.25,
-            min_samples: 7,
+            seconds: 0.5,
+            min_samples: 5,
             max_samples: 200,
         }
     }
@@ -96,25 +97,29 @@ pub fn graph(
 ) -> Result<Timing> {
     // Once outside: whatever loads or allocates at first use does so now, and errors show before recording.
     enqueue(stream, 0)?;
+    let before = stream.record()?;
+    enqueue(stream, 1)?;
+    let after = stream.record()?;
     stream.synchronize()?;
-    let mut launches = options.launches.max(1);
+    let fewest = options.min_samples.max(1);
+    let single = after.seconds_since(&before)?.max(1e-7);
+    let affordable = (options.seconds / (single * fewest as f64)) as usize;
+    let mut launches = options.launches.min(affordable).max(1);
     let mut graph = record(stream, launches, &mut enqueue)?;
-    // The first replay may load things, the second tells how long one takes.
-    replay(stream, &mut graph, 1)?;
+    // The single launch was timed with the host's part in it; a replay tells how long one takes without.
     let mut estimate = replay(stream, &mut graph, 1)?[0].max(1e-7);
     if estimate < options.replay_seconds {
         let per_launch = estimate / launches as f64;
-        launches = ((options.replay_seconds / per_launch).ceil() as usize).clamp(launches, 10_000);
+        launches =
+            ((options.replay_seconds / per_launch).ceil() as usize).clamp(options.launches.max(1), 10_000);
         graph = record(stream, launches, &mut enqueue)?;
-        replay(stream, &mut graph, 1)?;
-        estimate = per_launch * launches as f64;
+        estimate = replay(stream, &mut graph, 1)?[0].max(1e-7);
     }
     let times = |seconds: f64| (seconds / estimate) as usize;
-    let warm_up = times(options.warm_up_seconds).min(10_000);
+    let warm_up = times(options.warm_up_seconds).min(1000);
     if warm_up > 0 {
         replay(stream, &mut graph, warm_up)?;
     }
-    let fewest = options.min_samples.max(1);
     let count = times(options.seconds).clamp(fewest, options.max_samples.max(fewest));
     let samples = replay(stream, &mut graph, count)?;
     Ok(Timing::of(samples.into_iter().map(|s| s / launches as f64).collect(), launches))

@@ -265,7 +265,7 @@ impl<T: Pod> Pinned<T> {
         if bytes == 0 {
             return Ok(());
         }
-        self.not_recorded(stream)?;
+        self.before_copy(stream)?;
         // SAFETY: the range is within the buffer; the host memory outlives the copy, since dropping it waits.
         check("cuMemcpyHtoDAsync", unsafe {
             sys::cuMemcpyHtoDAsync_v2(buffer.address + offset as u64, self.data.cast(), bytes, stream.raw())
@@ -280,7 +280,7 @@ impl<T: Pod> Pinned<T> {
         if bytes == 0 {
             return Ok(());
         }
-        self.not_recorded(stream)?;
+        self.before_copy(stream)?;
         // SAFETY: as above, and any bits are a T.
         check("cuMemcpyDtoHAsync", unsafe {
             sys::cuMemcpyDtoHAsync_v2(self.data.cast(), buffer.address + offset as u64, bytes, stream.raw())
@@ -292,13 +292,13 @@ impl<T: Pod> Pinned<T> {
         self.len * size_of::<T>()
     }
 
-    /// A replayed copy would go on behind the back of `slice`.
-    fn not_recorded(&self, stream: &Stream) -> Result<()> {
+    /// Refuses a recorded copy, whose replays would go on behind the back of `slice`; and puts copies on different
+    /// streams in order, since only the last one is remembered.
+    fn before_copy(&self, stream: &Stream) -> Result<()> {
         if stream.is_capturing()? {
             let reason = "copies of pinned memory cannot be recorded in a graph".to_string();
             return Err(Error::Invalid { what: "asynchronous copy", reason });
         }
-        // Copies on two streams would need two marks; the second waits for the first instead.
         let held = self.last_copy.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         held.as_ref().map_or(Ok(()), |event| stream.wait_for(event))
     }

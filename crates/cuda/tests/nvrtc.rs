@@ -1,7 +1,10 @@
 //! Compiling for real, on any machine with NVRTC; passed over with a line where there is none.
 
 use warpwright_cuda::nvrtc::Nvrtc;
-use warpwright_cuda::{CompileCache, CompileError, Error, Library, Options, Source, compile::compile};
+use warpwright_cuda::{
+    CompileCache, CompileError, Error, Library, Options, Source, compile::compile, disassemble::disassemble,
+    locate,
+};
 
 /// Two kernels of known cost: one plain, one with a barrier, shared memory and a warning.
 const TWO_KERNELS: &str = r#"
@@ -178,4 +181,28 @@ fn the_kernels_of_the_self_test_compile() {
         assert_eq!(compiled.warnings(), "");
         assert!(compiled.kernels.iter().all(|k| k.spill_store_bytes == 0));
     }
+}
+
+#[test]
+fn machine_code_can_be_read_back() {
+    if nvrtc().is_none() {
+        return;
+    }
+    let compiled = compile(&Source::new("two.cu", TWO_KERNELS), &Options::for_arch("sm_80")).unwrap();
+    let disassembly = match disassemble(&compiled.cubin) {
+        Err(Error::Disassembler { advice, .. }) if locate::disassembler().is_none() => {
+            eprintln!("skipped: no disassembler here ({advice})");
+            return;
+        }
+        other => other.unwrap(),
+    };
+    let swap = disassembly.function("swap").unwrap();
+    let count =
+        |start: &str| swap.counts().iter().filter(|(name, _)| name.starts_with(start)).map(|(_, n)| n).sum();
+    let expected: [(&str, usize); 5] = [("LDG", 1), ("STS", 1), ("BAR", 1), ("LDS", 1), ("STG", 1)];
+    for (start, wanted) in expected {
+        let found: usize = count(start);
+        assert_eq!(found, wanted, "{start} in {:?}", swap.instructions);
+    }
+    assert!(matches!(disassemble(b"not machine code"), Err(Error::Disassembler { .. })));
 }

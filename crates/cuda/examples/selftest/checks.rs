@@ -222,7 +222,7 @@ fn pinned_copies(device: &Device) -> Checked {
 }
 
 fn too_large(device: &Device) -> Checked {
-    match device.alloc(1 << 50) {
+    match device.alloc(4 * device.info().memory_bytes) {
         Err(error @ Error::OutOfMemory { .. }) => {
             passed(error.to_string().lines().next().unwrap_or("").to_string())
         }
