@@ -8,13 +8,16 @@
 //! `/` and `%` are floor division and its remainder, also for negative operands.
 
 mod bounds;
+mod linear;
 mod print;
+mod prove;
 mod simplify;
 
 use std::ops::{Add, Mul, Neg, Sub};
 
 pub use bounds::{Interval, Ranges};
 pub use print::{Naming, PlainNames};
+pub use prove::{Facts, Mark, Touch, disjoint_iterations, prove};
 
 use crate::sym::Sym;
 

@@ -26,6 +26,8 @@
 //! barriers say how a thing is carried out, never what it computes.
 
 mod buffer;
+pub mod facts;
+pub mod iterations;
 mod launch;
 pub mod parse;
 pub mod print;

@@ -1,0 +1,112 @@
+//! What is known at each place of a program: the ranges of the loops around it, the guards, the assumptions.
+
+use std::collections::HashMap;
+
+use super::buffer::Buffer;
+use super::program::{ParamKind, Program};
+use super::statement::{For, If, Own, Range, Stmt, Tasks};
+use super::value::Span;
+use crate::index::{Facts, Index};
+use crate::sym::Sym;
+
+/// What is known in all of a program: sizes and row strides are not negative, launch parameters are positive, and the
+/// assumptions hold.
+pub fn of_program(program: &Program) -> Facts {
+    let mut facts = Facts::new();
+    for param in &program.params {
+        match param.kind {
+            ParamKind::Size => facts.at_least(&param.sym, 0),
+            ParamKind::Launch => facts.at_least(&param.sym, 1),
+            _ => {}
+        }
+    }
+    for stride in program.tensors().filter_map(|t| t.row_stride.as_ref()) {
+        facts.at_least(stride, 0);
+    }
+    program.assumes.iter().for_each(|a| facts.assume(a));
+    facts
+}
+
+/// Calls `visit` for every statement of a program, outer before inner, with what is known where it stands.
+pub fn at_each<'a>(program: &'a Program, visit: &mut dyn FnMut(&'a Stmt, &Facts)) {
+    at_each_of(&program.body, &mut of_program(program), &program.buffers(), visit);
+}
+
+/// As [`at_each`] for statements inside a program, with what is known before them and the buffers they use. `facts`
+/// are afterwards as they were, but for symbols that the statements bind.
+pub fn at_each_of<'a>(
+    stmts: &'a [Stmt],
+    facts: &mut Facts,
+    buffers: &HashMap<Sym, Buffer>,
+    visit: &mut dyn FnMut(&'a Stmt, &Facts),
+) {
+    let outside = facts.mark();
+    for stmt in stmts {
+        visit(stmt, facts);
+        let before = facts.mark();
+        match stmt {
+            Stmt::For(l) => {
+                enter_loop(facts, l);
+                at_each_of(&l.body, facts, buffers, visit);
+                facts.reset(before);
+                l.counting.iter().for_each(|ordinal| facts.at_least(ordinal, 0));
+            }
+            Stmt::Tasks(t) => {
+                enter_tasks(facts, t);
+                at_each_of(&t.body, facts, buffers, visit);
+                facts.reset(before);
+            }
+            Stmt::Own(o) => {
+                enter_own(facts, o, buffers);
+                at_each_of(&o.body, facts, buffers, visit);
+                facts.reset(before);
+            }
+            Stmt::If(If { cond, then, otherwise }) => {
+                facts.assume(cond);
+                at_each_of(then, facts, buffers, visit);
+                facts.reset(before);
+                facts.assume(&cond.clone().negate());
+                at_each_of(otherwise, facts, buffers, visit);
+                facts.reset(before);
+            }
+            Stmt::On(on) => at_each_of(&on.body, facts, buffers, visit),
+            Stmt::Let(sym, value) => facts.define(sym, value),
+            _ => {}
+        }
+    }
+    facts.reset(outside);
+}
+
+/// Adds what is known inside a loop.
+pub fn enter_loop(facts: &mut Facts, l: &For) {
+    match &l.range {
+        Range::Span { lo, hi, step } => facts.runs_over(&l.var, lo, hi, step),
+        Range::List(values) => facts.is_one_of(&l.var, values),
+        Range::Part { index, lo, hi, .. } => {
+            facts.runs_over(&l.var, lo, hi, &1.into());
+            facts.partition(index, std::slice::from_ref(&l.var));
+        }
+    }
+    l.counting.iter().for_each(|ordinal| facts.at_least(ordinal, 0));
+}
+
+/// Adds what is known inside a loop over tasks.
+pub fn enter_tasks(facts: &mut Facts, t: &Tasks) {
+    for (var, extent) in t.vars.iter().zip(&t.extents) {
+        facts.runs_over(var, &0.into(), extent, &1.into());
+    }
+    facts.partition(&t.start, &t.vars);
+}
+
+/// Adds what is known inside a loop over owned elements. Its variables count from the start of the window.
+pub fn enter_own(facts: &mut Facts, o: &Own, buffers: &HashMap<Sym, Buffer>) {
+    let Some(buffer) = buffers.get(&o.window.buffer) else { return };
+    let extents = o.window.dims.iter().zip(&buffer.dims).filter_map(|(span, dim)| match span {
+        Span::At(_) => None,
+        Span::Slice(_, len) => Some(Index::constant(*len)),
+        Span::All => Some(dim.extent.clone()),
+    });
+    for (var, extent) in o.vars.iter().zip(extents) {
+        facts.runs_over(var, &0.into(), &extent, &1.into());
+    }
+}
