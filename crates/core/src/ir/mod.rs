@@ -27,7 +27,6 @@
 
 mod buffer;
 pub mod facts;
-pub mod iterations;
 mod launch;
 pub mod parse;
 pub mod print;

@@ -7,6 +7,7 @@
 //! Proof travels as a value: [`WellFormed`] and [`Valid`] cannot be built any other way, so a consumer that takes one
 //! never has to ask again.
 
+pub mod iterations;
 mod place;
 mod scope;
 mod types;

@@ -2,13 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::buffer::Buffer;
-use super::facts;
-use super::statement::{AssignOp, For, Operand, Stmt};
-use super::value::{Reduction, Span, Value, Window};
-use super::walk;
 use crate::index::{Facts, Index, Touch, disjoint_iterations};
 use crate::instr::{self, OperandAccess};
+use crate::ir::{AssignOp, Buffer, For, Operand, Reduction, Span, Stmt, Value, Window, facts, walk};
 use crate::sym::Sym;
 
 /// How an element is touched.
