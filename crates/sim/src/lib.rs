@@ -1,1 +1,4 @@
 //! Runs programs without a GPU.
+#![forbid(unsafe_code)]
+
+pub mod coroutine;
