@@ -6,6 +6,7 @@ pub mod device;
 pub mod gpu;
 pub mod inputs;
 pub mod matrix;
+pub mod memory;
 pub mod npy;
 pub mod problem;
 pub mod reference;

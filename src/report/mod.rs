@@ -4,6 +4,8 @@
 //! the base unit (seconds, bytes, counts); each group of numbers says by its `kind` whether it was measured on
 //! a GPU, counted by the simulator or computed by a model. What is not known is `null`, never left out.
 
+pub mod diff;
+pub mod html;
 pub mod number;
 pub mod progress;
 pub mod table;

@@ -117,3 +117,19 @@ fn what_is_wrong_stands_out() {
         assert!(text.contains(part), "{text}");
     }
 }
+
+#[test]
+fn a_ladder_is_one_page_with_what_changed_marked() {
+    let rung = |number: u32, schedule: &str| {
+        let mut report = report();
+        report.kernel.schedule = schedule.into();
+        report.tflops = Some(f64::from(number));
+        report.cublas = Some(Cublas { seconds: 1.0, tflops: 4.0 });
+        RungReport { rung: number, name: format!("<{number}>"), change: "one idea".into(), report }
+    };
+    let page = super::html::page("sgemm", &[rung(1, "split i 2"), rung(2, "split i 2\nunroll i")]);
+    assert!(page.contains("<ins>unroll i</ins>") && !page.contains("<ins>split"), "{page}");
+    assert!(page.contains("&lt;2&gt;") && !page.contains("<2>"), "names are escaped");
+    assert!(page.contains("dashed line is cuBLAS"));
+    assert!(!page.contains("http"), "nothing is fetched from elsewhere");
+}
