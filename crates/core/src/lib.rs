@@ -10,5 +10,7 @@ pub mod index;
 pub mod instr;
 pub mod ir;
 pub mod layout;
+pub mod schedule;
 pub mod sym;
 pub mod target;
+pub mod te;

@@ -1,0 +1,72 @@
+//! Handles: how a step names the loops it means.
+
+use std::fmt;
+
+use crate::diag::Diagnosis;
+use crate::ir::{For, Program, Stmt, walk};
+
+/// A loop: the buffer that it computes, and the name of its variable.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct LoopRef {
+    /// The name of the buffer written inside.
+    pub label: String,
+    /// The name of the loop variable.
+    pub name: String,
+}
+
+/// Several loops of one label, outermost first.
+pub type Loops = Vec<LoopRef>;
+
+impl LoopRef {
+    /// `label.name`
+    pub fn new(label: &str, name: &str) -> LoopRef {
+        LoopRef { label: label.into(), name: name.into() }
+    }
+
+    /// Whether a loop is one of those that this handle means.
+    pub fn means(&self, l: &For) -> bool {
+        l.var.name() == self.name && writes(&l.body, &self.label)
+    }
+
+    /// The diagnosis that no loop goes by this handle, with those that there are.
+    pub fn unknown(&self, program: &Program) -> Diagnosis {
+        let mut names: Vec<String> = Vec::new();
+        walk::for_each(&program.body, &mut |stmt| {
+            if let Stmt::For(l) = stmt
+                && writes(&l.body, &self.label)
+            {
+                let name = format!("{}.{}", self.label, l.var.name());
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+        });
+        let unknown = Diagnosis::new(format!("there is no loop `{self}`"));
+        if names.is_empty() {
+            unknown.because(format!("nothing computes a buffer named `{}`", self.label))
+        } else {
+            unknown.instead(format!("the loops that compute `{}` are {}", self.label, names.join(", ")))
+        }
+    }
+}
+
+impl fmt::Display for LoopRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.label, self.name)
+    }
+}
+
+/// Whether statements write a buffer of that name, by assignment or as the first operand of an instruction.
+pub(super) fn writes(stmts: &[Stmt], label: &str) -> bool {
+    let mut found = false;
+    walk::for_each(stmts, &mut |stmt| {
+        found |= match stmt {
+            Stmt::Assign(a) => a.target.buffer.name() == label,
+            Stmt::Instruction(i) => {
+                matches!(i.operands.first(), Some(crate::ir::Operand::Window(w)) if w.buffer.name() == label)
+            }
+            _ => false,
+        }
+    });
+    found
+}

@@ -1,0 +1,178 @@
+//! `cache_read`: a consumer reads a copy in another memory.
+//!
+//! ```
+//! # use warpwright_core::{ir::parse, schedule::Schedule};
+//! let before = parse::program("program p(n: size, x: in f32[n], y: out f32[n]) {
+//!   for i in 0..n { y[i] = x[i] * x[i] }
+//! }").unwrap();
+//! let after = Schedule::run(before, "cache_read(x, y, shared) -> xs").unwrap();
+//! assert_eq!(after.program().to_string(), "\
+//! program p(n: size,
+//!     x: in f32[n], y: out f32[n])
+//! {
+//!   alloc xs: f32[n] shared
+//!   for e in 0..n {
+//!     xs[e] = x[e]
+//!   }
+//!   for i in 0..n {
+//!     y[i] = xs[i] * xs[i]
+//!   }
+//! }
+//! ");
+//! ```
+//!
+//! The copy is whole at first; `compute_at` shrinks it to what one iteration of the consumer needs. The loops of the
+//! copy are `e` in one dimension, `r` and `c` in two, `e0`, `e1`, ... in more.
+
+use crate::diag::Diagnosis;
+use crate::index::Index;
+use crate::ir::{Access, Assign, AssignOp, Buffer, Dim, For, Program, Range, Space, Stmt, Value, walk};
+use crate::schedule::handle::writes;
+use crate::schedule::step::Call;
+use crate::sym::Sym;
+
+use super::Primitive;
+use super::set_scope::{space, space_name};
+
+pub(super) const USAGE: &str = "cache_read(buffer, consumer, shared|reg) -> name";
+
+/// See the module documentation.
+#[derive(Clone, Debug)]
+pub struct CacheRead {
+    /// The buffer that is read.
+    pub buffer: String,
+    /// The buffer that is computed from it.
+    pub consumer: String,
+    /// The memory of the copy.
+    pub space: Space,
+    /// The name of the copy.
+    pub name: String,
+}
+
+impl CacheRead {
+    pub(super) fn read(call: &Call) -> Result<CacheRead, Diagnosis> {
+        Ok(CacheRead {
+            buffer: call.word_at(0)?.into(),
+            consumer: call.word_at(1)?.into(),
+            space: space(call, call.word_at(2)?)?,
+            name: call.results(1)?[0].clone(),
+        })
+    }
+
+    /// Puts the copy into the innermost list in which the buffer is written by another statement than the consumer,
+    /// or, if it is written nowhere, the list in which the consumer's outermost loop stands.
+    fn insert(&self, stmts: Vec<Stmt>, source: &Buffer, count: &mut usize) -> Vec<Stmt> {
+        let mut out = Vec::with_capacity(stmts.len() + 2);
+        let filled_here =
+            stmts.iter().any(|s| writes(std::slice::from_ref(s), &self.buffer) && !self.consumes(s));
+        let mut written = false;
+        for mut stmt in stmts {
+            written |= writes(std::slice::from_ref(&stmt), &self.buffer);
+            if !self.consumes(&stmt) {
+                out.push(stmt);
+                continue;
+            }
+            let deeper = matches!(stmt, Stmt::If(_)) && !written
+                || !(filled_here && written) && self.is_written_inside(&stmt);
+            if deeper {
+                for body in walk::bodies_mut(&mut stmt) {
+                    *body = self.insert(std::mem::take(body), source, count);
+                }
+                out.push(stmt);
+                continue;
+            }
+            *count += 1;
+            let copy = Buffer {
+                space: self.space,
+                dims: source.dims.iter().map(|d| Dim::new(d.extent.clone())).collect(),
+                ..Buffer::new(Sym::new(&self.name), source.dtype, Vec::new(), self.space)
+            };
+            let nest = copy_nest(&copy, source);
+            let renamed = self.redirect(stmt, &source.sym, &copy.sym);
+            out.extend([Stmt::Alloc(copy), nest, renamed]);
+        }
+        out
+    }
+
+    fn consumes(&self, stmt: &Stmt) -> bool {
+        let mut found = false;
+        walk::for_each(std::slice::from_ref(stmt), &mut |s| {
+            if let Stmt::Assign(a) = s
+                && a.target.buffer.name() == self.consumer
+            {
+                a.value.for_each_access(&mut |access| found |= access.buffer.name() == self.buffer);
+            }
+        });
+        found
+    }
+
+    fn is_written_inside(&self, stmt: &Stmt) -> bool {
+        writes(std::slice::from_ref(stmt), &self.buffer)
+    }
+
+    fn redirect(&self, stmt: Stmt, from: &Sym, to: &Sym) -> Stmt {
+        let mut out = walk::rewrite(vec![stmt], &mut |mut stmt| {
+            if let Stmt::Assign(a) = &mut stmt
+                && a.target.buffer.name() == self.consumer
+            {
+                a.value = a.value.map_accesses(
+                    &|access| {
+                        let buffer = if access.buffer == *from { to } else { &access.buffer };
+                        Value::Load(Access { buffer: buffer.clone(), index: access.index.clone() })
+                    },
+                    &Clone::clone,
+                );
+            }
+            vec![stmt]
+        });
+        out.swap_remove(0)
+    }
+}
+
+/// `for r, c { copy[r, c] = source[r, c] }`
+fn copy_nest(copy: &Buffer, source: &Buffer) -> Stmt {
+    let rank = copy.dims.len();
+    let vars: Vec<Sym> = (0..rank)
+        .map(|i| match rank {
+            1 => Sym::new("e"),
+            2 => Sym::new(["r", "c"][i]),
+            _ => Sym::new(&format!("e{i}")),
+        })
+        .collect();
+    let index: Vec<Index> = vars.iter().map(Index::var).collect();
+    let assign = Stmt::Assign(Assign {
+        target: Access::new(&copy.sym, index.clone()),
+        op: AssignOp::Store,
+        atomic: false,
+        value: Value::load(&source.sym, index),
+    });
+    vars.iter()
+        .zip(&copy.dims)
+        .rev()
+        .fold(assign, |inner, (v, d)| For::serial(v, Range::upto(d.extent.clone()), vec![inner]))
+}
+
+impl Primitive for CacheRead {
+    fn call(&self) -> Call {
+        let call =
+            Call::new("cache_read").word(&self.buffer).word(&self.consumer).word(space_name(self.space));
+        call.gives([&self.name])
+    }
+
+    fn apply(&self, program: &Program) -> Result<Program, Diagnosis> {
+        let buffers = program.buffers();
+        if buffers.values().any(|b| b.sym.name() == self.name) {
+            return Err(Diagnosis::new(format!("there is a buffer `{}` already", self.name))
+                .instead("choose another name"));
+        }
+        let mut body = program.body.clone();
+        let mut count = 0;
+        for source in buffers.values().filter(|b| b.sym.name() == self.buffer) {
+            body = self.insert(body, source, &mut count);
+        }
+        if count == 0 {
+            return Err(Diagnosis::new(format!("`{}` does not read `{}`", self.consumer, self.buffer)));
+        }
+        Ok(Program { body, ..program.clone() })
+    }
+}

@@ -1,0 +1,629 @@
+//! `compute_at`: a stage is computed where it is used, as much of it as one iteration needs.
+//!
+//! ```
+//! # use warpwright_core::{ir::parse, schedule::Schedule};
+//! let before = parse::program("program p(n: size, x: in f32[n], y: out f32[n]) {
+//!   alloc t: f32[n] global
+//!   for i in 0..n { t[i] = x[i] + x[i] }
+//!   for i in 0..n { y[i] = t[i] * t[i] }
+//! }").unwrap();
+//! let after = Schedule::run(before, "
+//!     split(y.i, 8) -> io, ii
+//!     set_scope(t, reg)
+//!     compute_at(t, y.io)").unwrap();
+//! assert_eq!(after.program().to_string(), "\
+//! program p(n: size,
+//!     x: in f32[n], y: out f32[n])
+//! {
+//!   for io in 0..ceil(n, 8) {
+//!     alloc t: f32[8] reg
+//!     for i in 0..8 {
+//!       t[i] = (8*io + i < n ? x[8*io + i] : 0) + (8*io + i < n ? x[8*io + i] : 0)
+//!     }
+//!     for ii in 0..8 {
+//!       if 8*io + ii < n {
+//!         y[8*io + ii] = t[ii] * t[ii]
+//!       }
+//!     }
+//!   }
+//! }
+//! ");
+//! ```
+//!
+//! Loops inside the attach point are relaxed, loops outside are fixed; the region is the hull of what is read (rule
+//! 28). Where it hangs over the stage's own extents, loads are guarded by their own bounds and give 0 (or the identity
+//! of a maximum or minimum), so the guards of consumers that only kept them inside are dropped with them.
+//!
+//! A stage in shared memory is computed by the whole block: thread loops around the attach point are first sunk below
+//! it (fission), and what lives across the cut gains them as dimensions.
+
+use std::collections::HashMap;
+
+use crate::diag::Diagnosis;
+use crate::index::{Cond, Index, Interval, Ranges};
+use crate::ir::{
+    Access, Assign, AssignOp, Buffer, Dim, For, Mode, Program, Range, Reduction, Space, Stmt, Value, walk,
+};
+use crate::schedule::facts::Facts;
+use crate::schedule::handle::{LoopRef, writes};
+use crate::schedule::rewrite::{
+    Place, at_loops, guard_bounds, guard_loads, guarded_load, head, map_elements, sink,
+};
+use crate::schedule::step::Call;
+use crate::sym::Sym;
+
+use super::Primitive;
+
+pub(super) const USAGE: &str = "compute_at(buffer, label.loop)";
+
+/// See the module documentation.
+#[derive(Clone, Debug)]
+pub struct ComputeAt {
+    /// The buffer that the stage computes.
+    pub stage: String,
+    /// The loop inside which it is computed.
+    pub at: LoopRef,
+}
+
+impl ComputeAt {
+    pub(super) fn read(call: &Call) -> Result<ComputeAt, Diagnosis> {
+        Ok(ComputeAt { stage: call.word_at(0)?.into(), at: call.loop_at(1)? })
+    }
+
+    fn refuse(&self, because: impl Into<String>) -> Diagnosis {
+        Diagnosis::new(format!("`{}` cannot be computed at `{}`", self.stage, self.at)).because(because)
+    }
+
+    /// Rewrites every list in which the stage is allocated.
+    fn move_stages(&self, stmts: &[Stmt], place: &Place, count: &mut usize) -> Result<Vec<Stmt>, Diagnosis> {
+        let here = stmts.iter().position(|s| matches!(s, Stmt::Alloc(b) if b.sym.name() == self.stage));
+        if let Some(at) = here {
+            *count += 1;
+            return self.move_stage(stmts, at, place);
+        }
+        let mut out = Vec::with_capacity(stmts.len());
+        for stmt in stmts {
+            let mut stmt = stmt.clone();
+            let arms: Vec<Cond> = match &stmt {
+                Stmt::If(i) => vec![i.cond.clone(), i.cond.clone().negate()],
+                _ => vec![Cond::TRUE],
+            };
+            let mut facts = place.facts.clone();
+            let mut outer = place.outer.clone();
+            if let Stmt::For(l) = &stmt {
+                facts.enter(l);
+                outer.push(head(l));
+            }
+            for (body, cond) in walk::bodies_mut(&mut stmt).into_iter().zip(arms) {
+                let mut inside = Place { program: place.program, facts: facts.clone(), outer: outer.clone() };
+                inside.facts.assume(&cond);
+                *body = self.move_stages(body, &inside, count)?;
+            }
+            out.push(stmt);
+        }
+        Ok(out)
+    }
+
+    /// Rewrites the list in which the stage is allocated at position `at`.
+    fn move_stage(&self, stmts: &[Stmt], at: usize, place: &Place) -> Result<Vec<Stmt>, Diagnosis> {
+        let Stmt::Alloc(buffer) = &stmts[at] else { return Err(self.refuse("it is not allocated here")) };
+        let mut producers = Vec::new();
+        let mut rest = Vec::new();
+        let mut lets_follow = false;
+        for (i, stmt) in stmts.iter().enumerate() {
+            if i == at {
+                continue;
+            }
+            if i > at && writes(std::slice::from_ref(stmt), &self.stage) && !lets_follow {
+                producers.push(stmt.clone());
+            } else {
+                lets_follow |= i > at && mentions_buffer(stmt, &buffer.sym);
+                rest.push(stmt.clone());
+            }
+        }
+        if producers.is_empty() {
+            return Err(self
+                .refuse("it is not computed by loops of its own")
+                .instead("it may be there already"));
+        }
+        let nests: Vec<(Vec<Sym>, Vec<Stmt>)> =
+            producers.iter().map(|p| canonical_nest(p, buffer)).collect::<Option<_>>().ok_or_else(|| {
+                self.refuse("its own loops have been changed already").instead("apply compute_at first")
+            })?;
+        let users: Vec<usize> = (0..rest.len()).filter(|i| mentions_buffer(&rest[*i], &buffer.sym)).collect();
+        let [user] = users[..] else {
+            return Err(self.refuse(format!("it is used by {} statements, not by one nest", users.len())));
+        };
+        if !self.encloses_all_uses(&rest[user], &buffer.sym) {
+            return Err(self.refuse("it is also read outside that loop").instead("attach it further out"));
+        }
+        let mut consumer = rest[user].clone();
+        if matches!(buffer.space, Space::Shared | Space::Global) {
+            let outer_threads = place.outer.iter().any(|l| is_thread_like(l.mode));
+            if outer_threads {
+                return Err(self.refuse("it stands inside a thread loop").instead("stage it into registers"));
+            }
+            consumer = self.sink_threads(consumer, &place.facts)?;
+        }
+        let attach = Attach { step: self, buffer, nests: &nests, place };
+        let moved = attach.into_consumer(consumer)?;
+        rest.splice(user..=user, moved);
+        Ok(rest)
+    }
+
+    fn encloses_all_uses(&self, stmt: &Stmt, buffer: &Sym) -> bool {
+        match stmt {
+            Stmt::For(l) if self.at.means(l) => true,
+            Stmt::Assign(_) | Stmt::Instruction(_) => !mentions_buffer(stmt, buffer),
+            _ => walk::bodies(stmt).into_iter().flatten().all(|s| self.encloses_all_uses(s, buffer)),
+        }
+    }
+
+    /// Sinks every loop from the outermost thread loop down to the attach point below it, innermost first.
+    fn sink_threads(&self, stmt: Stmt, facts: &Facts) -> Result<Stmt, Diagnosis> {
+        let mut stmt = stmt;
+        for _ in 0..32 {
+            let mut path = Vec::new();
+            if !self.path(&stmt, &mut path) {
+                return Err(self.refuse("the loop does not enclose its use"));
+            }
+            let first = path.iter().position(|l| is_thread_like(l.mode));
+            let Some(above) = first.and_then(|f| (f + 1 < path.len()).then(|| path[path.len() - 2].clone()))
+            else {
+                break;
+            };
+            if is_thread_like(path[path.len() - 1].mode) {
+                return Err(self
+                    .refuse("that loop is a thread loop, and shared memory belongs to the block")
+                    .instead(
+                        "attach it to a loop that all threads share, such as the outer reduction loop",
+                    ));
+            }
+            let target = path[path.len() - 1].var.clone();
+            let sunk = sink_at(vec![stmt], &above.var, &target, facts)?;
+            stmt = wrap_single(sunk);
+        }
+        Ok(stmt)
+    }
+
+    /// The loops from `stmt` down to the attach point, both included.
+    fn path(&self, stmt: &Stmt, path: &mut Vec<For>) -> bool {
+        let loop_here = if let Stmt::For(l) = stmt { Some(l) } else { None };
+        if let Some(l) = loop_here {
+            path.push(head(l));
+            if self.at.means(l) {
+                return true;
+            }
+        }
+        for body in walk::bodies(stmt) {
+            for inner in body {
+                if self.path(inner, path) {
+                    return true;
+                }
+            }
+        }
+        if loop_here.is_some() {
+            path.pop();
+        }
+        false
+    }
+}
+
+/// A list of statements as one; several stand in a condition that always holds, which [`Attach`] takes apart again.
+fn wrap_single(mut stmts: Vec<Stmt>) -> Stmt {
+    if stmts.len() == 1 {
+        return stmts.swap_remove(0);
+    }
+    Stmt::If(crate::ir::If { cond: Cond::TRUE, then: stmts, otherwise: Vec::new() })
+}
+
+/// Sinks the loop `l` to just inside the loop `target`, wherever it is.
+fn sink_at(stmts: Vec<Stmt>, l: &Sym, target: &Sym, facts: &Facts) -> Result<Vec<Stmt>, Diagnosis> {
+    let mut out = Vec::new();
+    for stmt in stmts {
+        match stmt {
+            Stmt::For(this) if this.var == *l => out.extend(sink(this, &|t| t.var == *target, facts)?),
+            Stmt::For(mut this) => {
+                let mut inside = facts.clone();
+                inside.enter(&this);
+                this.body = sink_at(this.body, l, target, &inside)?;
+                out.push(Stmt::For(this));
+            }
+            Stmt::If(mut i) => {
+                i.then = sink_at(i.then, l, target, facts)?;
+                i.otherwise = sink_at(i.otherwise, l, target, facts)?;
+                out.push(Stmt::If(i));
+            }
+            other => out.push(other),
+        }
+    }
+    Ok(out)
+}
+
+fn is_thread_like(mode: Mode) -> bool {
+    matches!(mode, Mode::Threads { .. } | Mode::Interleave)
+}
+
+fn mentions_buffer(stmt: &Stmt, buffer: &Sym) -> bool {
+    crate::schedule::rewrite::mentions(std::slice::from_ref(stmt), buffer)
+}
+
+/// If a statement is one loop for each dimension of the buffer, in order and over its extents, and every write inside
+/// is to the element at those loops: the loop variables and the statements inside.
+pub(super) fn canonical_nest(stmt: &Stmt, buffer: &Buffer) -> Option<(Vec<Sym>, Vec<Stmt>)> {
+    let mut vars = Vec::new();
+    let mut body = std::slice::from_ref(stmt);
+    for dim in &buffer.dims {
+        let [Stmt::For(l)] = body else { return None };
+        let whole = matches!(&l.range, Range::Span { lo, hi, step }
+            if lo.as_constant() == Some(0) && *hi == dim.extent && step.as_constant() == Some(1));
+        if !whole || l.mode != Mode::Serial {
+            return None;
+        }
+        vars.push(l.var.clone());
+        body = &l.body;
+    }
+    let index: Vec<Index> = vars.iter().map(Index::var).collect();
+    let mut canonical = true;
+    walk::for_each(body, &mut |s| {
+        if let Stmt::Assign(a) = s {
+            canonical &= a.target.buffer != buffer.sym || a.target.index == index;
+        }
+    });
+    canonical.then(|| (vars, body.to_vec()))
+}
+
+/// The attaching of one stage to one consumer.
+struct Attach<'a> {
+    step: &'a ComputeAt,
+    buffer: &'a Buffer,
+    nests: &'a [(Vec<Sym>, Vec<Stmt>)],
+    place: &'a Place<'a>,
+}
+
+/// One dimension of the region that is read.
+struct Extent {
+    start: Index,
+    length: Index,
+}
+
+impl Attach<'_> {
+    fn into_consumer(&self, consumer: Stmt) -> Result<Vec<Stmt>, Diagnosis> {
+        let program = Program {
+            body: match consumer {
+                Stmt::If(i) if i.cond == Cond::TRUE => i.then,
+                other => vec![other],
+            },
+            ..self.place.program.clone()
+        };
+        let mut buffers = self.place.program.buffers();
+        buffers.extend(program.buffers());
+        let mut shared = None;
+        let moved = at_loops(&program, &self.step.at, &mut |l, inner| {
+            if !mentions_buffer(&Stmt::For(l.clone()), &self.buffer.sym) {
+                return Ok(vec![Stmt::For(l)]);
+            }
+            // `inner` knows what stands inside the consumer, `place` what stands around it.
+            let mut facts = self.place.facts.clone();
+            inner.outer.iter().for_each(|o| facts.enter(o));
+            facts.enter(&l);
+            let (alloc, body) = self.attach(l.body.clone(), &facts, &buffers)?;
+            let mut whole = Vec::new();
+            if self.buffer.space == Space::Shared && inner.outer.iter().chain(&self.place.outer).any(is_block)
+            {
+                shared = Some(alloc);
+            } else {
+                whole.push(Stmt::Alloc(alloc));
+            }
+            whole.extend(body);
+            Ok(vec![Stmt::For(For { body: whole, ..head(&l) })])
+        })?;
+        let mut stmts = moved.body;
+        if let Some(alloc) = shared {
+            if self.place.outer.iter().any(is_block) {
+                insert_alloc(&mut stmts, alloc);
+            } else {
+                stmts = at_block_scope(stmts, &alloc);
+            }
+        }
+        Ok(stmts)
+    }
+
+    /// The buffer of the region and the statements that compute and use it.
+    fn attach(
+        &self,
+        body: Vec<Stmt>,
+        facts: &Facts,
+        buffers: &HashMap<Sym, Buffer>,
+    ) -> Result<(Buffer, Vec<Stmt>), Diagnosis> {
+        let region = self.region(&body, facts)?;
+        let mut tile = self.buffer.clone();
+        tile.sym = tile.sym.fresh();
+        tile.dims = region.iter().map(|e| Dim::new(e.length.clone())).collect();
+        let fill = identity_for(&body, &self.buffer.sym);
+        // Directly before the first use, so that stages stand in the order in which they were attached.
+        let first_use = body.iter().position(|s| mentions_buffer(s, &self.buffer.sym)).unwrap_or(0);
+        let mut out = self.consumer(body, &region, &tile, facts, buffers, fill);
+        let nests = self
+            .nests
+            .iter()
+            .map(|(vars, inner)| self.producer(vars, inner, &region, &tile, facts, buffers, fill));
+        let nests: Vec<Stmt> = nests.collect();
+        out.splice(first_use..first_use, nests);
+        Ok((tile, out))
+    }
+
+    /// The loops of the stage over the region.
+    #[expect(clippy::too_many_arguments, reason = "one place, all of it needed")]
+    fn producer(
+        &self,
+        vars: &[Sym],
+        inner: &[Stmt],
+        region: &[Extent],
+        tile: &Buffer,
+        facts: &Facts,
+        buffers: &HashMap<Sym, Buffer>,
+        fill: f64,
+    ) -> Stmt {
+        let mut facts = facts.clone();
+        let fresh: Vec<Sym> = vars.iter().map(Sym::fresh).collect();
+        fresh.iter().zip(region).for_each(|(v, e)| facts.enter_range(v, &e.length));
+        let moved: Vec<Index> = fresh.iter().zip(region).map(|(v, e)| &e.start + &Index::var(v)).collect();
+        let inner = walk::refresh(inner);
+        let inner = walk::substitute(&inner, &|s| vars.iter().position(|v| v == s).map(|i| moved[i].clone()));
+        let local: Vec<Index> = fresh.iter().map(Index::var).collect();
+        let inner = map_elements(inner, &|access| {
+            if access.buffer == self.buffer.sym {
+                *access = Access::new(&tile.sym, local.clone());
+            }
+        });
+        let hangs_over = moved.iter().zip(&self.buffer.dims).any(|(i, d)| {
+            !facts.proves(&Cond::lt(i.clone(), d.extent.clone()))
+                || !facts.proves(&Cond::le(0.into(), i.clone()))
+        });
+        let mut others = buffers.clone();
+        others.remove(&tile.sym);
+        let inner = if hangs_over { guard_all_loads(inner, &others, &facts, fill) } else { inner };
+        let nest = fresh
+            .iter()
+            .zip(region)
+            .rev()
+            .fold(inner, |inner, (v, e)| vec![For::serial(v, Range::upto(e.length.clone()), inner)]);
+        wrap_single(nest)
+    }
+
+    /// The use of the stage, reading the region.
+    fn consumer(
+        &self,
+        body: Vec<Stmt>,
+        region: &[Extent],
+        tile: &Buffer,
+        facts: &Facts,
+        buffers: &HashMap<Sym, Buffer>,
+        fill: f64,
+    ) -> Vec<Stmt> {
+        let source = self.copied_from(buffers);
+        let relocate = |access: &Access| {
+            let index = access.index.iter().zip(region).map(|(i, e)| i - &e.start).collect();
+            Access { buffer: tile.sym.clone(), index }
+        };
+        rewrite_values(body, facts, &|value, facts| {
+            let (cond, access, present) = guarded_load(value)?;
+            if access.buffer != self.buffer.sym {
+                return None;
+            }
+            let load = Value::Load(relocate(access));
+            if cond == Cond::TRUE {
+                return Some(load);
+            }
+            if let Some(origin) = source
+                && present == fill
+            {
+                let mut inside = facts.clone();
+                inside.assume(&guard_bounds(
+                    &Access { buffer: origin.sym.clone(), ..access.clone() },
+                    origin,
+                    facts,
+                ));
+                if inside.proves(&cond) {
+                    return Some(load);
+                }
+            }
+            Some(Value::Select(cond, Box::new(load), Box::new(Value::Const(present))))
+        })
+    }
+
+    /// If the stage is a plain copy, what it copies.
+    fn copied_from<'b>(&self, buffers: &'b HashMap<Sym, Buffer>) -> Option<&'b Buffer> {
+        let [(vars, inner)] = self.nests else { return None };
+        let [Stmt::Assign(Assign { op: AssignOp::Store, value: Value::Load(access), .. })] = &inner[..]
+        else {
+            return None;
+        };
+        let identity = access.index.iter().zip(vars).all(|(i, v)| i.as_var() == Some(v));
+        (identity && access.index.len() == vars.len()).then(|| buffers.get(&access.buffer))?
+    }
+
+    /// The hull of what a body reads of the stage.
+    fn region(&self, body: &[Stmt], facts: &Facts) -> Result<Vec<Extent>, Diagnosis> {
+        let mut inside = facts.clone();
+        let mut inner: Vec<Sym> = Vec::new();
+        let mut lets: HashMap<Sym, Index> = HashMap::new();
+        let mut accesses: Vec<Vec<Index>> = Vec::new();
+        let mut windows = false;
+        walk::for_each(body, &mut |stmt| match stmt {
+            Stmt::For(l) => {
+                inside.enter(l);
+                inner.push(l.var.clone());
+            }
+            Stmt::Own(o) => inner.extend(o.vars.iter().cloned()),
+            Stmt::Tasks(t) => {
+                t.vars.iter().zip(&t.extents).for_each(|(v, e)| inside.enter_range(v, e));
+                inner.extend(t.vars.iter().cloned());
+            }
+            Stmt::Let(sym, value) => {
+                lets.insert(sym.clone(), value.substitute(&|s| lets.get(s).cloned()));
+            }
+            Stmt::Assign(a) => a.value.for_each_access(&mut |access| {
+                if access.buffer == self.buffer.sym {
+                    accesses
+                        .push(access.index.iter().map(|i| i.substitute(&|s| lets.get(s).cloned())).collect());
+                }
+            }),
+            Stmt::Instruction(_) => windows |= mentions_buffer(stmt, &self.buffer.sym),
+            _ => {}
+        });
+        if windows {
+            return Err(self.step.refuse("an instruction uses it").instead("tensorize after compute_at"));
+        }
+        let ranges = inside.ranges();
+        Ok((0..self.buffer.dims.len())
+            .map(|dim| {
+                let column: Vec<Index> = accesses.iter().map(|a| ranges.simplify(&a[dim])).collect();
+                hull(&column, &inner, ranges).unwrap_or_else(|| Extent {
+                    start: Index::default(),
+                    length: self.buffer.dims[dim].extent.clone(),
+                })
+            })
+            .collect())
+    }
+}
+
+fn is_block(l: &For) -> bool {
+    matches!(l.mode, Mode::Block { .. })
+}
+
+/// Puts an allocation after those that a body starts with.
+fn insert_alloc(body: &mut Vec<Stmt>, alloc: Buffer) {
+    let at = body.iter().position(|s| !matches!(s, Stmt::Alloc(_))).unwrap_or(body.len());
+    body.insert(at, Stmt::Alloc(alloc));
+}
+
+/// Puts an allocation at the start of the innermost block loop's body.
+fn at_block_scope(stmts: Vec<Stmt>, alloc: &Buffer) -> Vec<Stmt> {
+    stmts
+        .into_iter()
+        .map(|stmt| match stmt {
+            Stmt::For(mut l) if is_block(&l) && mentions_buffer(&Stmt::For(l.clone()), &alloc.sym) => {
+                if matches!(&l.body[..], [Stmt::For(inner)] if is_block(inner)) {
+                    l.body = at_block_scope(l.body, alloc);
+                } else {
+                    insert_alloc(&mut l.body, alloc.clone());
+                }
+                Stmt::For(l)
+            }
+            other => other,
+        })
+        .collect()
+}
+
+/// The smallest box `start .. start + length` that holds the values of the indices while `inner` variables vary;
+/// `None` if it is not of constant length.
+fn hull(column: &[Index], inner: &[Sym], ranges: &Ranges) -> Option<Extent> {
+    let split = |index: &Index| {
+        let (mut fixed, mut moving) = (Index::default(), Index::constant(index.constant_term()));
+        for (atom, c) in index.terms() {
+            let part = Index::atom(atom.clone()).scaled(*c);
+            if inner.iter().any(|s| part.mentions(s)) {
+                moving = &moving + &part;
+            } else {
+                fixed = &fixed + &part;
+            }
+        }
+        (fixed, moving)
+    };
+    let (start, _) = split(column.first()?);
+    let (mut low, mut high) = (i64::MAX, i64::MIN);
+    for index in column {
+        let (fixed, moving) = split(index);
+        let Interval { lo: Some(lo), hi: Some(hi) } = ranges.of(&moving) else { return None };
+        if fixed != start {
+            return None;
+        }
+        low = low.min(lo);
+        high = high.max(hi);
+    }
+    Some(Extent { start: start.offset(low), length: Index::constant(high - low + 1) })
+}
+
+/// What a consumer's reduction does not see: the identity of a maximum or minimum that reads the buffer, else 0.
+fn identity_for(body: &[Stmt], buffer: &Sym) -> f64 {
+    let mut identity = Reduction::Sum.identity();
+    walk::for_each(body, &mut |stmt| {
+        if let Stmt::Assign(Assign { op: AssignOp::Reduce(r), value, .. }) = stmt {
+            value.for_each_access(&mut |a| {
+                if a.buffer == *buffer {
+                    identity = r.identity();
+                }
+            });
+        }
+    });
+    identity
+}
+
+fn guard_all_loads(stmts: Vec<Stmt>, buffers: &HashMap<Sym, Buffer>, facts: &Facts, fill: f64) -> Vec<Stmt> {
+    rewrite_values(stmts, facts, &|value, facts| {
+        let guarded = guard_loads(value, buffers, facts, fill);
+        (guarded != *value).then_some(guarded)
+    })
+}
+
+/// Offers every value, outer before inner, to `f` with what is known at its statement.
+fn rewrite_values(stmts: Vec<Stmt>, facts: &Facts, f: &dyn Fn(&Value, &Facts) -> Option<Value>) -> Vec<Stmt> {
+    let mut out = Vec::with_capacity(stmts.len());
+    for mut stmt in stmts {
+        match &mut stmt {
+            Stmt::For(l) => {
+                let mut inside = facts.clone();
+                inside.enter(l);
+                l.body = rewrite_values(std::mem::take(&mut l.body), &inside, f);
+            }
+            Stmt::If(i) => {
+                let (mut then, mut otherwise) = (facts.clone(), facts.clone());
+                then.assume(&i.cond);
+                otherwise.assume(&i.cond.clone().negate());
+                i.then = rewrite_values(std::mem::take(&mut i.then), &then, f);
+                i.otherwise = rewrite_values(std::mem::take(&mut i.otherwise), &otherwise, f);
+            }
+            Stmt::Assign(a) => a.value = replace(&a.value, &|v| f(v, facts)),
+            other => {
+                for body in walk::bodies_mut(other) {
+                    *body = rewrite_values(std::mem::take(body), facts, f);
+                }
+            }
+        }
+        out.push(stmt);
+    }
+    out
+}
+
+fn replace(value: &Value, f: &dyn Fn(&Value) -> Option<Value>) -> Value {
+    if let Some(new) = f(value) {
+        return new;
+    }
+    let again = |v: &Value| Box::new(replace(v, f));
+    match value {
+        Value::Const(_) | Value::Scalar(_) | Value::Load(_) => value.clone(),
+        Value::Unary(op, a) => Value::Unary(*op, again(a)),
+        Value::Binary(op, a, b) => Value::Binary(*op, again(a), again(b)),
+        Value::Select(c, a, b) => Value::Select(c.clone(), again(a), again(b)),
+        Value::Cast(t, a) => Value::Cast(*t, again(a)),
+    }
+}
+
+impl Primitive for ComputeAt {
+    fn call(&self) -> Call {
+        Call::new("compute_at").word(&self.stage).target(&self.at)
+    }
+
+    fn apply(&self, program: &Program) -> Result<Program, Diagnosis> {
+        let place = Place { program, facts: Facts::of(program), outer: Vec::new() };
+        let mut count = 0;
+        let body = self.move_stages(&program.body, &place, &mut count)?;
+        if count == 0 {
+            return Err(Diagnosis::new(format!("there is no intermediate buffer `{}`", self.stage))
+                .instead("cache_read and cache_write make one"));
+        }
+        Ok(Program { body, ..program.clone() })
+    }
+}

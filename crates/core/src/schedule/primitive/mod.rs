@@ -1,0 +1,77 @@
+//! The primitives, one file each, and the one list of all of them.
+
+mod bind;
+mod cache_read;
+mod cache_write;
+mod compute_at;
+mod fuse;
+mod reorder;
+mod set_scope;
+mod specialize;
+mod split;
+mod unroll;
+
+use std::fmt::Debug;
+
+pub use bind::Bind;
+pub use cache_read::CacheRead;
+pub use cache_write::CacheWrite;
+pub use compute_at::ComputeAt;
+pub use fuse::Fuse;
+pub use reorder::Reorder;
+pub use set_scope::SetScope;
+pub use specialize::Specialize;
+pub use split::Split;
+pub use unroll::Unroll;
+
+use super::step::Call;
+use crate::diag::Diagnosis;
+use crate::ir::Program;
+
+/// A step of a schedule.
+pub trait Primitive: Debug + Send + Sync {
+    /// The step as it is written.
+    fn call(&self) -> Call;
+
+    /// The program after the step.
+    ///
+    /// # Errors
+    /// Why the step is not legal here, and what to do instead.
+    fn apply(&self, program: &Program) -> Result<Program, Diagnosis>;
+}
+
+/// How a primitive is written and read.
+struct Entry {
+    name: &'static str,
+    usage: &'static str,
+    read: fn(&Call) -> Result<Box<dyn Primitive>, Diagnosis>,
+}
+
+/// Every primitive. A new one is a new file and a new line here.
+const PRIMITIVES: &[Entry] = &[
+    Entry { name: "split", usage: split::USAGE, read: |c| Ok(Box::new(Split::read(c)?)) },
+    Entry { name: "fuse", usage: fuse::USAGE, read: |c| Ok(Box::new(Fuse::read(c)?)) },
+    Entry { name: "reorder", usage: reorder::USAGE, read: |c| Ok(Box::new(Reorder::read(c)?)) },
+    Entry { name: "bind", usage: bind::USAGE, read: |c| Ok(Box::new(Bind::read(c)?)) },
+    Entry { name: "unroll", usage: unroll::USAGE, read: |c| Ok(Box::new(Unroll::read(c)?)) },
+    Entry { name: "cache_read", usage: cache_read::USAGE, read: |c| Ok(Box::new(CacheRead::read(c)?)) },
+    Entry { name: "cache_write", usage: cache_write::USAGE, read: |c| Ok(Box::new(CacheWrite::read(c)?)) },
+    Entry { name: "compute_at", usage: compute_at::USAGE, read: |c| Ok(Box::new(ComputeAt::read(c)?)) },
+    Entry { name: "set_scope", usage: set_scope::USAGE, read: |c| Ok(Box::new(SetScope::read(c)?)) },
+    Entry { name: "specialize", usage: specialize::USAGE, read: |c| Ok(Box::new(Specialize::read(c)?)) },
+];
+
+/// Reads a step.
+pub(super) fn read(call: &Call) -> Result<Box<dyn Primitive>, Diagnosis> {
+    let Some(entry) = PRIMITIVES.iter().find(|e| e.name == call.name) else {
+        let known: Vec<_> = PRIMITIVES.iter().map(|e| e.name).collect();
+        return Err(Diagnosis::new(format!("there is no primitive `{}`", call.name))
+            .instead(format!("the primitives are {}", known.join(", "))));
+    };
+    (entry.read)(call)
+}
+
+/// How a primitive is written.
+pub(super) fn usage(name: &str) -> Option<&'static str> {
+    PRIMITIVES.iter().find(|e| e.name == name).map(|e| e.usage)
+}

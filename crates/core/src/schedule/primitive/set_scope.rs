@@ -1,0 +1,78 @@
+//! `set_scope`: the memory that an intermediate buffer is kept in.
+//!
+//! ```
+//! # use warpwright_core::{ir::parse, schedule::Schedule};
+//! let before = parse::program("program p(y: out f32[1]) {
+//!   alloc t: f32[1] global
+//!   t[0] = 1
+//!   y[0] = t[0]
+//! }").unwrap();
+//! let after = Schedule::run(before, "set_scope(t, reg)").unwrap();
+//! assert!(after.program().to_string().contains("alloc t: f32[1] reg"));
+//! ```
+
+use crate::diag::Diagnosis;
+use crate::ir::{Program, Space, Stmt, walk};
+use crate::schedule::step::Call;
+
+use super::Primitive;
+
+pub(super) const USAGE: &str = "set_scope(buffer, reg|shared|global)";
+
+/// See the module documentation.
+#[derive(Clone, Debug)]
+pub struct SetScope {
+    /// The buffer.
+    pub buffer: String,
+    /// The memory.
+    pub space: Space,
+}
+
+/// Reads the name of a memory.
+pub(super) fn space(call: &Call, word: &str) -> Result<Space, Diagnosis> {
+    match word {
+        "reg" => Ok(Space::Reg),
+        "shared" => Ok(Space::Shared),
+        "global" => Ok(Space::Global),
+        other => Err(call.wrong(&format!("`{other}` is no memory"))),
+    }
+}
+
+/// The name of a memory.
+pub(super) fn space_name(space: Space) -> &'static str {
+    match space {
+        Space::Reg => "reg",
+        Space::Shared => "shared",
+        Space::Global | Space::Param(_) => "global",
+    }
+}
+
+impl SetScope {
+    pub(super) fn read(call: &Call) -> Result<SetScope, Diagnosis> {
+        Ok(SetScope { buffer: call.word_at(0)?.into(), space: space(call, call.word_at(1)?)? })
+    }
+}
+
+impl Primitive for SetScope {
+    fn call(&self) -> Call {
+        Call::new("set_scope").word(&self.buffer).word(space_name(self.space))
+    }
+
+    fn apply(&self, program: &Program) -> Result<Program, Diagnosis> {
+        let mut found = false;
+        let body = walk::rewrite(program.body.clone(), &mut |mut stmt| {
+            if let Stmt::Alloc(buffer) = &mut stmt
+                && buffer.sym.name() == self.buffer
+            {
+                buffer.space = self.space;
+                found = true;
+            }
+            vec![stmt]
+        });
+        if found {
+            return Ok(Program { body, ..program.clone() });
+        }
+        Err(Diagnosis::new(format!("there is no intermediate buffer `{}`", self.buffer))
+            .instead("cache_read and cache_write make one; parameters stay where they are"))
+    }
+}

@@ -1,0 +1,123 @@
+//! Rewrites that several primitives share. Each keeps the meaning of the program it is given.
+
+mod fission;
+mod guard;
+mod parallel;
+
+pub(super) use fission::{interchange, map_accesses, sink};
+pub(super) use guard::{bounds as guard_bounds, guard_leaves, guard_loads, guarded_load};
+pub(super) use parallel::independent;
+
+use super::facts::Facts;
+use super::handle::LoopRef;
+use crate::diag::Diagnosis;
+use crate::ir::{For, Program, Stmt, Tasks, walk};
+use crate::sym::Sym;
+
+/// What a rewrite knows of its place.
+pub(super) struct Place<'a> {
+    /// The program it is part of.
+    pub program: &'a Program,
+    /// What is known there.
+    pub facts: Facts,
+    /// The loops around it, outermost first, without bodies.
+    pub outer: Vec<For>,
+}
+
+impl Place<'_> {
+    fn inside(&self, stmt: &Stmt) -> Place<'_> {
+        let mut facts = self.facts.clone();
+        let mut outer = self.outer.clone();
+        match stmt {
+            Stmt::For(l) => {
+                facts.enter(l);
+                outer.push(head(l));
+            }
+            Stmt::Tasks(Tasks { vars, extents, .. }) => {
+                vars.iter().zip(extents).for_each(|(v, e)| facts.enter_range(v, e));
+            }
+            _ => {}
+        }
+        Place { program: self.program, facts, outer }
+    }
+}
+
+/// The loop without its body.
+pub(super) fn head(l: &For) -> For {
+    For { body: Vec::new(), ..l.clone() }
+}
+
+/// Rebuilds a program by `f` at every loop that the handle means. `f` gets the loop and its place.
+///
+/// # Errors
+/// Whatever `f` says, or that there is no such loop.
+pub(super) fn at_loops(
+    program: &Program,
+    target: &LoopRef,
+    f: &mut dyn FnMut(For, &Place) -> Result<Vec<Stmt>, Diagnosis>,
+) -> Result<Program, Diagnosis> {
+    let place = Place { program, facts: Facts::of(program), outer: Vec::new() };
+    let mut count = 0;
+    let body = rewrite_loops(&program.body, &place, &mut |l, place| {
+        if !target.means(&l) {
+            return Ok(Err(l));
+        }
+        count += 1;
+        f(l, place).map(Ok)
+    })?;
+    if count == 0 {
+        return Err(target.unknown(program));
+    }
+    Ok(Program { body, ..program.clone() })
+}
+
+/// Walks outer before inner and offers every loop to `f`, which gives it back to be walked into, or replaces it.
+pub(super) fn rewrite_loops(
+    stmts: &[Stmt],
+    place: &Place,
+    f: &mut dyn FnMut(For, &Place) -> Result<Result<Vec<Stmt>, For>, Diagnosis>,
+) -> Result<Vec<Stmt>, Diagnosis> {
+    let mut out = Vec::with_capacity(stmts.len());
+    for stmt in stmts {
+        let mut stmt = match stmt {
+            Stmt::For(l) => match f(l.clone(), place)? {
+                Ok(replacement) => {
+                    out.extend(replacement);
+                    continue;
+                }
+                Err(l) => Stmt::For(l),
+            },
+            other => other.clone(),
+        };
+        let holds = if let Stmt::If(i) = &stmt { Some(i.cond.clone()) } else { None };
+        let inside = place.inside(&stmt);
+        for (arm, body) in walk::bodies_mut(&mut stmt).into_iter().enumerate() {
+            let mut inside =
+                Place { program: inside.program, facts: inside.facts.clone(), outer: inside.outer.clone() };
+            if let Some(cond) = &holds {
+                inside.facts.assume(&if arm == 0 { cond.clone() } else { cond.clone().negate() });
+            }
+            *body = rewrite_loops(body, &inside, f)?;
+        }
+        out.push(stmt);
+    }
+    Ok(out)
+}
+
+/// Whether statements mention a symbol as variable or buffer.
+pub(super) fn mentions(stmts: &[Stmt], sym: &Sym) -> bool {
+    // A substitution visits every use; that it is asked for `sym` is the answer.
+    let found = std::cell::Cell::new(false);
+    let _ = walk::substitute(stmts, &|s| {
+        if s == sym {
+            found.set(true);
+        }
+        None
+    });
+    found.get()
+}
+
+/// Changes every element access in place; windows stay.
+pub(super) fn map_elements(stmts: Vec<Stmt>, element: &dyn Fn(&mut crate::ir::Access)) -> Vec<Stmt> {
+    map_accesses(stmts, element, &|_| {})
+}

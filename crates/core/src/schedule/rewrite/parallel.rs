@@ -1,0 +1,216 @@
+//! Whether the iterations of a loop are independent: no two of them touch one element, unless both only reduce it.
+
+use std::collections::HashMap;
+
+use crate::index::{Index, Ranges};
+use crate::ir::{Access, Assign, AssignOp, For, Operand, Reduction, Stmt, walk};
+use crate::schedule::facts::Facts;
+use crate::sym::Sym;
+
+/// How a body uses one buffer.
+#[derive(Default)]
+struct Uses {
+    accesses: Vec<Vec<Index>>,
+    written: bool,
+    /// All accesses are reductions by this operation, none a load.
+    reduced_by: Option<Reduction>,
+    plain: bool,
+}
+
+/// Why the iterations of `l` may touch one element; `None` if they are independent.
+///
+/// Buffers allocated inside are private to an iteration. For any other buffer that the body writes, some dimension
+/// must tell the iterations apart: its index is `c * var + rest` where `rest` varies by less than `|c|` over the loops
+/// inside, and is otherwise the same in every access.
+pub(in crate::schedule) fn independent(l: &For, facts: &Facts) -> Result<(), String> {
+    let mut facts = facts.clone();
+    facts.enter(l);
+    let mut uses: HashMap<Sym, Uses> = HashMap::new();
+    let mut inner: Vec<Sym> = Vec::new();
+    let mut private: Vec<Sym> = Vec::new();
+    let mut lets: HashMap<Sym, Index> = HashMap::new();
+    let mut opaque = false;
+    walk::for_each(&l.body, &mut |stmt| match stmt {
+        Stmt::For(i) => {
+            facts.enter(i);
+            inner.push(i.var.clone());
+            inner.extend(i.counting.clone());
+        }
+        Stmt::Own(o) => inner.extend(o.vars.iter().cloned()),
+        Stmt::Tasks(t) => {
+            t.vars.iter().zip(&t.extents).for_each(|(v, e)| facts.enter_range(v, e));
+            inner.extend(t.vars.iter().cloned());
+        }
+        Stmt::Let(sym, value) => {
+            let value = value.substitute(&|s| lets.get(s).cloned());
+            lets.insert(sym.clone(), value);
+        }
+        Stmt::Alloc(buffer) => private.push(buffer.sym.clone()),
+        Stmt::AllocRing(_) | Stmt::Roles(_) | Stmt::On(_) | Stmt::Arrive { .. } | Stmt::Await { .. } => {
+            opaque = true
+        }
+        Stmt::Assign(a) => assign(a, &mut uses),
+        Stmt::Instruction(i) => {
+            for operand in &i.operands {
+                if let Operand::Window(w) = operand {
+                    let uses = uses.entry(w.buffer.clone()).or_default();
+                    uses.accesses.push(w.start());
+                    uses.written = true;
+                    uses.plain = true;
+                }
+            }
+        }
+        Stmt::If(_) | Stmt::Sync(_) => {}
+    });
+    if opaque {
+        return Err("its body synchronises threads".into());
+    }
+    for (buffer, uses) in uses.iter().filter(|(sym, u)| u.written && !private.contains(sym)) {
+        if uses.reduced_by.is_some() && !uses.plain {
+            continue;
+        }
+        let accesses: Vec<Vec<Index>> = uses
+            .accesses
+            .iter()
+            .map(|a| a.iter().map(|i| i.substitute(&|s| lets.get(s).cloned())).collect())
+            .collect();
+        let loops = Loops { var: &l.var, inner: &inner, ranges: facts.ranges() };
+        let told_apart =
+            loops.told_apart_by_one_dimension(&accesses) || loops.told_apart_by_enumeration(&accesses);
+        if !told_apart {
+            return Err(format!("two iterations may touch one element of `{buffer}`"));
+        }
+    }
+    Ok(())
+}
+
+fn assign(a: &Assign, uses: &mut HashMap<Sym, Uses>) {
+    a.value.for_each_access(&mut |Access { buffer, index }| {
+        let uses = uses.entry(buffer.clone()).or_default();
+        uses.accesses.push(index.clone());
+        uses.plain = true;
+    });
+    let uses = uses.entry(a.target.buffer.clone()).or_default();
+    uses.accesses.push(a.target.index.clone());
+    uses.written = true;
+    match a.op {
+        AssignOp::Reduce(r) if uses.reduced_by.is_none_or(|other| other == r) => uses.reduced_by = Some(r),
+        _ => uses.plain = true,
+    }
+}
+
+/// A loop, the loops inside it, and what their variables can be.
+struct Loops<'a> {
+    var: &'a Sym,
+    inner: &'a [Sym],
+    ranges: &'a Ranges,
+}
+
+/// More points than this are not enumerated.
+const MOST_POINTS: i64 = 1 << 15;
+
+impl Loops<'_> {
+    /// The part of an index that is the same in all iterations, and the part that is not.
+    fn split(&self, index: &Index) -> (Index, Index) {
+        let (mut common, mut moving) = (Index::default(), Index::constant(index.constant_term()));
+        for (atom, c) in index.terms() {
+            let part = Index::atom(atom.clone()).scaled(*c);
+            if part.mentions(self.var) || self.inner.iter().any(|s| part.mentions(s)) {
+                moving = &moving + &part;
+            } else {
+                common = &common + &part;
+            }
+        }
+        (common, moving)
+    }
+
+    /// Whether in some dimension equal indices imply equal values of the variable: `c * var + g * coarse + fine` with
+    /// `fine` varying by less than `|c|` and `c * var + fine` by less than `g`.
+    fn told_apart_by_one_dimension(&self, accesses: &[Vec<Index>]) -> bool {
+        let rank = accesses.first().map_or(0, Vec::len);
+        (0..rank).any(|dim| {
+            let column: Vec<&Index> = accesses.iter().map(|a| &a[dim]).collect();
+            let c = column[0].coefficient(self.var).abs();
+            let mut periods: Vec<i64> =
+                self.split(column[0]).1.terms().iter().map(|(_, k)| k.abs()).collect();
+            periods.retain(|g| *g > c);
+            periods.push(i64::MAX);
+            c != 0 && periods.iter().any(|g| self.told_apart_modulo(&column, *g))
+        })
+    }
+
+    fn told_apart_modulo(&self, column: &[&Index], period: i64) -> bool {
+        let (common, _) = self.split(column[0]);
+        let c = column[0].coefficient(self.var);
+        let (mut low, mut high) = (i64::MAX, i64::MIN);
+        for index in column {
+            let (other, moving) = self.split(index);
+            let mut fine = Index::constant(moving.constant_term());
+            for (atom, k) in moving.terms() {
+                let part = Index::atom(atom.clone()).scaled(*k);
+                if k % period != 0 && part != Index::var(self.var).scaled(c) {
+                    fine = &fine + &part;
+                }
+            }
+            let range = self.ranges.of(&fine);
+            let (Some(lo), Some(hi)) = (range.lo, range.hi) else { return false };
+            if other != common || index.coefficient(self.var) != c || fine.mentions(self.var) {
+                return false;
+            }
+            low = low.min(lo);
+            high = high.max(hi);
+        }
+        let own = self.ranges.of(&Index::var(self.var).scaled(c));
+        let (fine, own) = (high - low, own.hi.zip(own.lo).map(|(h, l)| h - l));
+        fine < c.abs() && (period == i64::MAX || own.is_some_and(|own| own + fine < period))
+    }
+
+    /// Whether no element is touched for two values of the variable, by trying all values of the variables that occur
+    /// in dimensions of constant range.
+    fn told_apart_by_enumeration(&self, accesses: &[Vec<Index>]) -> bool {
+        let rank = accesses.first().map_or(0, Vec::len);
+        let mut dims = Vec::new();
+        let mut vars: Vec<Sym> = vec![self.var.clone()];
+        for dim in 0..rank {
+            let (common, _) = self.split(&accesses[0][dim]);
+            let mut here = Vec::new();
+            let mut constant = accesses.iter().all(|a| self.split(&a[dim]).0 == common);
+            accesses.iter().for_each(|a| {
+                self.split(&a[dim]).1.for_each_var(&mut |s| {
+                    let range = self.ranges.get(s);
+                    constant &= range.lo.is_some() && range.hi.is_some();
+                    here.push(s.clone());
+                });
+            });
+            if constant {
+                dims.push(dim);
+                here.into_iter().for_each(|s| {
+                    if !vars.contains(&s) {
+                        vars.push(s)
+                    }
+                });
+            }
+        }
+        let ranges: Option<Vec<(i64, i64)>> =
+            vars.iter().map(|s| self.ranges.get(s).lo.zip(self.ranges.get(s).hi)).collect();
+        let Some(ranges) = ranges else { return false };
+        let extents: Vec<i64> = ranges.iter().map(|(lo, hi)| (hi - lo).saturating_add(1)).collect();
+        let points = extents.iter().fold(1i64, |n, e| n.saturating_mul(*e));
+        if dims.is_empty() || points.saturating_mul(accesses.len() as i64) > MOST_POINTS {
+            return false;
+        }
+        let mut owner: HashMap<Vec<i64>, i64> = HashMap::new();
+        for point in crate::layout::indices(&extents) {
+            let value = |s: &Sym| vars.iter().position(|v| v == s).map(|i| ranges[i].0 + point[i]);
+            for access in accesses {
+                let element: Option<Vec<i64>> =
+                    dims.iter().map(|d| self.split(&access[*d]).1.eval(&value).ok()).collect();
+                let Some(element) = element else { return false };
+                if *owner.entry(element).or_insert(point[0]) != point[0] {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+}
