@@ -26,10 +26,10 @@ impl fmt::Display for ComputeCapability {
 
 /// The limits that a compute capability sets on a block and on a multiprocessor.
 ///
-/// Sources. Allocation units, sub-partitions, blocks per multiprocessor, carve-outs and named barriers:
-/// `cuda_occupancy.h` as shipped in the Python wheel `nvidia-cuda-runtime` 13.5.37. Warps, registers and the
-/// shared memory that a block may opt in to: CUDA C++ Programming Guide, table "Technical Specifications per
-/// Compute Capability"; these columns were taken from memory and are not verified against the document.
+/// Sources. Allocation units, sub-partitions, carve-outs and named barriers: `cuda_occupancy.h` as shipped in the
+/// Python wheel `nvidia-cuda-runtime` 13.5.37. Warps, blocks, registers and shared memory from 7.0 on: NVIDIA's
+/// CCCL, `libcudacxx/include/cuda/__device/arch_traits.h` (2026), which agrees with the header where both speak.
+/// Warps, registers and shared memory of 5.2, which CCCL no longer has: not verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The compute capability that the row describes.
