@@ -5,6 +5,7 @@ pub mod cli;
 pub mod device;
 pub mod gpu;
 pub mod inputs;
+pub mod kernels;
 pub mod matrix;
 pub mod memory;
 pub mod npy;

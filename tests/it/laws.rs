@@ -19,6 +19,8 @@ const CORE: &[(&str, &[&str])] = &[
     ("target", &["diag", "dtype", "index"]),
     ("ir", &["diag", "sym", "dtype", "index", "layout", "target"]),
     ("instr", &["diag", "sym", "dtype", "index", "layout", "target", "ir"]),
+    ("te", &["diag", "sym", "dtype", "index", "ir"]),
+    ("schedule", &["diag", "sym", "dtype", "index", "layout", "ir", "ir/validate", "instr", "te"]),
     ("ir/validate", &["diag", "sym", "dtype", "index", "layout", "target", "ir", "instr"]),
 ];
 
@@ -112,6 +114,43 @@ fn gpus_are_named_only_where_they_are_described() {
         }
     }
     assert!(broken.is_empty(), "ask for a capability instead of naming a GPU:\n{}", broken.join("\n"));
+}
+
+#[test]
+fn kernels_use_the_public_schedule_language_only() {
+    let allowed = ["diag", "dtype", "index", "ir::Program", "schedule::Schedule", "te"];
+    let ours = ["kernels", "problem", "super"];
+    for file in rust_files("src/kernels") {
+        for (line, code) in code_lines(&file) {
+            for (start, _) in code.match_indices("warpwright_core::") {
+                let path = &code[start + "warpwright_core::".len()..];
+                assert!(
+                    allowed.iter().any(|a| path.starts_with(a)),
+                    "{}:{line} imports {path}",
+                    shown(&file)
+                );
+            }
+            for module in imported_modules(&code, &[]).iter().filter(|_| code.contains("crate::")) {
+                assert!(ours.contains(&module.as_str()), "{}:{line} imports {module}", shown(&file));
+            }
+        }
+    }
+}
+
+#[test]
+fn cuda_text_is_only_in_the_emitter_and_in_spellings() {
+    let may = ["crates/core/src/emit/", "crates/core/src/instr/", "crates/cuda/"];
+    let cuda =
+        ["__global__", "__shared__", "__syncthreads", "__device__", "threadIdx", "blockIdx", "asm volatile"];
+    for file in ["src", "crates"].iter().flat_map(|d| rust_files(d)) {
+        let name = shown(&file);
+        if may.iter().any(|p| name.starts_with(p)) || name.contains("/tests/") {
+            continue;
+        }
+        for (line, code) in code_lines(&file) {
+            assert!(!cuda.iter().any(|c| code.contains(c)), "{name}:{line} holds CUDA text: {code}");
+        }
+    }
 }
 
 #[test]

@@ -1,0 +1,78 @@
+//! The specification that every kernel of the GEMM kind starts from: C = alpha op(A) op(B) + beta C.
+
+use warpwright_core::dtype::DType;
+use warpwright_core::index::Index;
+use warpwright_core::ir::Program;
+use warpwright_core::te::{Expr, Expression, Tensor, by_flag, sum};
+
+use super::Variant;
+use crate::problem::Op;
+
+/// The product as mathematics, in the accumulation type of its elements: sums are rounded to the stored type once,
+/// at the end. beta = 0 never reads C: the host says so by a flag.
+pub fn specification(variant: Variant) -> Program {
+    let dtype = variant.precision.storage();
+    let wide = dtype.accumulator();
+    let mut te = Expression::new("gemm").doc("C = alpha op(A) op(B) + beta C");
+    let (m, n, k) = (te.size("M"), te.size("N"), te.size("K"));
+    let (alpha, beta, beta0) = (te.scalar("alpha", wide), te.scalar("beta", wide), te.flag("beta0"));
+    let op = variant.layout;
+    let a = te.placeholder("A", dtype, &if op.a.transposes() { [&k, &m] } else { [&m, &k] });
+    let b = te.placeholder("B", dtype, &if op.b.transposes() { [&n, &k] } else { [&k, &n] });
+    let c = te.update("C", dtype, &[&m, &n]);
+    let acc = te.intermediate("acc", wide, &[&m, &n]);
+    let r = te.reduce_axis("k", &k);
+    let term = r.var();
+    te.compute(&acc, &["i", "j"], |at| {
+        let left = operand(&a, op.a, &at[0], &term, dtype);
+        let right = operand(&b, op.b, &term, &at[1], dtype);
+        sum(left * right, &[&r])
+    });
+    te.compute(&c, &["i", "j"], |at| {
+        let product = alpha * acc.at(&[&at[0], &at[1]]);
+        let with_old = product.clone() + beta * widened(c.at(&[&at[0], &at[1]]), dtype);
+        by_flag(&beta0, stored(product, dtype), stored(with_old, dtype))
+    });
+    te.program()
+}
+
+/// An element of op(X), in the accumulation type.
+fn operand(tensor: &Tensor, op: Op, row: &Index, column: &Index, dtype: DType) -> Expr {
+    let element = if op.transposes() { tensor.at(&[column, row]) } else { tensor.at(&[row, column]) };
+    let element = widened(element, dtype);
+    if op == Op::ConjugateTranspose && dtype.is_complex() { element.conj() } else { element }
+}
+
+fn widened(value: Expr, dtype: DType) -> Expr {
+    if dtype.accumulator() == dtype { value } else { value.cast(dtype.accumulator()) }
+}
+
+fn stored(value: Expr, dtype: DType) -> Expr {
+    if dtype.accumulator() == dtype { value } else { value.cast(dtype) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::specification;
+    use crate::kernels::Variant;
+    use warpwright_core::ir::validate;
+
+    #[test]
+    fn the_specification_reads_as_the_definition_of_the_product() {
+        let variant = Variant { precision: "c64".parse().unwrap(), layout: "cn".parse().unwrap() };
+        let text = specification(variant).to_string();
+        assert!(text.contains("acc[i, j] += conj(A[k, i]) * B[k, j]"), "{text}");
+        assert!(text.contains("C[i, j] = alpha * acc[i, j] + beta * C[i, j]"), "{text}");
+    }
+
+    #[test]
+    fn every_specification_is_well_formed() {
+        for dtype in ["f32", "f64", "c64", "c128", "bf16", "f16", "i32", "tf32"] {
+            for layout in ["nn", "nt", "tc", "cn"] {
+                let variant = Variant { precision: dtype.parse().unwrap(), layout: layout.parse().unwrap() };
+                validate::check(specification(variant))
+                    .unwrap_or_else(|faults| panic!("{dtype} {layout}: {faults:?}"));
+            }
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Kernel families: each is an expression, schedules that shape it, and the shapes they are tested at.
+//!
+//! A [`Recipe`] names a kernel and says how its schedule is written for a [`Variant`] of the product. [`build`]
+//! applies the schedule and gives the [`Kernel`]. Recipes use the public schedule language and nothing else; CUDA
+//! text occurs nowhere here.
+
+pub mod gemm;
+mod sgemm;
+
+use warpwright_core::diag::Diagnosis;
+use warpwright_core::ir::Program;
+use warpwright_core::schedule::Schedule;
+
+use crate::problem::{Layout, Precision};
+
+/// What a kernel of the GEMM kind is generated for. Sizes are arguments of the call, not of the generation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Variant {
+    /// Element type and arithmetic.
+    pub precision: Precision,
+    /// How the operands are stored.
+    pub layout: Layout,
+}
+
+/// How a kernel is made.
+#[derive(Clone, Copy, Debug)]
+pub struct Recipe {
+    /// The name on the command line, a C identifier.
+    pub name: &'static str,
+    /// The family it belongs to, which for a rung is its ladder.
+    pub family: &'static str,
+    /// Its number in the ladder.
+    pub rung: u32,
+    /// What it is, in a few words.
+    pub title: &'static str,
+    /// What it changes in the rung before, in one sentence.
+    pub change: &'static str,
+    /// Its schedule for a variant, or why there is none.
+    pub schedule: fn(Variant) -> Result<String, Diagnosis>,
+}
+
+/// A finished kernel: what it computes, how it was made, and the program it has become.
+#[derive(Debug)]
+pub struct Kernel {
+    /// Its full name: that of the recipe, with the variant.
+    pub name: String,
+    /// The family it belongs to.
+    pub family: String,
+    /// The specification, the program and the steps between them.
+    pub schedule: Schedule,
+}
+
+impl Kernel {
+    /// The product as mathematics.
+    pub fn specification(&self) -> &Program {
+        self.schedule.spec()
+    }
+
+    /// The finished program.
+    pub fn program(&self) -> &Program {
+        self.schedule.program()
+    }
+}
+
+/// Every recipe, ladder by ladder and in the order of the rungs.
+pub fn all() -> impl Iterator<Item = &'static Recipe> {
+    sgemm::RUNGS.iter()
+}
+
+/// The recipe of that name; a number may stand for a rung of the first ladder.
+pub fn by_name(name: &str) -> Result<&'static Recipe, Diagnosis> {
+    let wanted = name.trim().to_ascii_lowercase();
+    all().find(|r| r.name == wanted || r.rung.to_string() == wanted).ok_or_else(|| {
+        let known: Vec<_> = all().map(|r| r.name).collect();
+        Diagnosis::new(format!("there is no kernel `{name}`"))
+            .instead(format!("use one of {}", known.join(", ")))
+    })
+}
+
+/// The rungs of a ladder.
+pub fn ladder(name: &str) -> Result<Vec<&'static Recipe>, Diagnosis> {
+    let rungs: Vec<_> = all().filter(|r| r.family == name).collect();
+    if rungs.is_empty() {
+        let mut known: Vec<_> = all().map(|r| r.family).collect();
+        known.dedup();
+        return Err(Diagnosis::new(format!("there is no ladder `{name}`"))
+            .instead(format!("use one of {}", known.join(", "))));
+    }
+    Ok(rungs)
+}
+
+/// Makes the kernel of a recipe for a variant.
+pub fn build(recipe: &Recipe, variant: Variant) -> Result<Kernel, Diagnosis> {
+    let name = format!("{}_{}_{}", recipe.name, variant.precision, variant.layout);
+    let place = |d: Diagnosis| d.at(format!("kernel {name}"));
+    let text = (recipe.schedule)(variant).map_err(place)?;
+    let mut specification = gemm::specification(variant);
+    specification.name.clone_from(&name);
+    let schedule = Schedule::run(specification, &text).map_err(place)?;
+    Ok(Kernel { name, family: recipe.family.to_string(), schedule })
+}
+
+/// Makes a kernel from a schedule that a user has written.
+pub fn from_schedule(name: &str, text: &str, variant: Variant) -> Result<Kernel, Diagnosis> {
+    let schedule = Schedule::run(gemm::specification(variant), text)?;
+    Ok(Kernel { name: name.to_string(), family: "schedule".to_string(), schedule })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Variant, all, build, by_name, ladder};
+
+    #[test]
+    fn names_are_unique_and_rungs_ascend() {
+        let names: Vec<_> = all().map(|r| r.name).collect();
+        for (i, name) in names.iter().enumerate() {
+            assert!(!names[..i].contains(name), "{name} stands twice");
+            assert!(
+                name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_'),
+                "{name}"
+            );
+        }
+        let numbers: Vec<_> = ladder("sgemm").unwrap().iter().map(|r| r.rung).collect();
+        assert!(numbers.windows(2).all(|w| w[0] < w[1]), "{numbers:?}");
+        assert!(by_name("no_such").unwrap_err().to_string().contains(names[0]));
+        assert!(ladder("no_such").is_err());
+    }
+
+    #[test]
+    fn every_recipe_makes_a_kernel_for_every_type_and_layout_it_claims() {
+        for recipe in all() {
+            for dtype in ["f32", "f64", "c64", "c128", "bf16", "f16", "i32"] {
+                for layout in ["nn", "tn", "nt", "cc"] {
+                    let variant =
+                        Variant { precision: dtype.parse().unwrap(), layout: layout.parse().unwrap() };
+                    if (recipe.schedule)(variant).is_err() {
+                        continue;
+                    }
+                    let kernel = build(recipe, variant).unwrap_or_else(|e| panic!("{e}"));
+                    assert!(
+                        kernel.program().body != kernel.specification().body,
+                        "{} changes nothing",
+                        kernel.name
+                    );
+                }
+            }
+        }
+    }
+}
