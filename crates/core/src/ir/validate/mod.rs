@@ -7,10 +7,16 @@
 //! Proof travels as a value: [`WellFormed`] and [`Valid`] cannot be built any other way, so a consumer that takes one
 //! never has to ask again.
 
+mod buffers;
+mod effects;
+mod initial;
 pub mod iterations;
 mod place;
+mod ranges;
+mod roles;
 mod scope;
 mod types;
+mod vector;
 
 use super::program::Program;
 use crate::diag::Diagnosis;
@@ -36,7 +42,16 @@ pub struct Valid {
 pub fn check(program: Program) -> Result<WellFormed, Vec<Diagnosis>> {
     // Everything after this looks symbols up in flat tables, which is right only if scoping is.
     fail_if_any(scope::check(&program))?;
-    fail_if_any(types::check(&program))?;
+    let checks: [fn(&Program) -> Vec<Diagnosis>; 7] = [
+        types::check,
+        buffers::check,
+        ranges::check,
+        effects::check,
+        initial::check,
+        roles::check,
+        vector::check,
+    ];
+    fail_if_any(checks.iter().flat_map(|check| check(&program)).collect())?;
     Ok(WellFormed { program })
 }
 

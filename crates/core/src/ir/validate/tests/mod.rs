@@ -2,6 +2,7 @@
 //! that the edit is wrong.
 
 mod order;
+mod structure;
 
 use crate::diag::Diagnosis;
 use crate::ir::parse;
