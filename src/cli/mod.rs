@@ -6,6 +6,8 @@
 mod doctor;
 mod options;
 mod output;
+mod show;
+mod source;
 
 use std::process::ExitCode;
 
@@ -21,6 +23,8 @@ struct Cli {
 
 #[derive(Subcommand, Debug)]
 enum Command {
+    /// Show a kernel at any stage: its specification, the program after each step, the steps.
+    Show(show::Options),
     /// Say what this machine has, what it lacks, and how to get it.
     Doctor(doctor::Options),
 }
@@ -30,6 +34,7 @@ pub fn main() -> ExitCode {
     // clap itself exits with status 2 on wrong use.
     let cli = Cli::parse();
     output::exit_code(match &cli.command {
+        Command::Show(options) => show::run(options),
         Command::Doctor(options) => doctor::run(options),
     })
 }

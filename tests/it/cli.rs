@@ -50,3 +50,32 @@ fn wrong_use_ends_with_status_2() {
     assert!(refusal("").contains("Usage"));
     assert!(refusal("dance").contains("dance"));
 }
+
+#[test]
+fn show_prints_every_stage_of_a_kernel() {
+    let text = |arguments: &str| String::from_utf8(warpwright(arguments).stdout).unwrap();
+    assert!(text("show sgemm_naive --stage spec").contains("acc[i, j] += A[i, k] * B[k, j]"));
+    assert!(text("show sgemm_naive").contains("in block.x(ceil(M, 32))"));
+    assert!(text("show 2 --layout cn --dtype c128").contains("conj("));
+    assert!(text("show 1 --stage trace").contains("  1  split(C.i, 32)"));
+    assert_eq!(text("show 1 --step 0"), text("show 1 --stage spec"));
+    let difference = text("show 1 --step 1 --diff");
+    assert!(difference.lines().any(|l| l.starts_with('+')) && difference.lines().any(|l| l.starts_with('-')));
+    let shown = json("show 1 --json", 0);
+    assert_eq!((shown["stage"].as_str(), shown["step"].as_u64()), (Some("program"), shown["steps"].as_u64()));
+}
+
+#[test]
+fn show_reads_programs_from_files() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/programs/sgemm_block_tiling.ww");
+    let shown = json(&format!("show {file} --json"), 0);
+    assert_eq!(shown["kernel"], "sgemm_block_tiling");
+}
+
+#[test]
+fn an_unknown_kernel_or_step_or_type_is_refused_with_advice() {
+    assert!(refusal("show no_such_kernel").contains("use one of sgemm_naive"));
+    assert!(refusal("show 1 --step 99").contains("give a number from 0 to"));
+    assert!(refusal("show 1 --dtype f8").contains("use one of f16, bf16"));
+    assert!(refusal("show 1 --layout nx").contains("one letter for each of A and B"));
+}

@@ -1,0 +1,104 @@
+//! `show`: a kernel at any stage of its making.
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use warpwright_core::diag::Diagnosis;
+use warpwright_core::ir::Program;
+
+use super::options::{OutputOptions, VariantOptions};
+use super::output::{Outcome, print, print_json};
+use super::source::{self, Source};
+use crate::report::diff;
+
+/// Options of `show`.
+#[derive(Args, Debug)]
+pub struct Options {
+    /// A kernel, the number of a rung of the sgemm ladder, or a file with a schedule or a program.
+    #[arg(value_name = "KERNEL|FILE")]
+    kernel: String,
+    /// What to show.
+    #[arg(long, value_enum, default_value = "program")]
+    stage: Stage,
+    /// The program after this many steps of the schedule [default: all].
+    #[arg(long, value_name = "N")]
+    step: Option<usize>,
+    /// What changed: by the last step shown, or since the specification where no step is given.
+    #[arg(long)]
+    diff: bool,
+    #[command(flatten)]
+    variant: VariantOptions,
+    #[command(flatten)]
+    output: OutputOptions,
+}
+
+/// A stage of a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Stage {
+    /// The product as mathematics.
+    Spec,
+    /// The program that the schedule makes of it.
+    Program,
+    /// The steps of the schedule.
+    Trace,
+}
+
+/// The JSON of `show`.
+#[derive(Serialize)]
+struct Shown {
+    kernel: String,
+    stage: Stage,
+    step: usize,
+    steps: usize,
+    text: String,
+}
+
+/// Lines of unchanged text around each change.
+const CONTEXT: usize = 3;
+
+/// Runs `show`.
+pub fn run(options: &Options) -> Outcome {
+    let shown = show(options)?;
+    if options.output.json { print_json(&shown) } else { print(shown.text.trim_end()) }
+}
+
+fn show(options: &Options) -> Result<Shown, Diagnosis> {
+    let source = source::find(&options.kernel, options.variant.variant())?;
+    let prefixes = prefixes(&source)?;
+    let steps = prefixes.len() - 1;
+    let step = options.step.unwrap_or(steps);
+    if step > steps {
+        return Err(Diagnosis::new(format!("{} has no step {step}", source.name()))
+            .because(format!("its schedule has {steps} steps"))
+            .instead(format!("give a number from 0 to {steps}")));
+    }
+    let text = match options.stage {
+        Stage::Trace => trace(&source),
+        Stage::Spec => prefixes[0].to_string(),
+        Stage::Program if options.diff => {
+            let before = if options.step.is_some() { step.saturating_sub(1) } else { 0 };
+            diff::unified(&prefixes[before].to_string(), &prefixes[step].to_string(), CONTEXT)
+        }
+        Stage::Program => prefixes[step].to_string(),
+    };
+    Ok(Shown { kernel: source.name().to_string(), stage: options.stage, step, steps, text })
+}
+
+/// The program after each step; a program from a file has no steps.
+fn prefixes(source: &Source) -> Result<Vec<Program>, Diagnosis> {
+    match source {
+        Source::Kernel(kernel) => kernel.schedule.prefixes(),
+        Source::Program(program) => Ok(vec![program.clone()]),
+    }
+}
+
+/// The steps with their numbers.
+fn trace(source: &Source) -> String {
+    match source {
+        Source::Kernel(kernel) => {
+            let text = kernel.schedule.text();
+            text.lines().enumerate().map(|(i, line)| format!("{:3}  {line}\n", i + 1)).collect()
+        }
+        Source::Program(_) => "# a program from a file: no steps\n".to_string(),
+    }
+}
