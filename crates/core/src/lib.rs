@@ -10,6 +10,7 @@ pub mod index;
 pub mod instr;
 pub mod ir;
 pub mod layout;
+pub mod passes;
 pub mod schedule;
 pub mod sym;
 pub mod target;

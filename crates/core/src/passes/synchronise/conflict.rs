@@ -1,0 +1,193 @@
+//! Whether two touches of one buffer can meet in one element, and in which threads.
+
+use std::collections::HashSet;
+
+use super::Group;
+use super::footprint::{Footprints, enumerable, key};
+use super::pending::Pending;
+use super::touch::{Touch, Values};
+use crate::index::{Atom, Index, Interval, Ranges, gcd};
+use crate::sym::Sym;
+
+/// What a pair of touches needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Nothing: they never meet, or only within one thread, or they are ordered already.
+    Apart,
+    /// They may meet in different threads, and a barrier of the group may help.
+    Met {
+        /// Whether they surely do.
+        certain: bool,
+    },
+    /// They meet in threads of which no barrier of the group joins the two.
+    Torn,
+}
+
+/// Decides about pairs.
+pub(super) struct Conflicts {
+    footprints: Footprints,
+    /// What is known of the symbols of the launch.
+    ranges: Ranges,
+}
+
+/// One dimension of two accesses: what differs from iteration to iteration, and by how much the rest differs.
+struct Compared {
+    earlier: Index,
+    later: Index,
+    /// Added to `later` before comparing.
+    shift: i64,
+}
+
+impl Conflicts {
+    pub fn new(sizes: HashSet<Sym>, ranges: Ranges) -> Conflicts {
+        Conflicts { footprints: Footprints::new(sizes), ranges }
+    }
+
+    /// What an earlier and a later touch need that stand in one list of the given depth, executed by `group`.
+    pub fn verdict(&mut self, p: &Pending, later: &Touch, depth: usize, group: &Group) -> Verdict {
+        let earlier = &*p.touch;
+        let equal = |(now, then): &(Sym, Sym)| self.equal_if_met(earlier, later, depth, now, then);
+        if p.distinct.iter().any(|tuple| tuple.iter().all(equal)) {
+            return Verdict::Apart;
+        }
+        let mut dims = Vec::new();
+        let mut all_dims = true;
+        for (a, b) in earlier.index.iter().zip(&later.index) {
+            match self.compare((earlier, a), (later, b), depth) {
+                Some(Some(dim)) => dims.push(dim),
+                Some(None) => all_dims = false,
+                None => return Verdict::Apart,
+            }
+        }
+        let (parts_a, parts_b): (Vec<Index>, Vec<Index>) =
+            dims.iter().map(|d| (d.earlier.clone(), d.later.clone())).unzip();
+        let a = self.footprints.of(earlier, depth, &parts_a);
+        let b = self.footprints.of(later, depth, &parts_b);
+        let (Some(a), Some(b)) = (a, b) else { return Verdict::Met { certain: false } };
+        let shift = key(dims.iter().map(|d| d.shift));
+        let certain = all_dims && a.exact && b.exact;
+        let mut verdict = Verdict::Apart;
+        for (at, threads) in &b.threads {
+            let Some(others) = a.threads.get(&at.wrapping_add(shift)) else { continue };
+            let (first, last) = (threads.0.min(others.0), threads.1.max(others.1));
+            if first == last || p.met.iter().any(|g| g.joins(first, last)) {
+                continue;
+            }
+            if certain && !group.joins(first, last) {
+                return Verdict::Torn;
+            }
+            verdict = Verdict::Met { certain };
+        }
+        verdict
+    }
+
+    /// Whether the touches can only meet where `now` and `then` are equal: some dimension is `c * now` and `c * then`
+    /// and less than `c` besides.
+    fn equal_if_met(&self, earlier: &Touch, later: &Touch, depth: usize, now: &Sym, then: &Sym) -> bool {
+        earlier.index.iter().zip(&later.index).any(|(a, b)| {
+            let (a_local, a_rest) = split(earlier, a, depth);
+            let (b_local, b_rest) = split(later, b, depth);
+            let c = b_rest.coefficient(now);
+            let symbols = &Index::var(now).scaled(c) - &Index::var(then).scaled(c);
+            let Some(k) = (&(&b_rest - &a_rest) - &symbols).as_constant() else { return false };
+            let (a, b) = (self.ranges_around(earlier).of(&a_local), self.ranges_around(later).of(&b_local));
+            let (Some(low), Some(high)) =
+                (b.lo.zip(a.hi).map(|(b, a)| b - a + k), b.hi.zip(a.lo).map(|(b, a)| b - a + k))
+            else {
+                return false;
+            };
+            c > 0 && -c < low && high < c
+        })
+    }
+
+    /// `None` if the two indices are never equal; `Some(None)` if nothing useful is known.
+    fn compare(&self, a: (&Touch, &Index), b: (&Touch, &Index), depth: usize) -> Option<Option<Compared>> {
+        let (a_local, a_rest) = split(a.0, a.1, depth);
+        let (b_local, b_rest) = split(b.0, b.1, depth);
+        let rest = &b_rest - &a_rest;
+        let (ranges_a, ranges_b) = (self.ranges_around(a.0), self.ranges_around(b.0));
+        if excludes_zero(ranges_b.of(&rest), ranges_a.of(&a_local), ranges_b.of(&b_local))
+            || never_divides(&rest, &a_local, &b_local)
+        {
+            return None;
+        }
+        if let (Some(0), Some(0)) = (a_local.as_constant(), b_local.as_constant())
+            && slots_differ(&a_rest, &b_rest)
+        {
+            return None;
+        }
+        let known = |touch: &Touch, local: &Index| {
+            let loops = enumerable(touch, depth);
+            let mut all = true;
+            local.for_each_var(&mut |s| all &= loops.iter().any(|l| l.var == *s));
+            all
+        };
+        let usable = rest.as_constant().filter(|_| known(a.0, &a_local) && known(b.0, &b_local));
+        Some(usable.map(|shift| Compared { earlier: a_local, later: b_local, shift }))
+    }
+
+    /// The ranges of the variables of a touch, as far as they are constants.
+    fn ranges_around(&self, touch: &Touch) -> Ranges {
+        let mut ranges = self.ranges.clone();
+        for loop_ in &touch.around {
+            let interval = match &loop_.values {
+                Values::Threads { count, .. } => Interval::new(0, count - 1),
+                Values::Span { lo, hi, .. } => {
+                    Interval { lo: ranges.of(lo).lo, hi: ranges.of(hi).hi.and_then(|h| h.checked_sub(1)) }
+                }
+                Values::List(v) => Interval { lo: v.iter().min().copied(), hi: v.iter().max().copied() },
+                Values::Unknown => Interval::ALL,
+            };
+            ranges.set(&loop_.var, interval);
+        }
+        ranges
+    }
+}
+
+/// The terms of an index that mention a variable of the touch's own loops, and the others with the constant.
+fn split(touch: &Touch, index: &Index, depth: usize) -> (Index, Index) {
+    let own: HashSet<&Sym> = touch.local(depth).map(|l| &l.var).collect();
+    let (mut local, mut rest) = (Index::default(), Index::constant(index.constant_term()));
+    for (atom, c) in index.terms() {
+        let term = Index::atom(atom.clone()).scaled(*c);
+        let mut mentions = false;
+        term.for_each_var(&mut |s| mentions |= own.contains(s));
+        if mentions {
+            local = &local + &term;
+        } else {
+            rest = &rest + &term;
+        }
+    }
+    (local, rest)
+}
+
+/// Whether `rest + b - a` cannot be 0 for any values in the intervals.
+fn excludes_zero(rest: Interval, a: Interval, b: Interval) -> bool {
+    let low = rest.lo.zip(b.lo).zip(a.hi).is_some_and(|((r, b), a)| {
+        r.checked_add(b).and_then(|s| s.checked_sub(a)).is_some_and(|least| least > 0)
+    });
+    let high = rest.hi.zip(b.hi).zip(a.lo).is_some_and(|((r, b), a)| {
+        r.checked_add(b).and_then(|s| s.checked_sub(a)).is_some_and(|most| most < 0)
+    });
+    low || high
+}
+
+/// Whether all terms of `rest + b - a` have a common divisor that its constant has not.
+fn never_divides(rest: &Index, a: &Index, b: &Index) -> bool {
+    let terms = rest.terms().iter().chain(a.terms()).chain(b.terms());
+    let divisor = terms.fold(0, |g, (_, c)| gcd(g, *c));
+    let constant = rest.constant_term() + b.constant_term() - a.constant_term();
+    if divisor == 0 { constant != 0 } else { constant % divisor != 0 }
+}
+
+/// Whether two slots of a ring, `x % d` and `y % d`, are never the same: `x - y` is a constant and no multiple of `d`.
+fn slots_differ(a: &Index, b: &Index) -> bool {
+    let slot = |i: &Index| match i.terms() {
+        [(Atom::Mod(x, d), 1)] if i.constant_term() == 0 => Some((x.as_ref().clone(), *d)),
+        [] => Some((i.clone(), 0)),
+        _ => None,
+    };
+    let (Some((x, d)), Some((y, e))) = (slot(a), slot(b)) else { return false };
+    let depth = d.max(e);
+    depth > 0 && (d == e || d == 0 || e == 0) && (&x - &y).as_constant().is_some_and(|c| c % depth != 0)
+}

@@ -1,0 +1,226 @@
+use std::path::Path;
+
+use super::synchronise;
+use crate::ir::{Program, Stmt, Sync, parse, walk};
+
+fn text(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs").join(name).with_extension("ww");
+    std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+fn program(name: &str) -> Program {
+    parse::program(&text(name)).expect("reads")
+}
+
+fn without_barriers(mut program: Program) -> Program {
+    program.body = walk::rewrite(program.body, &mut |stmt| match stmt {
+        Stmt::Sync(Sync::Barrier) => Vec::new(),
+        other => vec![other],
+    });
+    program
+}
+
+/// What [`synchronise`] makes of a text of statements at block scope.
+fn placed(body: &str) -> String {
+    let text =
+        format!("program p(n: size, x: in f32[n], y: out f32[n]) {{ for b in block.x(n) {{ {body} }} }}");
+    let program = parse::program(&text).expect("reads");
+    synchronise(program).map_or_else(|d| d.to_string(), |p| p.to_string())
+}
+
+#[track_caller]
+fn expect(before: &str, after: &str) {
+    let wanted =
+        format!("program p(n: size, x: in f32[n], y: out f32[n]) {{ for b in block.x(n) {{ {after} }} }}");
+    assert_eq!(placed(before), parse::program(&wanted).expect("reads").to_string());
+}
+
+const FINISHED: [&str; 9] = [
+    "sgemm_block_tiling",
+    "sgemm_split_k",
+    "sgemm_virtual_threads",
+    "tsmttsm_atomic",
+    "tsmttsm_two_pass",
+    "reduce_two_pass",
+    "scan_look_back",
+    "hgemm_cp_async",
+    "hgemm_tma_wgmma",
+];
+
+#[test]
+fn finished_programs_stay_as_they_are() {
+    for name in FINISHED {
+        let program = program(name);
+        assert_eq!(synchronise(program).expect(name).to_string(), text(name));
+    }
+}
+
+#[test]
+fn stripped_programs_get_their_barriers_back() {
+    for name in FINISHED.into_iter().filter(|n| *n != "hgemm_tma_wgmma") {
+        let stripped = without_barriers(program(name));
+        assert_eq!(synchronise(stripped).expect(name).to_string(), text(name), "{name}");
+    }
+}
+
+#[test]
+fn other_programs_with_mbarriers_are_left_alone() {
+    let name = "pictures/roles_inside";
+    assert_eq!(synchronise(program(name)).expect("has mbarriers").to_string(), text(name));
+}
+
+#[test]
+fn double_buffering_needs_one_barrier_a_step() {
+    expect(
+        "alloc s: f32[2, 64] shared
+         for t in threads(64@1) { s[0, t] = x[t] }
+         for k in 0..n {
+           if k + 1 < n { for t in threads(64@1) { s[(k + 1)%2, t] = x[64*k + t + 64] } }
+           for t in threads(64@1) { y[t] = s[k%2, 63 - t] }
+         }",
+        "alloc s: f32[2, 64] shared
+         for t in threads(64@1) { s[0, t] = x[t] }
+         barrier
+         for k in 0..n {
+           if k + 1 < n { for t in threads(64@1) { s[(k + 1)%2, t] = x[64*k + t + 64] } }
+           for t in threads(64@1) { y[t] = s[k%2, 63 - t] }
+           barrier
+         }",
+    );
+}
+
+#[test]
+fn elements_that_stay_with_their_thread_need_no_barrier() {
+    let text = "alloc s: f32[64, 4] shared
+        for t in threads(64@1) { for u in unroll 0..4 { s[t, u] = x[t] } }
+        for r in threads(4@16), c in threads(16@1) { for u in unroll 0..4 { y[64*u + 16*r + c] = s[16*r + c, u] } }";
+    expect(text, text);
+    // The same elements in another order of the threads do need one.
+    let with = |r: &str, barrier: &str| {
+        format!(
+            "alloc s: f32[64] shared
+             for t in threads(64@1) {{ s[t] = x[t] }} {barrier}
+             for r in threads(4@16), c in threads(16@1) {{ y[16*r + c] = s[{r}] }}"
+        )
+    };
+    expect(&with("4*c + r", ""), &with("4*c + r", "barrier"));
+}
+
+#[test]
+fn slots_of_a_ring_do_not_conflict_until_it_comes_round() {
+    let with = |depth: i64, barrier: &str| {
+        format!(
+            "alloc s: f32[3, 64] shared
+             for k in 0..n {{
+               for t in threads(64@1) {{ s[(k + 1)%{depth}, t] = x[k] }}
+               for t in threads(64@1) {{ y[t] = s[k%{depth}, t] }}
+               {barrier}
+             }}"
+        )
+    };
+    // Each thread reads what it wrote itself.
+    expect(&with(3, ""), &with(3, ""));
+    let with = |barrier: &str| {
+        format!(
+            "alloc s: f32[3, 64] shared
+             for k in 0..n {{
+               for t in threads(64@1) {{ s[k%3, t] = x[k] }}
+               {barrier}
+               for t in threads(64@1) {{ y[t] = s[k%3, 63 - t] }}
+             }}"
+        )
+    };
+    // Three iterations later the slot is filled again, but two barriers have passed by then.
+    expect(&with(""), &with("barrier"));
+}
+
+#[test]
+fn a_ring_without_any_barrier_inside_an_iteration_needs_one_when_it_comes_round() {
+    let with = |barrier: &str| {
+        format!(
+            "alloc s: f32[4, 64] shared
+             for k in 0..n {{
+               for t in threads(64@1) {{ s[k%4, t] = x[k] }}
+               for t in threads(64@1) {{ y[t] = s[(k + 2)%4, 63 - t] }}
+               {barrier}
+             }}"
+        )
+    };
+    expect(&with(""), &with("barrier"));
+}
+
+#[test]
+fn a_barrier_joins_no_more_threads_than_the_list_it_stands_in() {
+    let with = |barrier: &str| {
+        format!(
+            "alloc s: f32[2, 64] shared
+             for w in threads(2@64) {{
+               for t in threads(64@1) {{ s[w, t] = x[t] }}
+               {barrier}
+               for t in threads(64@1) {{ y[64*w + t] = s[w, 63 - t] }}
+             }}"
+        )
+    };
+    expect(&with(""), &with("barrier"));
+    let in_role = |barrier: &str| {
+        format!(
+            "roles a 0..32, b 32..96
+             alloc s: f32[64] shared
+             on b {{
+               for t in threads(64@1) {{ s[t] = x[t] }}
+               {barrier}
+               for t in threads(64@1) {{ y[t] = s[63 - t] }}
+             }}"
+        )
+    };
+    expect(&in_role(""), &in_role("barrier"));
+}
+
+#[test]
+fn device_memory_that_the_launch_writes_is_watched_too() {
+    let with = |barrier: &str| {
+        format!(
+            "for t in threads(64@1) {{ y[64*b + t] = x[t] }} {barrier}
+             for t in threads(64@1) {{ y[64*b + t] += y[64*b + 63 - t] }}"
+        )
+    };
+    let refused = placed(&with(""));
+    assert!(refused.contains("an element of `y` is written by one thread while another reads it"), "{refused}");
+    let with = |barrier: &str| {
+        format!(
+            "alloc r: f32[64@1] reg
+             for t in threads(64@1) {{ y[64*b + t] = x[t] }} {barrier}
+             for t in threads(64@1) {{ r[t] = y[64*b + 63 - t] }}"
+        )
+    };
+    expect(&with(""), &with("barrier"));
+}
+
+#[test]
+fn conflicts_under_either_branch_are_seen_after_it() {
+    let with = |barrier: &str| {
+        format!(
+            "alloc s: f32[64] shared
+             if n < 100 {{ for t in threads(64@1) {{ s[t] = 1 }} }} else {{ for t in threads(64@1) {{ s[63 - t] = 2 }} }}
+             {barrier}
+             for t in threads(64@1) {{ y[t] = s[t] }}"
+        )
+    };
+    expect(&with(""), &with("barrier"));
+}
+
+#[test]
+fn values_that_pass_between_threads_inside_a_nest_are_refused() {
+    let refused = synchronise(program("pictures/thread_loop_not_split")).expect_err("no barrier can stand there");
+    assert_eq!(
+        refused.to_string(),
+        "b.t: an element of `s` is read by one thread while another writes it in the same `t` loop, because no barrier \
+         can stand inside a thread loop over smaller ranges; split the thread loop between the two statements"
+    );
+    let refused = placed("alloc s: f32[2] shared for t in threads(64@1) { s[t/32] = x[t] }");
+    assert!(refused.contains("several threads write the same element of `s`"), "{refused}");
+    let refused = placed("for t in threads(64@1) { alloc s: f32[2] shared  s[0] = 1 }");
+    assert!(refused.contains("the shared buffer `s` stands inside a thread loop"), "{refused}");
+    let refused = placed("for w in threads(3@21) { barrier }");
+    assert!(refused.contains("which are no whole warps"), "{refused}");
+}
