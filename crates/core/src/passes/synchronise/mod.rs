@@ -128,9 +128,6 @@ fn host_list(stmts: &mut [Stmt], facts: &mut Facts) -> Result<(), Diagnosis> {
 
 fn launch(body: &mut Vec<Stmt>, threads: i64, roles: Vec<Role>, facts: &Facts) -> Result<(), Diagnosis> {
     let watched = watched(body, &facts.buffers);
-    if watched.is_empty() {
-        return Ok(());
-    }
     // Copies that a wait completes fix where their barrier must stand, after the wait, so they come first: the same
     // barrier often serves the others.
     for only_async in [true, false] {
@@ -451,8 +448,8 @@ impl Scan<'_> {
 }
 
 fn torn(earlier: &Touch, later: &Touch) -> Diagnosis {
-    let names = later.around.iter().rev().filter(|l| matches!(l.values, Values::Threads { .. }));
-    let name = names.last().map_or_else(|| "thread".to_string(), |l| format!("`{}`", l.var));
+    let name = later.around.iter().find(|l| matches!(l.values, Values::Threads { .. }));
+    let name = name.map_or_else(|| "thread".to_string(), |l| format!("`{}`", l.var));
     let did = if earlier.kind == Kind::Read { "reads" } else { "writes" };
     let does = if later.kind == Kind::Read { "read" } else { "written" };
     Diagnosis::new(format!(

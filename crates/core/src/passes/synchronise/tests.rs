@@ -164,9 +164,9 @@ fn a_barrier_joins_no_more_threads_than_the_list_it_stands_in() {
     expect(&with(""), &with("barrier"));
     let in_role = |barrier: &str| {
         format!(
-            "roles a 0..32, b 32..96
-             alloc s: f32[64] shared
-             on b {{
+            "alloc s: f32[64] shared
+             roles first 0..32, rest 32..96
+             on rest {{
                for t in threads(64@1) {{ s[t] = x[t] }}
                {barrier}
                for t in threads(64@1) {{ y[t] = s[63 - t] }}
@@ -185,7 +185,10 @@ fn device_memory_that_the_launch_writes_is_watched_too() {
         )
     };
     let refused = placed(&with(""));
-    assert!(refused.contains("an element of `y` is written by one thread while another reads it"), "{refused}");
+    assert!(
+        refused.contains("an element of `y` is written by one thread while another reads it"),
+        "{refused}"
+    );
     let with = |barrier: &str| {
         format!(
             "alloc r: f32[64@1] reg
@@ -211,7 +214,8 @@ fn conflicts_under_either_branch_are_seen_after_it() {
 
 #[test]
 fn values_that_pass_between_threads_inside_a_nest_are_refused() {
-    let refused = synchronise(program("pictures/thread_loop_not_split")).expect_err("no barrier can stand there");
+    let refused =
+        synchronise(program("pictures/thread_loop_not_split")).expect_err("no barrier can stand there");
     assert_eq!(
         refused.to_string(),
         "b.t: an element of `s` is read by one thread while another writes it in the same `t` loop, because no barrier \
