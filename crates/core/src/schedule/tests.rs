@@ -54,10 +54,56 @@ unroll(acc.ki, acc.i, acc.j, ra.r, ra.c, rb.r, rb.c, C.i, C.j)
 ";
 
 #[test]
-fn show() {
-    let s = Schedule::run(gemm(), BLOCK_TILING);
-    match s {
-        Ok(s) => println!("{}", s.program()),
-        Err(e) => panic!("{e}"),
+fn block_tiling_grows_from_the_specification() {
+    let schedule = Schedule::run(gemm(), BLOCK_TILING).unwrap_or_else(|e| panic!("{e}"));
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/schedule/block_tiling.ww");
+    let text = schedule.program().to_string();
+    if std::env::var_os("UPDATE_GOLDENS").is_some() {
+        std::fs::write(path, &text).expect("writable");
     }
+    assert_eq!(text, std::fs::read_to_string(path).expect("readable"), "UPDATE_GOLDENS=1 takes the new text");
+}
+
+#[test]
+fn the_text_of_a_schedule_reads_back() {
+    let schedule = Schedule::run(gemm(), BLOCK_TILING).unwrap_or_else(|e| panic!("{e}"));
+    let again = Schedule::run(gemm(), &schedule.text()).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(again.text(), schedule.text());
+    assert_eq!(again.program().to_string(), schedule.program().to_string());
+    assert_eq!(schedule.prefixes().expect("steps apply again").len(), schedule.trace().len() + 1);
+}
+
+#[test]
+fn refusals_say_what_to_do() {
+    let cases = [
+        ("split(C.x, 32) -> a, b", "there is no loop `C.x`; the loops that compute `C` are C.i, C.j"),
+        ("split(C.i, 0) -> a, b", "the factor must be positive; write split("),
+        ("split(C.i, nparts=4) -> a, b", "nparts of a symbolic extent multiplies two symbols"),
+        ("bind(acc.k, threads)", "its number of iterations is not a positive constant"),
+        ("bind(acc.k, block.x)", "two iterations may touch one element of `acc`"),
+        ("bind(C.j, block.x)", "blocks must be outermost"),
+        ("unroll(C.i)", "its number of iterations is not a constant"),
+        ("fuse(C.i, C.j) -> f", "the inner extent is no constant"),
+        ("reorder(C.i, acc.k)", "different loops of one label"),
+        ("compute_at(acc, acc.k)", "used by"),
+        ("cache_read(A, C, shared) -> As", "`C` does not read `A`"),
+        ("cache_write(C, reg) -> CC", "its old value is read too"),
+        ("specialize(Q%4)", "there is no size `Q`"),
+        ("frobnicate(C.i)", "there is no primitive `frobnicate`; the primitives are split"),
+        ("split C.i by 4", "not a step"),
+    ];
+    for (step, expected) in cases {
+        let message = Schedule::run(gemm(), step).expect_err(step).to_string();
+        assert!(message.contains(expected), "{step}\n  said: {message}");
+    }
+}
+
+#[test]
+fn a_refused_step_changes_nothing() {
+    let mut schedule = Schedule::run(gemm(), "split(C.i, 32) -> by, i").unwrap_or_else(|e| panic!("{e}"));
+    let before = schedule.program().to_string();
+    let step = super::primitive::Unroll { targets: vec![super::LoopRef::new("C", "by")] };
+    assert!(schedule.apply(step).is_err());
+    assert_eq!(schedule.program().to_string(), before);
+    assert_eq!(schedule.trace().len(), 1);
 }

@@ -25,7 +25,7 @@
 use crate::diag::Diagnosis;
 use crate::ir::{Axis, For, Mode, Program, Range, Stmt};
 use crate::schedule::handle::LoopRef;
-use crate::schedule::rewrite::{at_loops, independent};
+use crate::schedule::rewrite::{at_loops, parallel};
 use crate::schedule::step::{Argument, Call};
 
 use super::Primitive;
@@ -85,7 +85,7 @@ impl Bind {
             {
                 return Err(refuse("it does not count from 0 by 1".into()));
             }
-            independent(&l, &place.facts).map_err(|because| {
+            parallel(&l, &place.facts).map_err(|because| {
                 refuse(because)
                     .instead("bind a loop over the result; split_reduce makes a reduction parallel")
             })?;

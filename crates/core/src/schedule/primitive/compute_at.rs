@@ -146,7 +146,7 @@ impl ComputeAt {
             consumer = self.sink_threads(consumer, &place.facts)?;
         }
         let attach = Attach { step: self, buffer, nests: &nests, place };
-        let moved = attach.into_consumer(consumer)?;
+        let moved = attach.attach_to(consumer)?;
         rest.splice(user..=user, moved);
         Ok(rest)
     }
@@ -288,7 +288,7 @@ struct Extent {
 }
 
 impl Attach<'_> {
-    fn into_consumer(&self, consumer: Stmt) -> Result<Vec<Stmt>, Diagnosis> {
+    fn attach_to(&self, consumer: Stmt) -> Result<Vec<Stmt>, Diagnosis> {
         let program = Program {
             body: match consumer {
                 Stmt::If(i) if i.cond == Cond::TRUE => i.then,

@@ -6,7 +6,7 @@ mod parallel;
 
 pub(super) use fission::{interchange, map_accesses, sink};
 pub(super) use guard::{bounds as guard_bounds, guard_leaves, guard_loads, guarded_load};
-pub(super) use parallel::independent;
+pub(super) use parallel::{independent, parallel};
 
 use super::facts::Facts;
 use super::handle::LoopRef;
@@ -47,15 +47,17 @@ pub(super) fn head(l: &For) -> For {
     For { body: Vec::new(), ..l.clone() }
 }
 
+/// Makes statements of a loop at a place.
+pub(super) type Replace<'f> = dyn FnMut(For, &Place) -> Result<Vec<Stmt>, Diagnosis> + 'f;
+
+/// Makes statements of a loop at a place, or gives the loop back unchanged.
+pub(super) type Offer<'f> = dyn FnMut(For, &Place) -> Result<Result<Vec<Stmt>, For>, Diagnosis> + 'f;
+
 /// Rebuilds a program by `f` at every loop that the handle means. `f` gets the loop and its place.
 ///
 /// # Errors
 /// Whatever `f` says, or that there is no such loop.
-pub(super) fn at_loops(
-    program: &Program,
-    target: &LoopRef,
-    f: &mut dyn FnMut(For, &Place) -> Result<Vec<Stmt>, Diagnosis>,
-) -> Result<Program, Diagnosis> {
+pub(super) fn at_loops(program: &Program, target: &LoopRef, f: &mut Replace) -> Result<Program, Diagnosis> {
     let place = Place { program, facts: Facts::of(program), outer: Vec::new() };
     let mut count = 0;
     let body = rewrite_loops(&program.body, &place, &mut |l, place| {
@@ -72,11 +74,7 @@ pub(super) fn at_loops(
 }
 
 /// Walks outer before inner and offers every loop to `f`, which gives it back to be walked into, or replaces it.
-pub(super) fn rewrite_loops(
-    stmts: &[Stmt],
-    place: &Place,
-    f: &mut dyn FnMut(For, &Place) -> Result<Result<Vec<Stmt>, For>, Diagnosis>,
-) -> Result<Vec<Stmt>, Diagnosis> {
+pub(super) fn rewrite_loops(stmts: &[Stmt], place: &Place, f: &mut Offer) -> Result<Vec<Stmt>, Diagnosis> {
     let mut out = Vec::with_capacity(stmts.len());
     for stmt in stmts {
         let mut stmt = match stmt {

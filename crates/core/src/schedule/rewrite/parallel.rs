@@ -15,6 +15,8 @@ struct Uses {
     /// All accesses are reductions by this operation, none a load.
     reduced_by: Option<Reduction>,
     plain: bool,
+    /// Some reduction is not atomic.
+    unordered: bool,
 }
 
 /// Why the iterations of `l` may touch one element; `None` if they are independent.
@@ -23,6 +25,16 @@ struct Uses {
 /// must tell the iterations apart: its index is `c * var + rest` where `rest` varies by less than `|c|` over the loops
 /// inside, and is otherwise the same in every access.
 pub(in crate::schedule) fn independent(l: &For, facts: &Facts) -> Result<(), String> {
+    check(l, facts, false)
+}
+
+/// Why the iterations of `l` cannot run at the same time; as [`independent`], but reductions into one element must be
+/// atomic.
+pub(in crate::schedule) fn parallel(l: &For, facts: &Facts) -> Result<(), String> {
+    check(l, facts, true)
+}
+
+fn check(l: &For, facts: &Facts, at_once: bool) -> Result<(), String> {
     let mut facts = facts.clone();
     facts.enter(l);
     let mut uses: HashMap<Sym, Uses> = HashMap::new();
@@ -66,7 +78,7 @@ pub(in crate::schedule) fn independent(l: &For, facts: &Facts) -> Result<(), Str
         return Err("its body synchronises threads".into());
     }
     for (buffer, uses) in uses.iter().filter(|(sym, u)| u.written && !private.contains(sym)) {
-        if uses.reduced_by.is_some() && !uses.plain {
+        if uses.reduced_by.is_some() && !uses.plain && !(at_once && uses.unordered) {
             continue;
         }
         let accesses: Vec<Vec<Index>> = uses
@@ -94,7 +106,10 @@ fn assign(a: &Assign, uses: &mut HashMap<Sym, Uses>) {
     uses.accesses.push(a.target.index.clone());
     uses.written = true;
     match a.op {
-        AssignOp::Reduce(r) if uses.reduced_by.is_none_or(|other| other == r) => uses.reduced_by = Some(r),
+        AssignOp::Reduce(r) if uses.reduced_by.is_none_or(|other| other == r) => {
+            uses.reduced_by = Some(r);
+            uses.unordered |= !a.atomic;
+        }
         _ => uses.plain = true,
     }
 }
