@@ -85,7 +85,7 @@ fn refusals_say_what_to_do() {
         ("unroll(C.i)", "its number of iterations is not a constant"),
         ("fuse(C.i, C.j) -> f", "the inner extent is no constant"),
         ("reorder(C.i, acc.k)", "different loops of one label"),
-        ("compute_at(acc, acc.k)", "used by"),
+        ("compute_at(acc, acc.k)", "it is also read outside that loop; attach it further out"),
         ("cache_read(A, C, shared) -> As", "`C` does not read `A`"),
         ("cache_write(C, reg) -> CC", "its old value is read too"),
         ("specialize(Q%4)", "there is no size `Q`"),
