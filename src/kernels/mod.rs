@@ -6,6 +6,7 @@
 
 pub mod gemm;
 mod sgemm;
+mod tvm;
 
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::ir::Program;
@@ -64,7 +65,7 @@ impl Kernel {
 
 /// Every recipe, ladder by ladder and in the order of the rungs.
 pub fn all() -> impl Iterator<Item = &'static Recipe> {
-    sgemm::RUNGS.iter()
+    sgemm::RUNGS.iter().chain(tvm::RUNGS)
 }
 
 /// The recipe of that name; a number may stand for a rung of the first ladder.

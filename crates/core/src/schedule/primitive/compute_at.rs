@@ -308,15 +308,14 @@ impl Attach<'_> {
             inner.outer.iter().for_each(|o| facts.enter(o));
             facts.enter(&l);
             let (alloc, body) = self.attach(l.body.clone(), &facts, &buffers)?;
-            let mut whole = Vec::new();
+            let mut body = body;
             if self.buffer.space == Space::Shared && inner.outer.iter().chain(&self.place.outer).any(is_block)
             {
                 shared = Some(alloc);
             } else {
-                whole.push(Stmt::Alloc(alloc));
+                insert_alloc(&mut body, alloc);
             }
-            whole.extend(body);
-            Ok(vec![Stmt::For(For { body: whole, ..head(&l) })])
+            Ok(vec![Stmt::For(For { body, ..head(&l) })])
         })?;
         let mut stmts = moved.body;
         if let Some(alloc) = shared {

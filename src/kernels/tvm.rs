@@ -1,0 +1,138 @@
+//! The ladder `tvm`: the steps of a well-known blog post that schedules GEMM in TVM's tensor-expression language,
+//! numbered as there, all through our own expression layer and at one size.
+//!
+//! The post multiplies a transposed A (both operands are stored with K as rows), which is layout `tn` here; the steps
+//! serve every layout.
+
+use super::{Recipe, Variant};
+use warpwright_core::diag::Diagnosis;
+
+/// The steps in order.
+pub const RUNGS: &[Recipe] = &[
+    Recipe {
+        name: "tvm_naive",
+        family: "tvm",
+        rung: 0,
+        title: "naive",
+        change: "A block computes a piece of one row of C, a thread one element of it.",
+        schedule: naive,
+    },
+    Recipe {
+        name: "tvm_blocked",
+        family: "tvm",
+        rung: 1,
+        title: "blocked",
+        change: "A block computes 32 x 32 elements, so that its threads share what they read through the caches.",
+        schedule: blocked,
+    },
+    Recipe {
+        name: "tvm_tiled",
+        family: "tvm",
+        rung: 2,
+        title: "thread tiling",
+        change: "A thread computes 8 x 8 elements of a 128 x 128 block, from tiles in shared memory and registers.",
+        schedule: |_| Ok(format!("{}{}", tile(&Tile::PLAIN), staging())),
+    },
+    Recipe {
+        name: "tvm_virtual_threads",
+        family: "tvm",
+        rung: 3,
+        title: "virtual threads",
+        change: "A thread computes four 4 x 4 tiles spread over the block, so that a warp reads shared memory without conflicts.",
+        schedule: |_| Ok(format!("{}{}", tile(&Tile::STRIDED), staging())),
+    },
+];
+
+/// One row a block, 256 columns.
+fn naive(_: Variant) -> Result<String, Diagnosis> {
+    Ok("split(C.j, 256) -> by, tx
+reorder(C.i, C.by, C.tx)
+bind(C.i, block.x)
+bind(C.by, block.y)
+bind(C.tx, threads)
+set_scope(acc, reg)
+compute_at(acc, C.tx)
+"
+    .to_string())
+}
+
+/// 32 x 32 elements a block, accumulated in a register.
+fn blocked(_: Variant) -> Result<String, Diagnosis> {
+    Ok("split(C.i, 32) -> bx, ty
+split(C.j, 32) -> by, tx
+reorder(C.bx, C.by, C.ty, C.tx)
+bind(C.bx, block.x)
+bind(C.by, block.y)
+bind(C.ty, C.tx, threads)
+set_scope(acc, reg)
+compute_at(acc, C.tx)
+"
+    .to_string())
+}
+
+/// How the 8 x 8 elements of a thread lie in the 128 x 128 elements of a block.
+struct Tile {
+    /// Cuts a dimension of 128 elements that is called by the first name.
+    cut: fn(&str, &str) -> String,
+    /// The virtual threads, if any, and what binds them.
+    virtual_threads: &'static str,
+    bind: &'static str,
+}
+
+impl Tile {
+    /// Adjacent.
+    const PLAIN: Tile = Tile {
+        cut: |axis, thread| format!("split(C.{axis}, 8) -> {thread}, {axis}\n"),
+        virtual_threads: "",
+        bind: "",
+    };
+    /// In two runs of 4, 64 apart, along each dimension.
+    const STRIDED: Tile = Tile {
+        cut: |axis, thread| {
+            format!("split(C.{axis}, 64) -> v{axis}, {axis}\nsplit(C.{axis}, 4) -> {thread}, {axis}\n")
+        },
+        virtual_threads: "C.vi, C.vj, ",
+        bind: "bind(C.vi, vthread)\nbind(C.vj, vthread)\n",
+    };
+}
+
+/// The loops of C and of its accumulators.
+fn tile(tile: &Tile) -> String {
+    let Tile { cut, virtual_threads, bind } = tile;
+    format!(
+        "split(C.i, 128) -> bx, i
+{rows}split(C.j, 128) -> by, j
+{columns}reorder(C.bx, C.by, {virtual_threads}C.ty, C.tx, C.i, C.j)
+bind(C.bx, block.x)
+bind(C.by, block.y)
+{bind}bind(C.ty, C.tx, threads)
+set_scope(acc, reg)
+compute_at(acc, C.tx)
+split(acc.k, 16) -> ko, ki
+reorder(acc.ko, acc.ki, acc.i, acc.j)
+",
+        rows = cut("i", "ty"),
+        columns = cut("j", "tx"),
+    )
+}
+
+/// Tiles of 16 terms in shared memory, columns of them in registers.
+fn staging() -> String {
+    let mut steps = String::new();
+    for (operand, tile) in [("A", "As"), ("B", "Bs")] {
+        steps += &format!(
+            "cache_read({operand}, acc, shared) -> {tile}
+compute_at({tile}, acc.ko)
+fuse({tile}.r, {tile}.c) -> f
+split({tile}.f, 256) -> u, t
+reorder({tile}.t, {tile}.u)
+bind({tile}.t, threads)
+unroll({tile}.u)
+"
+        );
+    }
+    for (tile, fragment) in [("As", "ra"), ("Bs", "rb")] {
+        steps += &format!("cache_read({tile}, acc, reg) -> {fragment}\ncompute_at({fragment}, acc.ki)\n");
+    }
+    steps + "unroll(acc.ki, acc.i, acc.j, ra.r, ra.c, rb.r, rb.c, C.i, C.j)\n"
+}
