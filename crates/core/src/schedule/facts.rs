@@ -97,6 +97,12 @@ impl Facts {
         cond.conjuncts().iter().filter(|c| !self.proves(c)).fold(Cond::TRUE, |all, c| all.and(c.clone()))
     }
 
+    /// Whether `index` is certainly a multiple of `divisor`.
+    pub fn is_multiple(&self, index: &Index, divisor: i64) -> bool {
+        let rest = self.as_multiples(index).rem(divisor);
+        self.ranges.simplify(&rest) == Index::default()
+    }
+
     /// Whether `index <= limit` can be shown.
     fn at_most(&self, index: &Index, limit: i64) -> bool {
         let below = |x: &Index, limit: i64| {

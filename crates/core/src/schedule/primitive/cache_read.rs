@@ -64,11 +64,11 @@ impl CacheRead {
     fn insert(&self, stmts: Vec<Stmt>, source: &Buffer, count: &mut usize) -> Vec<Stmt> {
         let mut out = Vec::with_capacity(stmts.len() + 2);
         let filled_here =
-            stmts.iter().any(|s| writes(std::slice::from_ref(s), &self.buffer) && !self.consumes(s));
+            stmts.iter().any(|s| writes(std::slice::from_ref(s), &self.buffer) && !self.consumes(s, &source.sym));
         let mut written = false;
         for mut stmt in stmts {
             written |= writes(std::slice::from_ref(&stmt), &self.buffer);
-            if !self.consumes(&stmt) {
+            if !self.consumes(&stmt, &source.sym) {
                 out.push(stmt);
                 continue;
             }
@@ -94,13 +94,14 @@ impl CacheRead {
         out
     }
 
-    fn consumes(&self, stmt: &Stmt) -> bool {
+    /// Whether the consumer inside reads this one of the buffers of that name.
+    fn consumes(&self, stmt: &Stmt, source: &Sym) -> bool {
         let mut found = false;
         walk::for_each(std::slice::from_ref(stmt), &mut |s| {
             if let Stmt::Assign(a) = s
                 && a.target.buffer.name() == self.consumer
             {
-                a.value.for_each_access(&mut |access| found |= access.buffer.name() == self.buffer);
+                a.value.for_each_access(&mut |access| found |= access.buffer == *source);
             }
         });
         found

@@ -9,7 +9,9 @@ mod reorder;
 mod set_scope;
 mod specialize;
 mod split;
+mod tile;
 mod unroll;
+mod vectorize;
 
 use std::fmt::Debug;
 
@@ -22,7 +24,9 @@ pub use reorder::Reorder;
 pub use set_scope::SetScope;
 pub use specialize::Specialize;
 pub use split::Split;
+pub use tile::Tile;
 pub use unroll::Unroll;
+pub use vectorize::Vectorize;
 
 use super::step::Call;
 use crate::diag::Diagnosis;
@@ -50,10 +54,12 @@ struct Entry {
 /// Every primitive. A new one is a new file and a new line here.
 const PRIMITIVES: &[Entry] = &[
     Entry { name: "split", usage: split::USAGE, read: |c| Ok(Box::new(Split::read(c)?)) },
+    Entry { name: "tile", usage: tile::USAGE, read: |c| Ok(Box::new(Tile::read(c)?)) },
     Entry { name: "fuse", usage: fuse::USAGE, read: |c| Ok(Box::new(Fuse::read(c)?)) },
     Entry { name: "reorder", usage: reorder::USAGE, read: |c| Ok(Box::new(Reorder::read(c)?)) },
     Entry { name: "bind", usage: bind::USAGE, read: |c| Ok(Box::new(Bind::read(c)?)) },
     Entry { name: "unroll", usage: unroll::USAGE, read: |c| Ok(Box::new(Unroll::read(c)?)) },
+    Entry { name: "vectorize", usage: vectorize::USAGE, read: |c| Ok(Box::new(Vectorize::read(c)?)) },
     Entry { name: "cache_read", usage: cache_read::USAGE, read: |c| Ok(Box::new(CacheRead::read(c)?)) },
     Entry { name: "cache_write", usage: cache_write::USAGE, read: |c| Ok(Box::new(CacheWrite::read(c)?)) },
     Entry { name: "compute_at", usage: compute_at::USAGE, read: |c| Ok(Box::new(ComputeAt::read(c)?)) },

@@ -4,7 +4,7 @@ mod fission;
 mod guard;
 mod parallel;
 
-pub(super) use fission::{interchange, map_accesses, sink};
+pub(super) use fission::{inline_lets, interchange, map_accesses, refresh_loop, sink};
 pub(super) use guard::{bounds as guard_bounds, guard_leaves, guard_loads, guarded_load};
 pub(super) use parallel::{independent, parallel};
 

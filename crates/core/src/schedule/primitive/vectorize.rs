@@ -1,0 +1,362 @@
+//! `vectorize`: a short loop of one assignment becomes one wide access.
+//!
+//! ```
+//! # use warpwright_core::{ir::parse, schedule::Schedule};
+//! let before = parse::program("program p(n: size, x: in f32[n], y: out f32[n]) {
+//!   for i in 0..n { y[i] = x[i] }
+//! }").unwrap();
+//! let after = Schedule::run(before, "split(y.i, 4) -> i, v\nvectorize(y.v)").unwrap();
+//! assert_eq!(after.program().to_string(), "\
+//! program p(n: size,
+//!     x: in f32[n], y: out f32[n])
+//! {
+//!   for i in 0..ceil(n, 4) {
+//!     if 4*i + 4 <= n {
+//!       for v in vector 0..4 {
+//!         y[4*i + v] = x[4*i + v]
+//!       }
+//!     } else {
+//!       for v in unroll 0..4 {
+//!         if 4*i + v < n {
+//!           y[4*i + v] = x[4*i + v]
+//!         }
+//!       }
+//!     }
+//!   }
+//! }
+//! ");
+//! ```
+//!
+//! A guard that tells elements of the vector apart moves outside and is asked of all of them at once; where it fails,
+//! the elements are done one by one. In memory of the device or the block the elements must be neighbours and the
+//! first must be aligned to the size of the access (4, 8 or 16 bytes), which has to follow from constants, layouts,
+//! assumptions and `specialize`; tensors themselves start at a multiple of 16 bytes. A copy of the loop for which it
+//! does not follow is unrolled instead; the step is refused if it does not follow for any copy.
+
+use std::collections::HashMap;
+
+use crate::diag::Diagnosis;
+use crate::index::{Comparison, Cond, Index};
+use crate::ir::{Access, Assign, AssignOp, Buffer, For, If, Mode, Program, Range, Space, Stmt, Value};
+use crate::schedule::facts::Facts;
+use crate::schedule::handle::LoopRef;
+use crate::schedule::rewrite::{at_loops, inline_lets, refresh_loop};
+use crate::schedule::step::{Argument, Call};
+use crate::sym::Sym;
+
+use super::Primitive;
+
+pub(super) const USAGE: &str = "vectorize(label.loop, ...)";
+
+/// See the module documentation.
+#[derive(Clone, Debug)]
+pub struct Vectorize {
+    /// The loops.
+    pub targets: Vec<LoopRef>,
+}
+
+impl Vectorize {
+    pub(super) fn read(call: &Call) -> Result<Vectorize, Diagnosis> {
+        let targets: Vec<_> = (0..call.args.len()).map(|i| call.loop_at(i)).collect::<Result<_, _>>()?;
+        if targets.is_empty() {
+            return Err(call.wrong("a loop is wanted"));
+        }
+        Ok(Vectorize { targets })
+    }
+}
+
+impl Primitive for Vectorize {
+    fn call(&self) -> Call {
+        let args = self.targets.iter().cloned().map(Argument::Loop).collect();
+        Call { args, ..Call::new("vectorize") }
+    }
+
+    fn apply(&self, program: &Program) -> Result<Program, Diagnosis> {
+        self.targets.iter().try_fold(program.clone(), |program, target| apply_to(&program, target))
+    }
+}
+
+/// Vectorizes every copy of a loop for which it is possible.
+fn apply_to(program: &Program, target: &LoopRef) -> Result<Program, Diagnosis> {
+    let buffers = program.buffers();
+    let mut done = 0;
+    let mut why_not = String::from("it is already bound, unrolled or vectorized");
+    let after = at_loops(program, target, &mut |mut l, place| {
+        if l.mode != Mode::Serial {
+            return Ok(vec![Stmt::For(l)]);
+        }
+        inline_lets(&mut l.body);
+        let result = Lanes::of(&l, &buffers).and_then(|lanes| lanes.statements(&l.body, &place.facts));
+        Ok(match result {
+            Ok(stmts) => {
+                done += 1;
+                stmts
+            }
+            Err(because) => {
+                why_not = because;
+                let mode = if l.range.constant_trip_count().is_some() { Mode::Unroll } else { Mode::Serial };
+                vec![Stmt::For(For { mode, ..l })]
+            }
+        })
+    })?;
+    if done == 0 {
+        return Err(Diagnosis::new(format!("`{target}` cannot be vectorized")).because(why_not).instead(
+            "specialize the sizes and row strides to multiples, stage through registers, or unroll it",
+        ));
+    }
+    Ok(after)
+}
+
+/// The loop that is to become a vector.
+struct Lanes<'a> {
+    l: &'a For,
+    /// The number of elements.
+    count: i64,
+    buffers: &'a HashMap<Sym, Buffer>,
+}
+
+impl<'a> Lanes<'a> {
+    fn of(l: &'a For, buffers: &'a HashMap<Sym, Buffer>) -> Result<Lanes<'a>, String> {
+        let from_0 = matches!(&l.range, Range::Span { lo, step, .. } if lo.as_constant() == Some(0) && step.as_constant() == Some(1));
+        match l.range.constant_trip_count() {
+            Some(count @ (2 | 4 | 8 | 16)) if from_0 && l.counting.is_none() => {
+                Ok(Lanes { l, count, buffers })
+            }
+            _ => Err("one access moves 2, 4, 8 or 16 elements".into()),
+        }
+    }
+
+    fn varies(&self, index: &Index) -> bool {
+        index.mentions(&self.l.var)
+    }
+
+    /// The loop over `body`: as a vector where that is possible, with conditions outside.
+    fn statements(&self, body: &[Stmt], facts: &Facts) -> Result<Vec<Stmt>, String> {
+        match body {
+            [] => Ok(Vec::new()),
+            [Stmt::Assign(a)] => self.assignment(a, facts),
+            [Stmt::If(i)] if !i.cond.mentions(&self.l.var) => {
+                let (mut holds, mut fails) = (facts.clone(), facts.clone());
+                holds.assume(&i.cond);
+                fails.assume(&i.cond.clone().negate());
+                let then = self.statements(&i.then, &holds)?;
+                let otherwise = self.statements(&i.otherwise, &fails)?;
+                Ok(vec![Stmt::If(If { cond: i.cond.clone(), then, otherwise })])
+            }
+            [Stmt::If(i)] if i.otherwise.is_empty() => {
+                let whole = self.for_all(&i.cond, facts);
+                let mut holds = facts.clone();
+                holds.assume(&whole);
+                let then = self.statements(&i.then, &holds)?;
+                let otherwise =
+                    if self.is_uniform(&i.cond, facts) { Vec::new() } else { vec![self.one_by_one(body)] };
+                Ok(vec![Stmt::If(If { cond: whole, then, otherwise })])
+            }
+            [Stmt::If(_)] => Err("its elements go different ways".into()),
+            _ => Err("its body is not one assignment".into()),
+        }
+    }
+
+    /// The vector of one assignment, under the conditions of its loads.
+    fn assignment(&self, a: &Assign, facts: &Facts) -> Result<Vec<Stmt>, String> {
+        if a.op != AssignOp::Store {
+            return Err("it reduces, and a wide access only moves data".into());
+        }
+        let mut cond = Cond::TRUE;
+        let chosen = unconditional(&a.value, &mut |c| cond = cond.clone().and(facts.remaining(c)));
+        let whole = self.for_all(&cond, facts);
+        let mut holds = facts.clone();
+        holds.assume(&whole);
+        let plain = Assign { value: chosen, ..a.clone() };
+        self.check(&plain, &holds)?;
+        let vector =
+            |a: Assign| Stmt::For(For { mode: Mode::Vector, body: vec![Stmt::Assign(a)], ..self.head() });
+        if whole == Cond::TRUE {
+            return Ok(vec![vector(plain)]);
+        }
+        let otherwise = match &a.value {
+            // All of them or none: the others are filled at once too.
+            Value::Select(_, _, fill)
+                if matches!(**fill, Value::Const(_)) && self.is_uniform(&cond, facts) =>
+            {
+                let For { var, body, .. } = refresh_loop(For {
+                    body: vec![Stmt::Assign(Assign { value: (**fill).clone(), ..a.clone() })],
+                    ..self.head()
+                });
+                Stmt::For(For { var, body, mode: Mode::Vector, ..self.head() })
+            }
+            _ => self.one_by_one(&[Stmt::Assign(a.clone())]),
+        };
+        Ok(vec![Stmt::If(If { cond: whole, then: vec![vector(plain)], otherwise: vec![otherwise] })])
+    }
+
+    fn head(&self) -> For {
+        For { body: Vec::new(), ..self.l.clone() }
+    }
+
+    fn one_by_one(&self, body: &[Stmt]) -> Stmt {
+        Stmt::For(refresh_loop(For { mode: Mode::Unroll, body: body.to_vec(), ..self.head() }))
+    }
+
+    /// The condition that a condition holds for every element.
+    fn for_all(&self, cond: &Cond, facts: &Facts) -> Cond {
+        let mut inside = facts.clone();
+        inside.enter(&self.head());
+        let each = cond.conjuncts().iter().fold(Cond::TRUE, |all, c| {
+            let all_of_it = match c {
+                Cond::Compare(how @ (Comparison::Lt | Comparison::Le), x, y) if c.mentions(&self.l.var) => {
+                    self.extreme(*how, &inside.ranges().simplify(x), &inside.ranges().simplify(y))
+                }
+                _ => None,
+            };
+            all.and(all_of_it.unwrap_or_else(|| self.each(c)))
+        });
+        facts.remaining(&each)
+    }
+
+    /// A comparison for the element for which it is hardest to meet, if the comparison is linear in the element.
+    fn extreme(&self, how: Comparison, x: &Index, y: &Index) -> Option<Cond> {
+        let difference = x - y;
+        let c = difference.coefficient(&self.l.var);
+        let linear = !self.varies(&(&difference - &Index::var(&self.l.var).scaled(c)));
+        let hardest = Index::constant(if c > 0 { self.count - 1 } else { 0 });
+        let at = |i: &Index| i.substitute(&|s| (*s == self.l.var).then(|| hardest.clone()));
+        linear.then(|| match how {
+            // i + 3 < n reads better as i + 4 <= n.
+            Comparison::Lt => Cond::le(at(x).offset(1), at(y)),
+            _ => Cond::compare(how, at(x), at(y)),
+        })
+    }
+
+    fn each(&self, cond: &Cond) -> Cond {
+        if !cond.mentions(&self.l.var) {
+            return cond.clone();
+        }
+        (0..self.count)
+            .fold(Cond::TRUE, |all, n| all.and(cond.substitute(&|s| (*s == self.l.var).then(|| n.into()))))
+    }
+
+    /// Whether a condition holds for all elements or for none: nothing of it depends on the element, or it compares
+    /// `first + element` with something a multiple of the vector away from `first`.
+    fn is_uniform(&self, cond: &Cond, facts: &Facts) -> bool {
+        cond.conjuncts().iter().all(|c| match c {
+            c if !c.mentions(&self.l.var) => true,
+            Cond::Compare(Comparison::Lt, x, y) => {
+                let difference = y - x;
+                let rest = &difference + &Index::var(&self.l.var);
+                !self.varies(&rest) && facts.is_multiple(&rest, self.count)
+            }
+            _ => false,
+        })
+    }
+
+    /// Whether the assignment may be one wide access.
+    fn check(&self, a: &Assign, facts: &Facts) -> Result<(), String> {
+        if !a.target.index.iter().any(|i| self.varies(i)) {
+            return Err(format!("all its elements go to one element of `{}`", a.target.buffer));
+        }
+        let mut wide = self.access(&a.target, facts)?;
+        let mut fault = None;
+        a.value.for_each_access(&mut |access| {
+            if access.buffer == a.target.buffer && access.index != a.target.index {
+                fault = Some(format!("an element of `{}` is computed from another", access.buffer));
+            }
+            match self.access(access, facts) {
+                Ok(is_wide) => wide |= is_wide,
+                Err(because) => fault = Some(because),
+            }
+        });
+        match fault {
+            Some(because) => Err(because),
+            None if wide => Ok(()),
+            None => Err("it touches registers only".into()),
+        }
+    }
+
+    /// Whether an access is wide (`false`: it is to registers, or the same for all elements); why it is not possible.
+    fn access(&self, access: &Access, facts: &Facts) -> Result<bool, String> {
+        let Some(buffer) = self.buffers.get(&access.buffer) else { return Ok(false) };
+        if buffer.space == Space::Reg || !access.index.iter().any(|i| self.varies(i)) {
+            return Ok(false);
+        }
+        let bytes = self.count * buffer.dtype.bytes();
+        if !matches!(bytes, 4 | 8 | 16) {
+            return Err(format!(
+                "{} elements of `{}` are {bytes} bytes, and an access has 4, 8 or 16",
+                self.count, buffer.sym
+            ));
+        }
+        let mut inside = facts.clone();
+        inside.enter(&self.head());
+        let index: Vec<Index> = access.index.iter().map(|i| inside.ranges().simplify(i)).collect();
+        let at_0 = |i: &Index| i.substitute(&|s| (*s == self.l.var).then(Index::default));
+        let (along, aligned) = match (&buffer.layout, buffer.constant_extents()) {
+            (Some(layout), _) => {
+                let offset = inside.ranges().simplify(&layout.apply(&index));
+                let first = at_0(&offset);
+                (&offset - &first == Index::var(&self.l.var), facts.is_multiple(&first, self.count))
+            }
+            _ => {
+                let (last, rows) = index.split_last().ok_or("it has no dimensions")?;
+                let along =
+                    last - &at_0(last) == Index::var(&self.l.var) && !rows.iter().any(|i| self.varies(i));
+                (
+                    along,
+                    facts.is_multiple(&at_0(last), self.count) && self.rows_are_aligned(rows, buffer, facts),
+                )
+            }
+        };
+        if !along {
+            return Err(format!("its elements are not neighbours in `{}`", buffer.sym));
+        }
+        if !aligned {
+            return Err(format!(
+                "the first of its elements in `{}` is not known to stand at a multiple of {}{}",
+                buffer.sym,
+                self.count,
+                buffer.row_stride.as_ref().map(|s| format!(" (is `{s}` one?)")).unwrap_or_default()
+            ));
+        }
+        Ok(true)
+    }
+
+    /// Whether every row that `rows` names starts at a multiple of the vector: its number, or the length of what each
+    /// step skips, is one.
+    fn rows_are_aligned(&self, rows: &[Index], buffer: &Buffer, facts: &Facts) -> bool {
+        let inner = |dim: usize| match &buffer.row_stride {
+            Some(stride) => vec![Index::var(stride)],
+            None => buffer.dims[dim + 1..].iter().map(|d| d.extent.clone()).collect(),
+        };
+        rows.iter().enumerate().all(|(dim, row)| {
+            let factors =
+                inner(dim).iter().chain([row]).map(|f| power_of_2_in(f, self.count, facts)).product::<i64>();
+            factors % self.count == 0
+        })
+    }
+}
+
+/// The largest power of 2, at most `most`, that an index is known to be a multiple of.
+fn power_of_2_in(index: &Index, most: i64, facts: &Facts) -> i64 {
+    let mut power = most;
+    while power > 1 && !facts.is_multiple(index, power) {
+        power /= 2;
+    }
+    power
+}
+
+/// The value with every choice made as if its condition held; `cond` is told of each condition.
+fn unconditional(value: &Value, cond: &mut dyn FnMut(&Cond)) -> Value {
+    match value {
+        Value::Const(_) | Value::Scalar(_) | Value::Load(_) => value.clone(),
+        Value::Unary(op, a) => Value::Unary(*op, Box::new(unconditional(a, cond))),
+        Value::Cast(t, a) => Value::Cast(*t, Box::new(unconditional(a, cond))),
+        Value::Binary(op, a, b) => {
+            let a = unconditional(a, cond);
+            Value::Binary(*op, Box::new(a), Box::new(unconditional(b, cond)))
+        }
+        Value::Select(c, this, _) => {
+            cond(c);
+            unconditional(this, cond)
+        }
+    }
+}
