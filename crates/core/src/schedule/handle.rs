@@ -23,9 +23,19 @@ impl LoopRef {
         LoopRef { label: label.into(), name: name.into() }
     }
 
-    /// Whether a loop is one of those that this handle means.
+    /// Whether a loop is one of those that this handle means: the innermost of its name, as in any scope.
     pub fn means(&self, l: &For) -> bool {
-        l.var.name() == self.name && writes(&l.body, &self.label)
+        l.var.name() == self.name && writes(&l.body, &self.label) && !self.is_shadowed(&l.body)
+    }
+
+    fn is_shadowed(&self, body: &[Stmt]) -> bool {
+        let mut inner = false;
+        walk::for_each(body, &mut |stmt| {
+            if let Stmt::For(l) = stmt {
+                inner |= l.var.name() == self.name && writes(&l.body, &self.label);
+            }
+        });
+        inner
     }
 
     /// The diagnosis that no loop goes by this handle, with those that there are.

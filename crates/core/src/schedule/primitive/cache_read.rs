@@ -63,8 +63,9 @@ impl CacheRead {
     /// or, if it is written nowhere, the list in which the consumer's outermost loop stands.
     fn insert(&self, stmts: Vec<Stmt>, source: &Buffer, count: &mut usize) -> Vec<Stmt> {
         let mut out = Vec::with_capacity(stmts.len() + 2);
-        let filled_here =
-            stmts.iter().any(|s| writes(std::slice::from_ref(s), &self.buffer) && !self.consumes(s, &source.sym));
+        let filled_here = stmts
+            .iter()
+            .any(|s| writes(std::slice::from_ref(s), &self.buffer) && !self.consumes(s, &source.sym));
         let mut written = false;
         for mut stmt in stmts {
             written |= writes(std::slice::from_ref(&stmt), &self.buffer);

@@ -360,3 +360,63 @@ fn unconditional(value: &Value, cond: &mut dyn FnMut(&Cond)) -> Value {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::ir::parse;
+    use crate::schedule::Schedule;
+
+    fn run(params: &str, assume: &str, body: &str, steps: &str) -> Result<String, String> {
+        let text = format!("program p({params}) {assume} {{ {body} }}");
+        let spec = parse::program(&text).expect("the specification reads");
+        Schedule::run(spec, steps).map(|s| s.program().to_string()).map_err(|e| e.to_string())
+    }
+
+    const MATRIX: &str = "M: size, N: size, A: in f32[M, N; lda], B: out f32[M, N; ldb]";
+    const COPY: &str = "for i in 0..M, j in 0..N { B[i, j] = A[i, j] }";
+    const BY_4: &str = "split(B.j, 4) -> j, v\nvectorize(B.v)";
+
+    #[test]
+    fn rows_must_be_aligned_too() {
+        let refusal = run(MATRIX, "assume N%4 == 0, lda%4 == 0", COPY, BY_4).unwrap_err();
+        assert!(refusal.contains("is `ldb` one?"), "{refusal}");
+        let text = run(MATRIX, "assume N%4 == 0, lda%4 == 0, ldb%8 == 0", COPY, BY_4).unwrap();
+        assert!(text.contains("for v in vector 0..4 {\n      B[i, 4*j + v] = A[i, 4*j + v]"), "{text}");
+    }
+
+    #[test]
+    fn a_copy_that_cannot_be_a_vector_is_unrolled() {
+        let text = run(MATRIX, "", COPY, &format!("specialize(N%4, lda%4, ldb%4)\n{BY_4}")).unwrap();
+        let (first, second) = text.split_once("} else {").unwrap();
+        assert!(first.contains("v in vector 0..4") && !first.contains("unroll"), "{text}");
+        assert!(second.contains("v in unroll 0..4") && !second.contains("vector"), "{text}");
+    }
+
+    #[test]
+    fn a_fill_of_whole_vectors_needs_no_elements_one_by_one() {
+        let body = "alloc t: f32[64] shared
+            for c in 0..64 { t[c] = c < N ? A[0, c] : 0 }
+            for j in 0..64 { if j < N { B[0, j] = t[j] } }";
+        let text =
+            run(MATRIX, "assume N%4 == 0, M == 1", body, "split(t.c, 4) -> c, v\nvectorize(t.v)").unwrap();
+        assert!(text.contains("if 4*c + 4 <= N {"), "{text}");
+        assert!(text.contains("} else {\n      for v in vector 0..4 {\n        t[4*c + v] = 0"), "{text}");
+        assert!(!text.contains("unroll"), "{text}");
+    }
+
+    #[test]
+    fn what_is_no_wide_access_is_refused() {
+        for (body, because) in [
+            ("for i in 0..4 { y[i] += x[i] }", "it reduces"),
+            ("for i in 0..4 { y[2*i] = x[i] }", "not neighbours in `y`"),
+            ("for i in 0..4 { y[i] = x[i + 1] }", "multiple of 4"),
+            ("for i in 0..3 { y[i] = x[i] }", "2, 4, 8 or 16"),
+            ("for i in 0..8 { y[i] = x[i] }", "32 bytes"),
+            ("for i in 0..4 { y[i + 4] = y[i] }", "computed from another"),
+            ("for i in 0..4 { y[0] = x[i] }", "one element of `y`"),
+        ] {
+            let refusal = run("x: in f32[64], y: inout f32[64]", "", body, "vectorize(y.i)").unwrap_err();
+            assert!(refusal.contains(because), "{body}: {refusal}");
+        }
+    }
+}
