@@ -6,6 +6,7 @@
 
 pub mod diag;
 pub mod dtype;
+pub mod emit;
 pub mod index;
 pub mod instr;
 pub mod ir;

@@ -1,0 +1,270 @@
+//! Where elements are: what an access looks like in C.
+
+use super::body::Body;
+use super::names::Names;
+use super::spelling::convert;
+use super::text::{Strength, Text};
+use crate::diag::Diagnosis;
+use crate::dtype::DType;
+use crate::index::{Index, Interval};
+use crate::ir::{Access, Buffer, Space, Window};
+use crate::layout::Layout;
+use crate::sym::Sym;
+
+impl Body<'_> {
+    /// The C type of an element as it is stored.
+    pub(super) fn c_type(&mut self, dtype: DType) -> &'static str {
+        match dtype {
+            DType::F16 => self.prelude.require(&convert::F16),
+            DType::Bf16 => self.prelude.require(&convert::BF16),
+            _ => {}
+        }
+        c_type(dtype)
+    }
+
+    /// An element, as something that can be read or assigned to.
+    pub(super) fn element(&mut self, access: &Access) -> Result<String, Diagnosis> {
+        let unit = self.unit;
+        let buffer = unit.buffer(&access.buffer)?;
+        self.used.insert(access.buffer.clone());
+        let name = self.names.of(&access.buffer).to_string();
+        match buffer.space {
+            Space::Param(_) | Space::Global => {
+                let offset = self.global_offset(buffer, &access.index);
+                Ok(format!("{name}[{}]", offset.text))
+            }
+            Space::Shared => Ok(format!("{name}{}", self.shared_subscript(buffer, &access.index))),
+            Space::Reg => self.register(buffer, &name, &access.index),
+        }
+    }
+
+    /// The address of an element.
+    pub(super) fn address(&mut self, access: &Access) -> Result<String, Diagnosis> {
+        Ok(format!("&{}", self.element(access)?))
+    }
+
+    /// The first element of a window.
+    pub(super) fn start(window: &Window) -> Access {
+        Access { buffer: window.buffer.clone(), index: window.start() }
+    }
+
+    /// The offset of an element of a buffer in device memory. Rows are multiplied by a `long long` stride, or in
+    /// `long long` where the product may pass 2^31.
+    fn global_offset(&mut self, buffer: &Buffer, index: &[Index]) -> Text {
+        if let ([row, column], Some(stride)) = (index, &buffer.row_stride) {
+            let row = self.index(row);
+            let column = self.index(column);
+            if row.text == "0" {
+                return column;
+            }
+            let stride = self.variable(stride).text;
+            let product = if row.text == "1" {
+                stride
+            } else {
+                format!("{}*{stride}", row.at_least(Strength::Product))
+            };
+            return added(product, column);
+        }
+        let mut offset: Option<Index> = None;
+        let mut written: Option<Text> = None;
+        for (i, dim) in index.iter().zip(&buffer.dims) {
+            match (written.take(), offset.take(), dim.extent.as_constant()) {
+                (None, None, _) => offset = Some(i.clone()),
+                (None, Some(o), Some(extent)) => offset = Some(&o.scaled(extent) + i),
+                (None, Some(o), None) if self.ranges.simplify(&o) == Index::default() => {
+                    offset = Some(i.clone());
+                }
+                (None, Some(o), None) => {
+                    let fits = self.product_fits(&o, &dim.extent);
+                    let o = if fits { self.index(&o) } else { self.long_index(&o) };
+                    written = Some(self.row_and_column(o, &dim.extent, i));
+                }
+                (Some(w), _, _) => written = Some(self.row_and_column(w, &dim.extent, i)),
+            }
+        }
+        match (written, offset) {
+            (Some(w), _) => w,
+            (None, Some(o)) => self.index(&o),
+            (None, None) => Text::primary("0"),
+        }
+    }
+
+    /// `row*extent + column`
+    fn row_and_column(&mut self, row: Text, extent: &Index, column: &Index) -> Text {
+        let extent = self.index(extent).at_least(Strength::Unary);
+        let column = self.index(column);
+        added(format!("{}*{extent}", row.at_least(Strength::Product)), column)
+    }
+
+    fn product_fits(&self, row: &Index, extent: &Index) -> bool {
+        let most = |x: &Index| self.ranges.of(x).hi;
+        let product = most(row).zip(most(extent)).and_then(|(r, e)| (r + 1).checked_mul(e));
+        product.is_some_and(|p| p <= i64::from(i32::MAX))
+    }
+
+    /// `[r][c]`, or `[As_at(r, c)]` where the layout is not one of nested rows.
+    fn shared_subscript(&mut self, buffer: &Buffer, index: &[Index]) -> String {
+        match &buffer.layout {
+            Some(layout) if padded_extents(buffer, layout).is_none() => {
+                let arguments: Vec<_> = index.iter().map(|i| self.index(i).text).collect();
+                let function = self.layout_function(buffer, layout);
+                format!("[{function}({})]", arguments.join(", "))
+            }
+            _ => index.iter().map(|i| format!("[{}]", self.index(i).text)).collect(),
+        }
+    }
+
+    /// A device function for the offsets of a layout, named after the buffer.
+    fn layout_function(&mut self, buffer: &Buffer, layout: &Layout) -> String {
+        if let Some(name) = self.layout_functions.get(&buffer.sym) {
+            return name.clone();
+        }
+        let outside = std::mem::replace(&mut self.names, Names::new());
+        let mut parameters = Vec::new();
+        for (axis, dim) in layout.axes.iter().zip(&buffer.dims) {
+            let name = self.names.declare(axis);
+            parameters.push(format!("int {name}"));
+            if let Some(extent) = dim.extent.as_constant() {
+                self.ranges.set(axis, Interval::new(0, extent - 1));
+            }
+        }
+        let offset = self.index(&layout.offset).text;
+        self.names = outside;
+        let name = self.prelude.function(&format!("{}_at", self.names.of(&buffer.sym)));
+        self.prelude.require_text(&format!(
+            "// Where element ({}) of {} is kept.\n__device__ __forceinline__ int {name}({}) {{ return {offset}; }}",
+            layout.axes.iter().map(Sym::name).collect::<Vec<_>>().join(", "),
+            self.names.of(&buffer.sym),
+            parameters.join(", "),
+        ));
+        self.layout_functions.insert(buffer.sym.clone(), name.clone());
+        name
+    }
+
+    /// A register: distributed dimensions say whose it is, not which.
+    fn register(&mut self, buffer: &Buffer, name: &str, index: &[Index]) -> Result<String, Diagnosis> {
+        if Self::is_scalar(buffer) {
+            return Ok(name.to_string());
+        }
+        let plain = index.len() - if buffer.fragment.is_some() { 2 } else { 0 };
+        let mut text = name.to_string();
+        for (i, _) in index.iter().zip(&buffer.dims).take(plain).filter(|(_, d)| d.pitch.is_none()) {
+            text.push_str(&format!("[{}]", self.index(i).text));
+        }
+        if let Some(fragment) = buffer.fragment {
+            let [row, column] = &index[plain..] else { unreachable!("a fragment has two dimensions") };
+            let owned = self.owned.iter().rev().find(|o| {
+                row.as_var() == Some(&o.row) && column.as_var() == Some(&o.column) && o.fragment == fragment
+            });
+            let Some(register) = owned.map(|o| o.register.clone()) else {
+                return Err(Diagnosis::new(format!("an element of the fragment `{name}` is touched"))
+                    .because("which thread has it is known in an `own` loop over it only"));
+            };
+            text.push_str(&format!("[{}]", self.variable(&register).text));
+        }
+        Ok(text)
+    }
+
+    /// The part of a fragment buffer that one instruction works on: `a[mi]`.
+    pub(super) fn fragment(&mut self, window: &Window) -> Result<String, Diagnosis> {
+        let unit = self.unit;
+        let buffer = unit.buffer(&window.buffer)?;
+        self.used.insert(window.buffer.clone());
+        let mut text = self.names.of(&window.buffer).to_string();
+        let plain = buffer.dims.len() - 2;
+        for (i, _) in window.start().iter().zip(&buffer.dims).take(plain).filter(|(_, d)| d.pitch.is_none()) {
+            text.push_str(&format!("[{}]", self.index(i).text));
+        }
+        Ok(text)
+    }
+
+    /// The declaration of a register buffer.
+    pub(super) fn register_declaration(&mut self, buffer: &Buffer) -> Result<String, Diagnosis> {
+        let name = self.names.of(&buffer.sym).to_string();
+        let mut c_type = self.c_type(buffer.dtype);
+        let plain = buffer.dims.len() - if buffer.fragment.is_some() { 2 } else { 0 };
+        let mut extents = String::new();
+        if !Self::is_scalar(buffer) {
+            for dim in buffer.dims.iter().take(plain).filter(|d| d.pitch.is_none()) {
+                let extent = constant(&dim.extent, buffer)?;
+                extents.push_str(&format!("[{extent}]"));
+            }
+        }
+        if let Some(fragment) = buffer.fragment {
+            let tile = [constant(&buffer.dims[plain].extent, buffer)?, constant(&buffer.dims[plain + 1].extent, buffer)?];
+            let Some(registers) = fragment.registers(tile[0], tile[1]) else {
+                return Err(Diagnosis::new(format!(
+                    "`{name}` has tiles of {} x {}, which fragment {} has not",
+                    tile[0], tile[1], fragment.name
+                )));
+            };
+            // Matrix instructions take 16-bit elements in pairs.
+            let packed = buffer.dtype.is_half();
+            if packed {
+                c_type = "unsigned";
+            }
+            extents.push_str(&format!("[{}]", if packed { registers / 2 } else { registers }));
+        }
+        Ok(format!("{c_type} {name}{extents}"))
+    }
+
+    /// The declaration of a shared array, or of a reference to its place in dynamic shared memory.
+    pub(super) fn shared_declaration(&mut self, buffer: &Buffer, elements: i64) -> Result<(String, String), Diagnosis> {
+        let c_type = self.c_type(buffer.dtype);
+        let extents = match &buffer.layout {
+            Some(layout) => padded_extents(buffer, layout).unwrap_or_else(|| vec![elements]),
+            None => buffer.dims.iter().map(|d| constant(&d.extent, buffer)).collect::<Result<_, _>>()?,
+        };
+        let extents = extents.iter().map(|e| format!("[{e}]")).collect();
+        Ok((c_type.to_string(), extents))
+    }
+}
+
+/// The C type of an element as it is stored.
+pub(super) fn c_type(dtype: DType) -> &'static str {
+    match dtype {
+        DType::F16 => "f16",
+        DType::Bf16 => "bf16",
+        DType::F32 => "float",
+        DType::F64 => "double",
+        DType::C64 => "float2",
+        DType::C128 => "double2",
+        DType::I32 => "int",
+    }
+}
+
+fn constant(extent: &Index, buffer: &Buffer) -> Result<i64, Diagnosis> {
+    extent.as_constant().ok_or_else(|| {
+        Diagnosis::new(format!("an extent of `{}` is not constant", buffer.sym))
+            .because("registers and shared memory are allotted when the kernel is compiled")
+    })
+}
+
+/// `product + column`
+fn added(product: String, column: Text) -> Text {
+    if column.text == "0" {
+        return Text::new(product, Strength::Product);
+    }
+    let text = match column.text.strip_prefix('-') {
+        Some(rest) if column.strength <= Strength::Sum => format!("{product} - {rest}"),
+        _ => format!("{product} + {}", column.at_least(Strength::Sum)),
+    };
+    Text::new(text, Strength::Sum)
+}
+
+/// The extents of the array of arrays that a layout of padded rows is; `None` for any other layout.
+fn padded_extents(buffer: &Buffer, layout: &Layout) -> Option<Vec<i64>> {
+    let extents = buffer.constant_extents()?;
+    if layout.offset.constant_term() != 0 || layout.offset.terms().len() != layout.axes.len() {
+        return None;
+    }
+    let strides: Vec<i64> = layout.axes.iter().map(|a| layout.offset.coefficient(a)).collect();
+    let mut array = vec![*extents.first()?];
+    for (pair, extent) in strides.windows(2).zip(&extents[1..]) {
+        if pair[1] <= 0 || pair[0] % pair[1] != 0 || pair[0] / pair[1] < *extent {
+            return None;
+        }
+        array.push(pair[0] / pair[1]);
+    }
+    (strides.last() == Some(&1)).then_some(array)
+}

@@ -1,0 +1,228 @@
+//! Calls of instruction records. What an instruction looks like in PTX stands with the spellings.
+
+use super::body::Body;
+use super::source::TensorMap;
+use super::spelling::{Helper, async_copy, chained, matrix, tensor_map, wgmma};
+use super::text::Strength;
+use super::threads::Executing;
+use crate::diag::Diagnosis;
+use crate::dtype::DType;
+use crate::index::Index;
+use crate::instr::{self, Behaviour, Lane, Record};
+use crate::ir::{Access, Instruction, Operand, Span, Window};
+use crate::sym::Sym;
+
+impl Body<'_> {
+    pub(super) fn instruction(&mut self, call: &Instruction, executing: &Executing) -> Result<(), Diagnosis> {
+        let Some(record) = instr::by_name(&call.name) else {
+            return Err(Diagnosis::new(format!("unknown instruction `{}`", call.name)));
+        };
+        let windows: Vec<&Window> = call
+            .operands
+            .iter()
+            .filter_map(|o| if let Operand::Window(w) = o { Some(w) } else { None })
+            .collect();
+        let scalar = call.operands.iter().find_map(|o| if let Operand::Scalar(i) = o { Some(i) } else { None });
+        for (window, operand) in windows.iter().zip(record.operands) {
+            if operand.access != instr::OperandAccess::Read {
+                self.written.insert(window.buffer.clone());
+            }
+        }
+        match (record.behaviour, &windows[..], scalar) {
+            (Behaviour::Multiply { .. }, [d, a, b], _) => self.multiply(record, d, a, b),
+            (Behaviour::WarpgroupMultiply { .. }, [d, a, b], _) => self.warpgroup_multiply(d, a, b),
+            (Behaviour::LoadMatrix { transposed }, [d, a], _) => self.load_matrix(transposed, d, a, executing),
+            (Behaviour::CopyAsync16, [d, a], Some(valid)) => self.copy_async(d, a, valid),
+            (Behaviour::BulkLoad, [d, a], _) => self.bulk_load(d, a, call.signal.as_ref()),
+            (Behaviour::BulkStore, [d, a], _) => self.bulk_store(d, a),
+            (Behaviour::Shuffle(lane), [t, v], Some(d)) => self.shuffle(lane, t, v, d),
+            (Behaviour::ChainedSum, [before, total, chain], _) => self.chained_sum(before, total, chain),
+            _ => Err(Diagnosis::new(format!("`{}` has operands that its record has not", call.name))),
+        }
+    }
+
+    fn multiply(&mut self, record: &Record, d: &Window, a: &Window, b: &Window) -> Result<(), Diagnosis> {
+        let dtype = self.unit.buffer(&a.buffer)?.dtype;
+        let (name, helper): (_, &Helper) = match dtype {
+            DType::Bf16 => ("mma_m16n8k16_bf16", &matrix::MMA_M16N8K16_BF16),
+            DType::F16 => ("mma_m16n8k16_f16", &matrix::MMA_M16N8K16_F16),
+            DType::F64 => ("mma_m8n8k4_f64", &matrix::MMA_M8N8K4_F64),
+            _ => return Err(Diagnosis::new(format!("`{}` has no spelling for {dtype}", record.name))),
+        };
+        self.prelude.require(helper);
+        let (d, a) = (self.fragment(d)?, self.fragment(a)?);
+        let b = if dtype.is_half() { self.half_fragment(b)? } else { self.fragment(b)? };
+        self.line(format!("{name}({d}, {a}, {b});"));
+        Ok(())
+    }
+
+    /// The registers of eight of the sixteen columns of a fragment: two pairs of elements.
+    fn half_fragment(&mut self, window: &Window) -> Result<String, Diagnosis> {
+        let whole = self.fragment(window)?;
+        let column = window.start().last().cloned().unwrap_or_default();
+        let pair = self.index(&column.div(8).scaled(2));
+        Ok(match pair.text.as_str() {
+            "0" => whole,
+            _ => format!("{whole} + {}", pair.at_least(Strength::Product)),
+        })
+    }
+
+    fn warpgroup_multiply(&mut self, d: &Window, a: &Window, b: &Window) -> Result<(), Diagnosis> {
+        let columns = self.window_extents(d)?;
+        let Some(&columns) = columns.last() else {
+            return Err(Diagnosis::new("the accumulator of wgmma is no window of rows and columns"));
+        };
+        let (needs, text) = wgmma::multiply_bf16(columns);
+        needs.iter().for_each(|h| self.prelude.require(h));
+        self.prelude.require_text(&text);
+        let d = self.fragment(d)?;
+        let (a, b) = (self.address(&Self::start(a))?, self.address(&Self::start(b))?);
+        self.line(format!("wgmma_m64n{columns}k16_bf16({d}, {a}, {b});"));
+        Ok(())
+    }
+
+    /// The constant extents of the dimensions that a window keeps.
+    fn window_extents(&self, window: &Window) -> Result<Vec<i64>, Diagnosis> {
+        let buffer = self.unit.buffer(&window.buffer)?;
+        let kept = window.dims.iter().zip(&buffer.dims).filter_map(|(span, dim)| match span {
+            Span::At(_) => None,
+            Span::Slice(_, length) => Some(Some(*length)),
+            Span::All => Some(dim.extent.as_constant()),
+        });
+        kept.collect::<Option<_>>().ok_or_else(|| {
+            Diagnosis::new(format!("a window of `{}` has an extent that is not constant", window.buffer))
+        })
+    }
+
+    /// Each lane gives the address of one row of 16 bytes: rows 0 to 15 of the left half, then of the right half.
+    fn load_matrix(
+        &mut self,
+        transposed: bool,
+        d: &Window,
+        a: &Window,
+        executing: &Executing,
+    ) -> Result<(), Diagnosis> {
+        let lane = executing.local.rem(32);
+        let mut steps = [lane.rem(16), lane.div(16).scaled(8)].into_iter();
+        let index = a.start().into_iter().zip(&a.dims).map(|(start, span)| match span {
+            Span::At(_) => start,
+            _ => &start + &steps.next().unwrap_or_default(),
+        });
+        let row = Access { buffer: a.buffer.clone(), index: index.collect() };
+        let (d, row) = (self.fragment(d)?, self.address(&row)?);
+        let (name, helper): (_, &Helper) = if transposed {
+            ("ldmatrix_x4_trans", &matrix::LDMATRIX_X4_TRANS)
+        } else {
+            ("ldmatrix_x4", &matrix::LDMATRIX_X4)
+        };
+        self.prelude.require(helper);
+        self.line(format!("{name}({d}, {row});"));
+        Ok(())
+    }
+
+    fn copy_async(&mut self, d: &Window, a: &Window, valid: &Index) -> Result<(), Diagnosis> {
+        self.prelude.require(&async_copy::CP_ASYNC16);
+        let (to, from) = (self.address(&Self::start(d))?, self.address(&Self::start(a))?);
+        let valid = self.index(valid).text;
+        self.line(format!("cp_async16({to}, {from}, {valid});"));
+        Ok(())
+    }
+
+    fn bulk_load(&mut self, d: &Window, a: &Window, signal: Option<&(Sym, Index)>) -> Result<(), Diagnosis> {
+        let Some((ring, ordinal)) = signal else {
+            return Err(Diagnosis::new("a bulk load reports to no barrier").instead("name one with `->`"));
+        };
+        self.prelude.require(&tensor_map::LOAD);
+        let (slot, _) = self.ring_slot(ring, ordinal)?;
+        let map = self.tensor_map(a, d)?;
+        let corner = self.corner(a);
+        let to = self.address(&Self::start(d))?;
+        self.line(format!("tma_load({to}, {map}, {corner}, {slot});"));
+        Ok(())
+    }
+
+    fn bulk_store(&mut self, d: &Window, a: &Window) -> Result<(), Diagnosis> {
+        self.prelude.require(&tensor_map::STORE);
+        let map = self.tensor_map(d, a)?;
+        let corner = self.corner(d);
+        let from = self.address(&Self::start(a))?;
+        self.line(format!("tma_store({map}, {corner}, {from});"));
+        Ok(())
+    }
+
+    fn corner(&mut self, tensor: &Window) -> String {
+        let corner: Vec<_> = tensor.start().iter().map(|i| self.index(i).text).collect();
+        corner.join(", ")
+    }
+
+    /// The name of the tensor map for boxes of the shape of `shared`.
+    fn tensor_map(&mut self, tensor: &Window, shared: &Window) -> Result<String, Diagnosis> {
+        let unit = self.unit;
+        let buffer = unit.buffer(&tensor.buffer)?;
+        let ([rows, columns], [height, width]) = (&buffer.dims[..], &self.window_extents(shared)?[..]) else {
+            return Err(Diagnosis::new(format!("`{}` is copied in boxes but is no matrix", tensor.buffer)));
+        };
+        let map = TensorMap {
+            tensor: buffer.sym.clone(),
+            dtype: buffer.dtype,
+            extents: [rows.extent.clone(), columns.extent.clone()],
+            row_stride: buffer.row_stride.clone(),
+            box_extents: [*height, *width],
+            swizzle_bytes: 128,
+        };
+        if let Some((name, _)) = self.maps.iter().find(|(_, m)| *m == map) {
+            return Ok(name.clone());
+        }
+        let same = self.maps.iter().filter(|(_, m)| m.tensor == map.tensor).count();
+        let mut name = format!("{}_map", buffer.sym);
+        if same > 0 {
+            name = format!("{name}_{height}x{width}");
+        }
+        self.maps.push((name.clone(), map));
+        Ok(name)
+    }
+
+    fn shuffle(&mut self, lane: Lane, t: &Window, v: &Window, d: &Index) -> Result<(), Diagnosis> {
+        let dtype = self.unit.buffer(&v.buffer)?.dtype;
+        if dtype.is_complex() {
+            return Err(Diagnosis::new("a complex number is shuffled").instead("shuffle its parts"));
+        }
+        let function = match lane {
+            Lane::Xor => "__shfl_xor_sync",
+            Lane::Up => "__shfl_up_sync",
+            Lane::Down => "__shfl_down_sync",
+            Lane::Index => "__shfl_sync",
+        };
+        let (v, d) = (self.lane_register(v)?, self.index(d).text);
+        let t = self.lane_target(t)?;
+        self.line(format!("{t} = {function}(~0u, {v}, {d});"));
+        Ok(())
+    }
+
+    fn chained_sum(&mut self, before: &Window, total: &Window, chain: &Window) -> Result<(), Diagnosis> {
+        self.prelude.require(&chained::CHAINED_SUM);
+        let total = self.lane_register(total)?;
+        let before = self.lane_target(before)?;
+        let link = self.address(&Self::start(chain))?;
+        let block = chain.start().first().cloned().unwrap_or_default();
+        let block = self.index(&block).text;
+        self.line(format!("{before} = chained_sum({total}, {link}, {block});"));
+        Ok(())
+    }
+
+    /// This lane's register of a window with one element a lane.
+    fn lane_register(&mut self, window: &Window) -> Result<String, Diagnosis> {
+        self.element(&Self::start(window))
+    }
+
+    /// The same as a target, with its type if this declares it.
+    fn lane_target(&mut self, window: &Window) -> Result<String, Diagnosis> {
+        let target = self.lane_register(window)?;
+        let dtype = self.unit.buffer(&window.buffer)?.dtype;
+        Ok(if self.to_declare.remove(&window.buffer) {
+            format!("{} {target}", self.c_type(dtype))
+        } else {
+            target
+        })
+    }
+}

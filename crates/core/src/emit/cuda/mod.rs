@@ -1,0 +1,166 @@
+//! CUDA C++ that a person would be content to have written.
+//!
+//! A kernel is the program seen from one thread. Thread loops become arithmetic on `threadIdx.x` and guards,
+//! distributed dimensions vanish (an element is its owner's), roles become branches, and everything else is printed
+//! in order: loops as loops, unrolled ones under `#pragma unroll`, vector ones as one wide move. Nothing is printed
+//! that is not used: parameters, names and helper functions are declared once it is known that the body mentions
+//! them. Inline PTX stands inside small named functions only.
+//!
+//! Sizes are `int`, row strides `long long`, so that the offset of an element is computed in 64 bits and tensors of
+//! more than 2^31 elements work, while a single dimension stays below [`LARGEST_SIZE`]. Everything else is `int`
+//! where intervals prove it.
+//!
+//! The text includes no header. It needs C++17, and the architecture that [`Source::needs`] asks for.
+
+mod body;
+mod element;
+mod index;
+mod instruction;
+mod kernel;
+mod loops;
+mod names;
+mod source;
+mod spelling;
+mod statement;
+#[cfg(test)]
+mod tests;
+mod text;
+mod threads;
+mod value;
+mod vector;
+
+pub use source::{
+    Argument, Kernel, LARGEST_LAUNCH_PARAMETER, LARGEST_SIZE, Scratch, Source, Step, TensorMap, product,
+};
+
+use body::Unit;
+use spelling::Prelude;
+
+use crate::diag::Diagnosis;
+use crate::index::{Atom, Comparison, Cond, Ranges};
+use crate::instr;
+use crate::ir::Launch;
+use crate::ir::validate::Valid;
+use crate::ir::{Program, Stmt, walk};
+use crate::target::{Capability, Target};
+
+/// The program as CUDA C++.
+///
+/// # Errors
+/// Something that has no spelling in CUDA, such as an atomic maximum of 16-bit floats.
+pub fn emit(valid: &Valid) -> Result<Source, Diagnosis> {
+    let target = Target::by_name(valid.target())?;
+    let program = valid.program();
+    let mut unit = Unit::new(program, target);
+    unit.allot_scratch();
+    let mut writer = Writer::new(&unit, Launch::all(&program.body)?.len());
+    let host = writer.steps(&program.body)?;
+    let text = writer.text();
+    let mut scratch = unit.scratch.clone();
+    scratch.extend(writer.tickets);
+    Ok(Source { name: program.name.clone(), text, kernels: writer.kernels, scratch, host, needs: needs(program) })
+}
+
+/// Writes the launches of a host list, one after another, into one translation unit.
+struct Writer<'a> {
+    unit: &'a Unit<'a>,
+    launches: usize,
+    prelude: Prelude,
+    kernels: Vec<Kernel>,
+    texts: Vec<String>,
+    tickets: Vec<Scratch>,
+}
+
+impl<'a> Writer<'a> {
+    fn new(unit: &'a Unit<'a>, launches: usize) -> Writer<'a> {
+        Writer {
+            unit,
+            launches,
+            prelude: Prelude::default(),
+            kernels: Vec::new(),
+            texts: Vec::new(),
+            tickets: Vec::new(),
+        }
+    }
+
+    fn steps(&mut self, stmts: &[Stmt]) -> Result<Vec<Step>, Diagnosis> {
+        let mut steps = Vec::new();
+        for stmt in stmts {
+            if let Stmt::If(i) = stmt {
+                let (then, otherwise) = (self.steps(&i.then)?, self.steps(&i.otherwise)?);
+                steps.push(Step::If { cond: i.cond.clone(), then, otherwise });
+            } else if let Some(launch) = Launch::of(stmt)? {
+                steps.push(Step::Launch(self.kernels.len()));
+                self.launch(&launch)?;
+            } else if !kernel::is_scratch(stmt) {
+                return Err(Diagnosis::new("a statement stands outside every launch")
+                    .because("the host only allots scratch memory, chooses and launches"));
+            }
+        }
+        Ok(steps)
+    }
+
+    fn launch(&mut self, launch: &Launch<'_>) -> Result<(), Diagnosis> {
+        let mut name = self.unit.program.name.clone();
+        if self.launches > 1 {
+            name = format!("{name}_{}", self.kernels.len() + 1);
+        }
+        let (kernel, text) = kernel::kernel(self.unit, launch, name, &mut self.prelude, &mut self.tickets)?;
+        self.kernels.push(kernel);
+        self.texts.push(text);
+        Ok(())
+    }
+
+    /// The translation unit: what it is, its device functions, its kernels.
+    fn text(&self) -> String {
+        let mut parts = Vec::new();
+        let doc: String = self.unit.program.doc.iter().map(|line| format!("// {line}\n")).collect();
+        parts.extend([doc, self.prelude.text()].into_iter().filter(|t| !t.is_empty()));
+        parts.extend(self.texts.iter().cloned());
+        parts.join("\n")
+    }
+}
+
+/// What the instructions of a program need of the target.
+fn needs(program: &Program) -> Vec<Capability> {
+    let mut needs = Vec::new();
+    walk::for_each(&program.body, &mut |stmt| match stmt {
+        Stmt::Instruction(call) => {
+            needs.extend(instr::by_name(&call.name).into_iter().flat_map(|r| r.needs));
+        }
+        Stmt::Roles(roles) if roles.iter().any(|r| r.registers.is_some()) => {
+            needs.push(Capability::SetMaxRegisters);
+        }
+        Stmt::AllocRing(_) => needs.push(Capability::Mbarrier),
+        _ => {}
+    });
+    needs.sort_unstable();
+    needs.dedup();
+    needs
+}
+
+/// Adds to `ranges` what a condition says of single variables.
+fn refine(ranges: &mut Ranges, cond: &Cond) {
+    for part in cond.conjuncts() {
+        let Cond::Compare(how, a, b) = part else { continue };
+        // a - b = sign*variable + constant
+        let difference = a - b;
+        let [(Atom::Var(sym), sign @ (1 | -1))] = difference.terms() else { continue };
+        let constant = difference.constant_term();
+        let mut known = ranges.get(sym);
+        let bound = match how {
+            Comparison::Lt => -constant - 1,
+            Comparison::Le | Comparison::Eq => -constant,
+            Comparison::Ne => continue,
+        };
+        if *sign == 1 || *how == Comparison::Eq {
+            let bound = bound * sign;
+            known.hi = Some(known.hi.map_or(bound, |hi| hi.min(bound)));
+        }
+        if *sign == -1 || *how == Comparison::Eq {
+            let bound = if *how == Comparison::Eq { bound * sign } else { -bound };
+            known.lo = Some(known.lo.map_or(bound, |lo| lo.max(bound)));
+        }
+        ranges.set(sym, known);
+    }
+}

@@ -1,0 +1,12 @@
+//! `cp.async`.
+
+use super::{Helper, barrier};
+
+pub(in crate::emit::cuda) static CP_ASYNC16: Helper = Helper {
+    needs: &[&barrier::SHARED_ADDRESS],
+    text: r#"// Copies 16 bytes to shared memory; the elements from `valid` on become zero and are not read.
+template <class T> __device__ __forceinline__ void cp_async16(T* dst, const T* src, int valid) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                 :: "r"(shared_address(dst)), "l"(src), "r"((int)sizeof(T)*valid) : "memory");
+}"#,
+};

@@ -1,0 +1,50 @@
+//! `ldmatrix` and `mma.sync`. Fragments of 16-bit elements are kept in pairs, as `unsigned`.
+
+use super::{Helper, barrier};
+
+pub(in crate::emit::cuda) static LDMATRIX_X4: Helper = Helper {
+    needs: &[&barrier::SHARED_ADDRESS],
+    text: r#"// Four 8 x 8 tiles of 16-bit elements; lane l gives the address of row l%8 of tile l/8.
+__device__ __forceinline__ void ldmatrix_x4(unsigned (&d)[4], const void* row) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3]) : "r"(shared_address(row)) : "memory");
+}"#,
+};
+
+pub(in crate::emit::cuda) static LDMATRIX_X4_TRANS: Helper = Helper {
+    needs: &[&barrier::SHARED_ADDRESS],
+    text: r#"// Four 8 x 8 tiles of 16-bit elements, each transposed; lane l gives the address of row l%8 of tile l/8.
+__device__ __forceinline__ void ldmatrix_x4_trans(unsigned (&d)[4], const void* row) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3]) : "r"(shared_address(row)) : "memory");
+}"#,
+};
+
+pub(in crate::emit::cuda) static MMA_M16N8K16_BF16: Helper = Helper {
+    needs: &[],
+    text: r#"// d += a b: 16 x 8 += (16 x 16) (16 x 8)
+__device__ __forceinline__ void mma_m16n8k16_bf16(float (&d)[4], const unsigned (&a)[4], const unsigned* b) {
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}"#,
+};
+
+pub(in crate::emit::cuda) static MMA_M16N8K16_F16: Helper = Helper {
+    needs: &[],
+    text: r#"// d += a b: 16 x 8 += (16 x 16) (16 x 8)
+__device__ __forceinline__ void mma_m16n8k16_f16(float (&d)[4], const unsigned (&a)[4], const unsigned* b) {
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}"#,
+};
+
+pub(in crate::emit::cuda) static MMA_M8N8K4_F64: Helper = Helper {
+    needs: &[],
+    text: r#"// d += a b: 8 x 8 += (8 x 4) (4 x 8)
+__device__ __forceinline__ void mma_m8n8k4_f64(double (&d)[2], const double (&a)[1], const double (&b)[1]) {
+    asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+        : "+d"(d[0]), "+d"(d[1]) : "d"(a[0]), "d"(b[0]));
+}"#,
+};

@@ -1,0 +1,3 @@
+//! Programs become text for a compiler.
+
+pub mod cuda;
