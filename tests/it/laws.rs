@@ -22,6 +22,7 @@ const CORE: &[(&str, &[&str])] = &[
     ("te", &["diag", "sym", "dtype", "index", "ir"]),
     ("schedule", &["diag", "sym", "dtype", "index", "layout", "ir", "ir/validate", "instr", "te"]),
     ("passes", &["diag", "sym", "dtype", "index", "layout", "ir", "instr"]),
+    ("emit", &["diag", "sym", "dtype", "index", "layout", "target", "ir", "ir/validate", "instr"]),
     ("ir/validate", &["diag", "sym", "dtype", "index", "layout", "target", "ir", "instr"]),
 ];
 

@@ -1,4 +1,5 @@
 //! The tests of the repository as a whole, in one binary.
 
 mod cli;
+mod conformance;
 mod laws;

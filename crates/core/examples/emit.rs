@@ -1,4 +1,4 @@
-//! Reads a program and prints it as CUDA C++: `cargo run --example emit -- programs/reduce_two_pass.ww h200`.
+//! Reads a program and prints it as CUDA C++: `cargo run --example emit -- programs/reduce_two_pass.ww TARGET`.
 
 use std::error::Error;
 
@@ -9,7 +9,7 @@ use warpwright_core::target::Target;
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let path = arguments.next().ok_or("which program?")?;
-    let target = Target::by_name(&arguments.next().unwrap_or_else(|| "h200".to_string()))?;
+    let target = Target::by_name(&arguments.next().ok_or("for which target?")?)?;
     let program = parse::program(&std::fs::read_to_string(path)?)?;
     let all = |faults: Vec<warpwright_core::diag::Diagnosis>| {
         faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")

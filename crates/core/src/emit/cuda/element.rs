@@ -38,6 +38,62 @@ impl Body<'_> {
         }
     }
 
+    /// An element, as a value.
+    pub(super) fn load(&mut self, access: &Access) -> Result<Text, Diagnosis> {
+        let element = self.element(access)?;
+        match self.half_of_pair(access)? {
+            Some((pair, half)) => {
+                let c_type = self.c_type(self.unit.buffer(&access.buffer)?.dtype);
+                let shift = self.index(&half.scaled(16)).at_least(Strength::Sum);
+                Ok(Text::new(format!("({c_type})({element}[{pair}] >> {shift})"), Strength::Unary))
+            }
+            None => Ok(Text::primary(element)),
+        }
+    }
+
+    /// The statement that stores to an element.
+    pub(super) fn store(&mut self, access: &Access, value: Text) -> Result<String, Diagnosis> {
+        let element = self.element(access)?;
+        match self.half_of_pair(access)? {
+            Some((pair, half)) => {
+                self.prelude.require(&convert::SET_HALF);
+                let half = self.index(&half).text;
+                Ok(format!("set_half({element}[{pair}], {half}, {});", value.text))
+            }
+            None => Ok(format!("{element} = {};", value.text)),
+        }
+    }
+
+    /// For an element of a fragment of 16-bit elements, the register that holds it and which half of it.
+    fn half_of_pair(&mut self, access: &Access) -> Result<Option<(String, Index)>, Diagnosis> {
+        let buffer = self.unit.buffer(&access.buffer)?;
+        if buffer.fragment.is_none() || !buffer.dtype.is_half() {
+            return Ok(None);
+        }
+        let register = self.owned_register(buffer, &access.index)?;
+        let register = Index::var(&register);
+        Ok(Some((self.index(&register.div(2)).text, register.rem(2))))
+    }
+
+    /// The register of the `own` loop around whose variables index the fragment.
+    fn owned_register(&self, buffer: &Buffer, index: &[Index]) -> Result<Sym, Diagnosis> {
+        let [.., row, column] = index else {
+            return Err(Diagnosis::new(format!(
+                "the fragment `{}` has less than two dimensions",
+                buffer.sym
+            )));
+        };
+        let owned = self.owned.iter().rev().find(|o| {
+            row.as_var() == Some(&o.row)
+                && column.as_var() == Some(&o.column)
+                && buffer.fragment == Some(o.fragment)
+        });
+        owned.map(|o| o.register.clone()).ok_or_else(|| {
+            Diagnosis::new(format!("an element of the fragment `{}` is touched", buffer.sym))
+                .because("which thread has it is known in an `own` loop over it only")
+        })
+    }
+
     /// The address of an element.
     pub(super) fn address(&mut self, access: &Access) -> Result<String, Diagnosis> {
         Ok(format!("&{}", self.element(access)?))
@@ -151,15 +207,9 @@ impl Body<'_> {
         for (i, _) in index.iter().zip(&buffer.dims).take(plain).filter(|(_, d)| d.pitch.is_none()) {
             text.push_str(&format!("[{}]", self.index(i).text));
         }
-        if let Some(fragment) = buffer.fragment {
-            let [row, column] = &index[plain..] else { unreachable!("a fragment has two dimensions") };
-            let owned = self.owned.iter().rev().find(|o| {
-                row.as_var() == Some(&o.row) && column.as_var() == Some(&o.column) && o.fragment == fragment
-            });
-            let Some(register) = owned.map(|o| o.register.clone()) else {
-                return Err(Diagnosis::new(format!("an element of the fragment `{name}` is touched"))
-                    .because("which thread has it is known in an `own` loop over it only"));
-            };
+        // A pair of 16-bit elements is taken apart by whoever reads or writes one of them.
+        if buffer.fragment.is_some() && !buffer.dtype.is_half() {
+            let register = self.owned_register(buffer, index)?;
             text.push_str(&format!("[{}]", self.variable(&register).text));
         }
         Ok(text)
@@ -191,7 +241,10 @@ impl Body<'_> {
             }
         }
         if let Some(fragment) = buffer.fragment {
-            let tile = [constant(&buffer.dims[plain].extent, buffer)?, constant(&buffer.dims[plain + 1].extent, buffer)?];
+            let tile = [
+                constant(&buffer.dims[plain].extent, buffer)?,
+                constant(&buffer.dims[plain + 1].extent, buffer)?,
+            ];
             let Some(registers) = fragment.registers(tile[0], tile[1]) else {
                 return Err(Diagnosis::new(format!(
                     "`{name}` has tiles of {} x {}, which fragment {} has not",
@@ -209,7 +262,11 @@ impl Body<'_> {
     }
 
     /// The declaration of a shared array, or of a reference to its place in dynamic shared memory.
-    pub(super) fn shared_declaration(&mut self, buffer: &Buffer, elements: i64) -> Result<(String, String), Diagnosis> {
+    pub(super) fn shared_declaration(
+        &mut self,
+        buffer: &Buffer,
+        elements: i64,
+    ) -> Result<(String, String), Diagnosis> {
         let c_type = self.c_type(buffer.dtype);
         let extents = match &buffer.layout {
             Some(layout) => padded_extents(buffer, layout).unwrap_or_else(|| vec![elements]),

@@ -86,7 +86,8 @@ impl Body<'_> {
             let mut factor = self.atom(atom);
             // The first operand of a long sum makes the rest of it long, and so does the factor of a long product.
             if !self.atom_is_long(atom) && ((long && i == 0) || !self.term_fits(atom, *c)) {
-                factor = Text::new(format!("(long long){}", factor.at_least(Strength::Unary)), Strength::Unary);
+                factor =
+                    Text::new(format!("(long long){}", factor.at_least(Strength::Unary)), Strength::Unary);
             }
             let term = match c.unsigned_abs() {
                 1 => factor,
@@ -168,7 +169,10 @@ impl Body<'_> {
             return Text::new(format!("{}%{d}", self.sum(x).at_least(Strength::Product)), Strength::Product);
         }
         if d.count_ones() == 1 {
-            return Text::new(format!("{} & {}", self.sum(x).at_least(Strength::Shift), d - 1), Strength::Bits);
+            return Text::new(
+                format!("{} & {}", self.sum(x).at_least(Strength::Shift), d - 1),
+                Strength::Bits,
+            );
         }
         self.prelude.require(&integer::FLOOR_MOD);
         Text::primary(format!("floor_mod({}, {d})", self.sum(x).text))
@@ -218,8 +222,7 @@ impl Body<'_> {
             (None, _) => (a, how.symbol(), b),
         };
         let (left, right) = (self.sum(left), self.sum(right));
-        let text =
-            format!("{} {symbol} {}", left.at_least(Strength::Shift), right.at_least(Strength::Shift));
+        let text = format!("{} {symbol} {}", left.at_least(Strength::Shift), right.at_least(Strength::Shift));
         Text::new(text, Strength::Compare)
     }
 }

@@ -22,7 +22,8 @@ impl Body<'_> {
             .iter()
             .filter_map(|o| if let Operand::Window(w) = o { Some(w) } else { None })
             .collect();
-        let scalar = call.operands.iter().find_map(|o| if let Operand::Scalar(i) = o { Some(i) } else { None });
+        let scalar =
+            call.operands.iter().find_map(|o| if let Operand::Scalar(i) = o { Some(i) } else { None });
         for (window, operand) in windows.iter().zip(record.operands) {
             if operand.access != instr::OperandAccess::Read {
                 self.written.insert(window.buffer.clone());
@@ -31,7 +32,9 @@ impl Body<'_> {
         match (record.behaviour, &windows[..], scalar) {
             (Behaviour::Multiply { .. }, [d, a, b], _) => self.multiply(record, d, a, b),
             (Behaviour::WarpgroupMultiply { .. }, [d, a, b], _) => self.warpgroup_multiply(d, a, b),
-            (Behaviour::LoadMatrix { transposed }, [d, a], _) => self.load_matrix(transposed, d, a, executing),
+            (Behaviour::LoadMatrix { transposed }, [d, a], _) => {
+                self.load_matrix(transposed, d, a, executing)
+            }
             (Behaviour::CopyAsync16, [d, a], Some(valid)) => self.copy_async(d, a, valid),
             (Behaviour::BulkLoad, [d, a], _) => self.bulk_load(d, a, call.signal.as_ref()),
             (Behaviour::BulkStore, [d, a], _) => self.bulk_store(d, a),

@@ -10,8 +10,8 @@ use super::text::{Lines, Strength, WIDTH};
 use super::threads::Executing;
 use crate::diag::Diagnosis;
 use crate::index::{Index, Interval};
-use crate::ir::{BlockLoop, Launch};
 use crate::ir::{Axis, For, ParamKind, Role, Space, Stmt, walk};
+use crate::ir::{BlockLoop, Launch};
 use crate::sym::Sym;
 
 /// Static shared memory of a block; more has to be asked for at launch.
@@ -256,7 +256,9 @@ impl<'a> Body<'a> {
 
     fn blocks(&mut self, launch: &Launch<'_>, grid: &Grid, ticket: bool) {
         let Some(linear) = &grid.linear else {
-            for block in launch.blocks.iter().filter(|b| self.used.contains(&b.var)).cloned().collect::<Vec<_>>() {
+            for block in
+                launch.blocks.iter().filter(|b| self.used.contains(&b.var)).cloned().collect::<Vec<_>>()
+            {
                 let name = self.names.of(&block.var).to_string();
                 self.line(format!("const int {name} = blockIdx.{};", block.axis.name()));
             }
@@ -308,11 +310,15 @@ impl<'a> Body<'a> {
             let one_dimension = extents.matches('[').count() == 1;
             self.line(match (dynamic, one_dimension) {
                 (false, _) => {
-                    let align = if shared.buffer.layout.is_some() { 1024 } else { 128 };
+                    // The period of the swizzle, or more than the widest access needs.
+                    let align =
+                        if self.layout_functions.contains_key(&shared.buffer.sym) { 1024 } else { 128 };
                     format!("__shared__ __align__({align}) {c_type} {name}{extents};")
                 }
                 (true, true) => format!("{c_type}* const {name} = ({c_type}*)(smem + {});", shared.offset),
-                (true, false) => format!("auto& {name} = *({c_type} (*){extents})(smem + {});", shared.offset),
+                (true, false) => {
+                    format!("auto& {name} = *({c_type} (*){extents})(smem + {});", shared.offset)
+                }
             });
         }
         for (ring, offset) in &launch.shared.rings {
@@ -348,7 +354,9 @@ impl<'a> Body<'a> {
         for param in &self.unit.program.params {
             let used = self.used.contains(&param.sym);
             match &param.kind {
-                ParamKind::Size | ParamKind::Launch if used => arguments.push(Argument::Size(param.sym.clone())),
+                ParamKind::Size | ParamKind::Launch if used => {
+                    arguments.push(Argument::Size(param.sym.clone()))
+                }
                 ParamKind::Flag if used => arguments.push(Argument::Flag(param.sym.clone())),
                 ParamKind::Scalar(dtype) if used => {
                     arguments.push(Argument::Scalar(param.sym.clone(), *dtype));
@@ -358,7 +366,12 @@ impl<'a> Body<'a> {
                         arguments.push(Argument::Tensor(param.sym.clone()));
                     }
                     arguments.extend(
-                        buffer.row_stride.iter().filter(|s| self.used.contains(*s)).cloned().map(Argument::Stride),
+                        buffer
+                            .row_stride
+                            .iter()
+                            .filter(|s| self.used.contains(*s))
+                            .cloned()
+                            .map(Argument::Stride),
                     );
                 }
                 _ => {}
@@ -370,7 +383,14 @@ impl<'a> Body<'a> {
     }
 
     /// The comment and the signature.
-    fn heading(&mut self, lines: &mut Lines, launch: &Launch<'_>, grid: &Grid, kernel: &Kernel, ticket: bool) {
+    fn heading(
+        &mut self,
+        lines: &mut Lines,
+        launch: &Launch<'_>,
+        grid: &Grid,
+        kernel: &Kernel,
+        ticket: bool,
+    ) {
         // What only the comment mentions is not part of the kernel.
         let prelude = self.prelude.clone();
         let axes: Vec<String> = grid
@@ -384,8 +404,11 @@ impl<'a> Body<'a> {
             .collect();
         self.prelude = prelude;
         let last = axes.iter().rposition(|a| a != "1").map_or(1, |at| at + 1);
-        let mut comment =
-            format!("// Grid: {} blocks of {} threads", axes[..last].join(" x "), launch.threads);
+        let blocks = match axes[..last].join(" x ") {
+            one if one == "1" => "1 block".to_string(),
+            many => format!("{many} blocks"),
+        };
+        let mut comment = format!("// Grid: {} of {} threads", blocks, launch.threads);
         match (kernel.shared_bytes, kernel.dynamic_shared_bytes) {
             (0, _) => {}
             (bytes, 0) => comment.push_str(&format!("; {bytes} bytes of shared memory")),

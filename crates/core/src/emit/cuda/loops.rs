@@ -15,8 +15,11 @@ impl Body<'_> {
             Mode::Unroll => true,
             Mode::Vector => return self.vector(l, executing),
             Mode::Interleave | Mode::Block { .. } | Mode::Threads { .. } => {
-                return Err(Diagnosis::new(format!("the loop `{}` stands where none of its mode may", l.var))
-                    .instead("remove interleaved loops by unrolling; keep block loops outermost"));
+                return Err(Diagnosis::new(format!(
+                    "the loop `{}` stands where none of its mode may",
+                    l.var
+                ))
+                .instead("remove interleaved loops by unrolling; keep block loops outermost"));
             }
         };
         match &l.range {
@@ -113,7 +116,8 @@ impl Body<'_> {
         }
         for &value in values {
             let interval = Interval::new(value, value);
-            let body = self.nested(|s| s.with_range(&l.var, interval, |s| s.statements(&l.body, executing)))?;
+            let body =
+                self.nested(|s| s.with_range(&l.var, interval, |s| s.statements(&l.body, executing)))?;
             self.lines.block("", body);
             if let Some(ordinal) = &l.counting {
                 let ordinal = self.variable(ordinal).text;
@@ -173,7 +177,8 @@ impl Body<'_> {
                 s.ranges.set(var, Interval { lo: Some(0), hi: s.ranges.of(&extent.offset(-1)).hi });
             }
             let body = s.captured(0, |s| s.statements(&t.body, executing))?;
-            for (d, var) in t.vars.iter().enumerate().filter(|(_, v)| s.used.contains(*v)).collect::<Vec<_>>() {
+            for (d, var) in t.vars.iter().enumerate().filter(|(_, v)| s.used.contains(*v)).collect::<Vec<_>>()
+            {
                 let inner = &extents[d + 1..];
                 let mut point = task.clone();
                 if inner.len() > 1 {
@@ -190,10 +195,7 @@ impl Body<'_> {
             s.lines.append(body);
             Ok(())
         })?;
-        let head = format!(
-            "for (int {task} = {start}; {task} < {}; {task} += {stride})",
-            extents.join("*")
-        );
+        let head = format!("for (int {task} = {start}; {task} < {}; {task} += {stride})", extents.join("*"));
         self.lines.block(&head, body);
         Ok(())
     }
@@ -216,7 +218,10 @@ impl Body<'_> {
             return Err(Diagnosis::new("an `own` loop over a fragment needs one tile of constant extents"));
         };
         let Some(registers) = fragment.registers(rows, columns) else {
-            return Err(Diagnosis::new(format!("fragment {} has no tile of {rows} x {columns}", fragment.name)));
+            return Err(Diagnosis::new(format!(
+                "fragment {} has no tile of {rows} x {columns}",
+                fragment.name
+            )));
         };
         let register = Sym::new("r");
         let mut head = String::new();
@@ -231,7 +236,12 @@ impl Body<'_> {
                 s.names.declare(var);
                 s.ranges.set(var, Interval::new(0, extent - 1));
             }
-            s.owned.push(Owned { row: row.clone(), column: column.clone(), fragment, register: register.clone() });
+            s.owned.push(Owned {
+                row: row.clone(),
+                column: column.clone(),
+                fragment,
+                register: register.clone(),
+            });
             let body = s.captured(0, |s| s.statements(&own.body, executing));
             s.owned.pop();
             for (var, place, _) in &bindings {
@@ -249,12 +259,7 @@ impl Body<'_> {
     }
 
     /// Without a fragment: a distributed dimension has one element for this thread, others are looped over.
-    fn own_dimensions(
-        &mut self,
-        own: &Own,
-        spans: &[usize],
-        executing: &Executing,
-    ) -> Result<(), Diagnosis> {
+    fn own_dimensions(&mut self, own: &Own, spans: &[usize], executing: &Executing) -> Result<(), Diagnosis> {
         let unit = self.unit;
         let buffer = unit.buffer(&own.window.buffer)?;
         let mut stmts: Vec<Stmt> = own.body.clone();

@@ -34,6 +34,7 @@ pub use source::{
 };
 
 use body::Unit;
+use names::Names;
 use spelling::Prelude;
 
 use crate::diag::Diagnosis;
@@ -58,7 +59,14 @@ pub fn emit(valid: &Valid) -> Result<Source, Diagnosis> {
     let text = writer.text();
     let mut scratch = unit.scratch.clone();
     scratch.extend(writer.tickets);
-    Ok(Source { name: program.name.clone(), text, kernels: writer.kernels, scratch, host, needs: needs(program) })
+    Ok(Source {
+        name: program.name.clone(),
+        text,
+        kernels: writer.kernels,
+        scratch,
+        host,
+        needs: needs(program),
+    })
 }
 
 /// Writes the launches of a host list, one after another, into one translation unit.
@@ -101,7 +109,7 @@ impl<'a> Writer<'a> {
     }
 
     fn launch(&mut self, launch: &Launch<'_>) -> Result<(), Diagnosis> {
-        let mut name = self.unit.program.name.clone();
+        let mut name = Names::of_kernel(&self.unit.program.name);
         if self.launches > 1 {
             name = format!("{name}_{}", self.kernels.len() + 1);
         }

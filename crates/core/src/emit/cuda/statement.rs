@@ -2,14 +2,16 @@
 
 use super::body::Body;
 use super::spelling::{atomic, barrier, mbarrier, wgmma};
-use super::text::{Strength, Text};
 use super::threads::Executing;
 use super::value::complex_functions;
 use crate::diag::Diagnosis;
 use crate::dtype::DType;
 use crate::index::{Cond, Index};
 use crate::instr::{self, Behaviour};
-use crate::ir::{Assign, AssignOp, BinaryOp, Buffer, If, Mode, Operand, Range, Reduction, Space, Span, Stmt, Sync, Value, walk};
+use crate::ir::{
+    Access, Assign, AssignOp, BinaryOp, Buffer, If, Mode, Operand, Range, Reduction, Space, Span, Stmt, Sync,
+    Value, walk,
+};
 use crate::sym::Sym;
 
 impl Body<'_> {
@@ -99,7 +101,9 @@ impl Body<'_> {
     /// Whether the first statement of a list that mentions the scalar register `sym` stores to it, and stands, once
     /// written, in the block of the list.
     fn is_stored_first(&self, stmts: &[Stmt], sym: &Sym, executing: &Executing) -> bool {
-        let Some(first) = stmts.iter().filter(|s| self.is_live(s)).find(|s| mentions(s, sym)) else { return false };
+        let Some(first) = stmts.iter().filter(|s| self.is_live(s)).find(|s| mentions(s, sym)) else {
+            return false;
+        };
         match first {
             Stmt::Assign(a) => {
                 let mut reads = false;
@@ -107,9 +111,8 @@ impl Body<'_> {
                 a.target.buffer == *sym && a.op == AssignOp::Store && !reads
             }
             Stmt::Instruction(i) => {
-                let gives = instr::by_name(&i.name).is_some_and(|r| {
-                    matches!(r.behaviour, Behaviour::Shuffle(_) | Behaviour::ChainedSum)
-                });
+                let gives = instr::by_name(&i.name)
+                    .is_some_and(|r| matches!(r.behaviour, Behaviour::Shuffle(_) | Behaviour::ChainedSum));
                 gives && matches!(i.operands.first(), Some(Operand::Window(w)) if w.buffer == *sym)
             }
             Stmt::For(l) if l.threads().is_some() => match self.is_transparent(l, executing) {
@@ -193,46 +196,37 @@ impl Body<'_> {
         match a.op {
             AssignOp::Reduce(how) if a.atomic => self.atomic(a, how, dtype),
             AssignOp::Store => {
-                let value = self.value(&a.value, dtype)?.text;
-                let target = self.target(a, dtype)?;
-                self.line(format!("{target} = {value};"));
+                let value = self.value(&a.value, dtype)?;
+                let store = self.store(&a.target, value)?;
+                let declares = self.to_declare.remove(&a.target.buffer);
+                let c_type = self.c_type(dtype);
+                self.line(if declares { format!("{c_type} {store}") } else { store });
                 Ok(())
             }
             AssignOp::Reduce(how) => {
-                let target = self.element(&a.target)?;
-                let line = self.reduce(&target, how, &a.value, dtype)?;
+                let line = self.reduce(&a.target, how, &a.value, dtype)?;
                 self.line(line);
                 Ok(())
             }
         }
     }
 
-    /// What is assigned to, with its type if this declares it.
-    fn target(&mut self, a: &Assign, dtype: DType) -> Result<String, Diagnosis> {
-        let target = self.element(&a.target)?;
-        Ok(if self.to_declare.remove(&a.target.buffer) {
-            format!("{} {target}", self.c_type(dtype))
-        } else {
-            target
-        })
-    }
-
     fn reduce(
         &mut self,
-        target: &str,
+        target: &Access,
         how: Reduction,
         value: &Value,
         dtype: DType,
     ) -> Result<String, Diagnosis> {
-        let own = Text::primary(target);
+        let own = self.load(target)?;
         if complex_functions(dtype).is_some() {
             if let Value::Binary(BinaryOp::Mul, x, y) = value {
                 let sum = self.complex_fma(x, y, own, dtype)?;
-                return Ok(format!("{target} = {};", sum.text));
+                return self.store(target, sum);
             }
         } else if how == Reduction::Sum && !dtype.is_half() {
             let value = self.value(value, dtype)?;
-            return Ok(format!("{target} += {};", value.at_least(Strength::Choice)));
+            return Ok(format!("{} += {};", own.text, value.text));
         }
         let value = self.value(value, dtype)?;
         let combined = if dtype.is_half() {
@@ -242,7 +236,7 @@ impl Body<'_> {
         } else {
             self.operation(how.operator(), own, value, dtype)
         };
-        Ok(format!("{target} = {};", combined.text))
+        self.store(target, combined)
     }
 
     fn atomic(&mut self, a: &Assign, how: Reduction, dtype: DType) -> Result<(), Diagnosis> {
@@ -358,7 +352,11 @@ fn without_zero_fill(buffer: &Buffer, stmts: &[Stmt]) -> Option<Vec<Stmt>> {
 }
 
 /// What remains of `stmt` when the zero fill it begins with is taken out; `loops` are the loops around it.
-fn without_fill_in(buffer: &Buffer, stmt: &Stmt, loops: &mut Vec<(Sym, Option<i64>)>) -> Option<Option<Stmt>> {
+fn without_fill_in(
+    buffer: &Buffer,
+    stmt: &Stmt,
+    loops: &mut Vec<(Sym, Option<i64>)>,
+) -> Option<Option<Stmt>> {
     match stmt {
         Stmt::For(l) => {
             let whole = l.range.constant_trip_count()?;

@@ -1,12 +1,346 @@
-use super::emit;
+use super::{Argument, Source, Step, emit};
 use crate::ir::parse;
 use crate::ir::validate::{check, validate};
 use crate::target::Target;
 
+fn source(program: &str) -> Source {
+    source_for("h200", program)
+}
+
+fn source_for(target: &str, program: &str) -> Source {
+    let program = parse::program(program).expect("reads");
+    let checked = check(program).expect("is well formed");
+    let valid = validate(checked, Target::by_name(target).expect("is known")).expect("is valid");
+    emit(&valid).expect("has a spelling")
+}
+
+/// The statements of the only kernel: what stands after the blank line that ends its declarations.
+fn statements(program: &str) -> String {
+    body(program).split_once("\n\n").expect("a blank line").1.to_string()
+}
+
+/// The only kernel, between its braces, less one level of indentation.
+fn body(program: &str) -> String {
+    let text = source(program).text;
+    let (_, body) = text.split_once("\n{\n").expect("a kernel begins");
+    let body = body.strip_suffix("\n}\n").expect("it ends");
+    body.lines().map(|l| l.strip_prefix("    ").unwrap_or(l)).collect::<Vec<_>>().join("\n")
+}
+
+#[track_caller]
+fn assert_text(found: &str, expected: &str) {
+    let expected = expected.trim_matches('\n');
+    let indent = expected.lines().next().map_or(0, |l| l.len() - l.trim_start().len());
+    let expected: Vec<_> = expected.lines().map(|l| l.get(indent..).unwrap_or("")).collect();
+    assert_eq!(found.trim_end(), expected.join("\n").trim_end(), "\nfound:\n{found}");
+}
+
 #[test]
-fn placeholder_prints() {
-    let text = std::fs::read_to_string("../../programs/sgemm_block_tiling.ww").unwrap();
-    let program = parse::program(&text).unwrap();
-    let valid = validate(check(program).unwrap(), Target::by_name("a100-40gb").unwrap()).unwrap();
-    println!("{}", emit(&valid).unwrap());
+fn a_kernel_carries_only_what_it_uses() {
+    let source = source(
+        "program scale(M: size, N: size, alpha: f32, X: in f32[M, N; ldx], Y: out f32[M, N; ldy]) {
+            for b in block.x(ceil(N, 128)) {
+                for t in threads(128@1) {
+                    let i = 128*b + t
+                    let unused = i + M
+                    alloc never: f32[4] reg
+                    if i < N { Y[0, i] = alpha * X[0, i] }
+                }
+            }
+        }",
+    );
+    assert_text(
+        &source.text,
+        r#"
+// Grid: ceil_div(N, 128) blocks of 128 threads.
+extern "C" __global__ void __launch_bounds__(128)
+scale(int N, float alpha, const float* __restrict__ X, float* __restrict__ Y)
+{
+    const int tid = threadIdx.x;
+    const int b = blockIdx.x;
+
+    const int i = 128*b + tid;
+    if (i < N) Y[i] = alpha*X[i];
+}
+"#,
+    );
+    let names: Vec<_> = source.kernels[0]
+        .arguments
+        .iter()
+        .map(|a| match a {
+            Argument::Size(s) | Argument::Scalar(s, _) | Argument::Tensor(s) => s.name().to_string(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(names, ["N", "alpha", "X", "Y"]);
+}
+
+#[test]
+fn thread_decompositions_are_named_once_and_guard_what_they_do_not_cover() {
+    assert_text(
+        &body(
+            "program p(x: in f32[252], y: out f32[252]) {
+            for b in block.x(1) {
+                alloc s: f32[12, 21] shared
+                for i in threads(12@21), j in threads(21@1) { s[i, j] = x[21*i + j] }
+                barrier
+                for j in threads(21@12), i in threads(12@1) { y[12*j + i] = s[i, j] }
+                for i in threads(12@21), j in threads(21@1) { y[21*i + j] = 1 }
+            }
+        }",
+        ),
+        "
+        const int tid = threadIdx.x;
+        const int i = tid/21;
+        const int j = tid%21;
+        __shared__ __align__(128) float s[12][21];
+
+        if (i < 12) s[i][j] = x[21*i + j];
+        __syncthreads();
+        if (tid < 252) {
+            const int j2 = tid/12;
+            const int i2 = tid%12;
+            y[12*j2 + i2] = s[i2][j2];
+        }
+        if (i < 12) y[21*i + j] = 1.0f;
+        ",
+    );
+}
+
+#[test]
+fn offsets_are_computed_in_64_bits_where_they_may_pass_32() {
+    assert_text(
+        &statements("program p(M: size, N: size, P: size, T: in f32[M, N, P], U: out f32[M, 4, 8], V: out f32[M, N; ldv]) {
+            for c in block.x(N) {
+                for t in threads(32@1) {
+                    U[3*c, 1, 2] = T[c, c + 1, 2*t]
+                    V[c, t] = T[0, 0, (t + 5)/8]
+                }
+            }
+        }"),
+        "
+        U[96*(long long)c + 10] = T[((long long)c*N + c + 1)*P + 2*tid];
+        V[c*ldv + tid] = T[(tid + 5)/8];
+        ",
+    );
+}
+
+#[test]
+fn an_axis_that_may_be_too_long_is_numbered_along_x() {
+    let short = source(
+        "program p(N: size, y: out f32[64, N]) assume N <= 1000 {
+            for r in block.y(N), q in block.x(64) { for t in threads(32@1) { y[q, r] = 0 } }
+        }",
+    );
+    assert!(short.text.contains("const int r = blockIdx.y;"), "{}", short.text);
+    let long = source(
+        "program p(N: size, y: out f32[64, N]) {
+            for r in block.y(N), q in block.x(64) { for t in threads(32@1) { y[q, r] = 0 } }
+        }",
+    );
+    assert!(long.text.contains("const int q = block%64;"), "{}", long.text);
+    assert!(long.text.contains("const int r = block/64;"), "{}", long.text);
+    let n = |_: &crate::sym::Sym| Some(100_000);
+    assert_eq!(long.kernels[0].grid(&n), Ok([6_400_000, 1, 1]));
+    assert_eq!(short.kernels[0].grid(&|_| Some(10)), Ok([64, 10, 1]));
+}
+
+#[test]
+fn vector_loops_are_wide_moves() {
+    assert_text(
+        &statements(
+            "program p(M: size, alpha: f32, beta: f32, A: in f32[M, 128; lda], C: inout f32[M, 128; ldc],
+                H: in f16[M, 128], G: out f16[M, 128]) {
+            for m in block.x(M) {
+                alloc S: f32[4, 32] shared layout (r, c) => 36*r + c
+                for t in threads(32@1) {
+                    alloc a: f32[4] reg
+                    for v in vector 0..4 { a[v] = A[m, 4*t + v] }
+                    for v in vector 0..4 { S[v, t] = A[m, 4*t + v] }
+                    for v in vector 0..4 { C[m, 4*t + v] = alpha * a[v] + beta * C[m, 4*t + v] }
+                    for v in vector 0..4 { G[m, 4*t + v] = H[m, 4*t + v] }
+                }
+            }
+        }",
+        ),
+        "
+        __align__(16) float a[4];
+        *(float4*)&a[0] = *(const float4*)&A[m*lda + 4*tid];
+        {
+            const float4 a2 = *(const float4*)&A[m*lda + 4*tid];
+            S[0][tid] = a2.x;
+            S[1][tid] = a2.y;
+            S[2][tid] = a2.z;
+            S[3][tid] = a2.w;
+        }
+        {
+            const float4 c = *(const float4*)&C[m*ldc + 4*tid];
+            *(float4*)&C[m*ldc + 4*tid] =
+                make_float4(alpha*a[0] + beta*c.x, alpha*a[1] + beta*c.y, alpha*a[2] + beta*c.z,
+                    alpha*a[3] + beta*c.w);
+        }
+        *(uint2*)&G[128*(long long)m + 4*tid] = *(const uint2*)&H[128*(long long)m + 4*tid];
+        ",
+    );
+}
+
+#[test]
+fn complex_products_are_fused_and_conjugated() {
+    assert_text(
+        &statements(
+            "program p(K: size, A: in c64[16, K; lda], B: in c64[K, 16; ldb], C: out c64[16, 16]) {
+            for b in block.x(1) {
+                for i in threads(16@16), j in threads(16@1) {
+                    alloc s: c64[1] reg
+                    s[0] = 0
+                    for k in 0..K { s[0] += conj(A[i, k]) * B[k, j] }
+                    C[i, j] = -s[0]
+                }
+            }
+        }",
+        ),
+        "
+        const int i = tid/16;
+        const int j = tid%16;
+        float2 s = make_float2(0.0f, 0.0f);
+        for (int k = 0; k < K; ++k) s = cfma(conj(A[i*lda + k]), B[k*ldb + j], s);
+        C[16*i + j] = cneg(s);
+        ",
+    );
+}
+
+#[test]
+fn sixteen_bit_arithmetic_is_done_in_float_with_the_conversion_that_the_target_has() {
+    let program =
+        "program p(n: size, alpha: f32, x: in bf16[n], y: out bf16[n], x2: in f16[n], z: inout f16[n]) {
+        for b in block.x(n) { for t in threads(1@1) {
+            y[b] = bf16(alpha * f32(x[b]))
+            z[b] += x2[b]
+        } }
+    }";
+    assert_text(
+        &statements(program),
+        "
+        if (tid == 0) {
+            y[b] = float_to_bf16(alpha*bf16_to_float(x[b]));
+            z[b] = float_to_f16(f16_to_float(z[b]) + f16_to_float(x2[b]));
+        }
+        ",
+    );
+    assert!(source(program).text.contains("cvt.rn.bf16.f32"));
+    assert!(!source_for("rtx2080ti", program).text.contains("cvt.rn.bf16.f32"));
+}
+
+#[test]
+fn lists_that_halve_or_double_are_loops_and_others_are_written_out() {
+    assert_text(
+        &statements(
+            "program p(y: out f32[64]) {
+            for b in block.x(1) { for t in threads(1@1) {
+                for d in unroll [8, 4, 2, 1] { y[d] = 0 }
+                for d in unroll [1, 2, 4] { y[2*d + 1] = 1 }
+                for d in unroll [3, 5] { y[d + 20] = 2 }
+            } }
+        }",
+        ),
+        "
+        if (tid == 0) {
+            #pragma unroll
+            for (int d = 8; d > 0; d /= 2) y[d] = 0.0f;
+            #pragma unroll
+            for (int d = 1; d <= 4; d *= 2) y[2*d + 1] = 1.0f;
+            y[23] = 2.0f;
+            y[25] = 2.0f;
+        }
+        ",
+    );
+}
+
+#[test]
+fn fragments_of_pairs_are_taken_apart_in_own_loops() {
+    assert_text(
+        &statements(
+            "program p(A: in bf16[16, 16], C: out bf16[16, 16]) {
+            for b in block.x(1) { for w in threads(1@32) {
+                alloc a: bf16[16, 16] reg frag A16x16
+                for (i, k) in own a[:, :] { a[i, k] = A[i, k] }
+                for (i, k) in own a[:, :] { C[k, i] = a[i, k] }
+            } }
+        }",
+        ),
+        "
+        unsigned a[4];
+        #pragma unroll
+        for (int r = 0; r < 8; ++r) {
+            const int i = 8*(r/2%2) + tid/4;
+            const int k = 8*(r/4) + 2*(tid%4) + r%2;
+            set_half(a[r/2], r%2, A[16*i + k]);
+        }
+        #pragma unroll
+        for (int r = 0; r < 8; ++r) {
+            const int i = 8*(r/2%2) + tid/4;
+            const int k = 8*(r/4) + 2*(tid%4) + r%2;
+            C[16*k + i] = (bf16)(a[r/2] >> 16*(r%2));
+        }
+        ",
+    );
+}
+
+#[test]
+fn barriers_join_their_range() {
+    assert_text(
+        &statements(
+            "program p(x: in f32[128], y: out f32[128]) {
+            for b in block.x(1) {
+                alloc s: f32[128] shared
+                for g in threads(2@64), t in threads(64@1) { s[64*g + t] = x[64*g + t] }
+                for g in threads(2@64) { barrier }
+                for w in threads(4@32) { barrier }
+                barrier
+                for g in threads(2@64), t in threads(64@1) { y[64*g + t] = s[64*g + 63 - t] }
+            }
+        }",
+        ),
+        "
+        s[64*g + t] = x[64*g + t];
+        barrier_sync(tid/64 + 1, 64);
+        __syncwarp();
+        __syncthreads();
+        y[64*g + t] = s[64*g - t + 63];
+        ",
+    );
+}
+
+#[test]
+fn the_host_list_keeps_its_conditions_and_scratch_its_size() {
+    let source = source(
+        "program p(n: size, beta0: flag, x: in f32[n], y: inout f32[n]) {
+            alloc ws: f32[n, 3] global
+            if beta0 { for b in block.x(n) { for t in threads(1@1) { ws[b, 0] = x[b] } } }
+            for b in block.x(n) { for t in threads(1@1) { y[b] = x[b] } }
+        }",
+    );
+    let [Step::If { then, otherwise, .. }, Step::Launch(1)] = &source.host[..] else {
+        panic!("{:?}", source.host)
+    };
+    assert!(matches!((&then[..], &otherwise[..]), ([Step::Launch(0)], [])));
+    assert_eq!(source.kernels[1].name, "p_2");
+    assert_eq!(source.kernels[0].arguments.last(), Some(&Argument::Scratch(0)));
+    assert_eq!(source.scratch[0].bytes(&|_| Some(10)), Ok(120));
+    assert!(!source.scratch[0].zeroed);
+}
+
+#[test]
+fn every_program_has_a_spelling_and_the_same_bytes_every_time() {
+    let programs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../programs");
+    let mut count = 0;
+    for entry in std::fs::read_dir(programs).expect("the programs are there") {
+        let path = entry.expect("is readable").path();
+        if path.extension().is_some_and(|e| e == "ww") {
+            let program = std::fs::read_to_string(&path).expect("is readable");
+            assert_eq!(source(&program).text, source(&program).text, "{}", path.display());
+            count += 1;
+        }
+    }
+    assert_eq!(count, 9);
 }

@@ -68,6 +68,11 @@ impl Lines {
         self.depth
     }
 
+    /// Whether a name is declared by one of the least deep lines.
+    pub(super) fn declares(&self) -> bool {
+        self.lines.iter().any(|(depth, line)| *depth == self.depth && is_declaration(line))
+    }
+
     /// The same lines, one level further out.
     pub(super) fn raised(mut self) -> Lines {
         for (depth, _) in &mut self.lines {
@@ -88,7 +93,8 @@ impl Lines {
         self.lines.extend(other.lines);
     }
 
-    /// Writes `head { body }`: on one line where the body is one short statement, in a block of its own otherwise.
+    /// Writes `head { body }`: on one line where the body is one short statement, without a block where there is
+    /// neither a head nor a name to confine, in a block of its own otherwise.
     /// The body was written one level deeper.
     pub(super) fn block(&mut self, head: &str, body: Lines) {
         if let [(depth, only)] = &body.lines[..]
@@ -99,6 +105,9 @@ impl Lines {
         {
             let line = format!("{head} {only}");
             return self.push(line);
+        }
+        if head.is_empty() && !body.declares() {
+            return self.append(body.raised());
         }
         self.push(if head.is_empty() { "{".to_string() } else { format!("{head} {{") });
         self.append(body);
@@ -218,10 +227,11 @@ fn broken(line: &str, depth: usize) -> Vec<(usize, String)> {
             ')' | ']' | '}' => brackets = brackets.saturating_sub(1),
             ' ' => {
                 let (before, after) = (&line[..at], &line[at + 1..]);
-                let good = before.ends_with(['=', ',', ';']) && !before.ends_with("<=") && !before.ends_with(">=")
-                    || before.ends_with("&&")
-                    || after.starts_with("? ")
-                    || after.starts_with(": ");
+                let good =
+                    before.ends_with(['=', ',', ';']) && !before.ends_with("<=") && !before.ends_with(">=")
+                        || before.ends_with("&&")
+                        || after.starts_with("? ")
+                        || after.starts_with(": ");
                 if good && best.is_none_or(|(depth, _)| brackets <= depth) {
                     best = Some((brackets, at));
                 }
@@ -239,7 +249,23 @@ fn broken(line: &str, depth: usize) -> Vec<(usize, String)> {
 /// Whether a line is a whole statement that may follow its `for` or `if` on the same line.
 fn is_simple(line: &str) -> bool {
     line.ends_with(';')
-        && !["#", "const ", "if ", "for ", "float ", "double ", "int ", "unsigned ", "//"]
-            .iter()
-            .any(|start| line.starts_with(start))
+        && !is_declaration(line)
+        && !["#", "if ", "for ", "//"].iter().any(|s| line.starts_with(s))
+}
+
+fn is_declaration(line: &str) -> bool {
+    const TYPES: [&str; 11] = [
+        "const ",
+        "int ",
+        "long long ",
+        "unsigned ",
+        "float ",
+        "double ",
+        "float2 ",
+        "double2 ",
+        "bf16 ",
+        "f16 ",
+        "__align__(",
+    ];
+    TYPES.iter().any(|start| line.starts_with(start))
 }

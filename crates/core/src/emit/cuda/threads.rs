@@ -54,7 +54,12 @@ impl Body<'_> {
     }
 
     /// Writes a thread loop. `alone`: it is the only statement of its body, so what it declares may stand there.
-    pub(super) fn thread_loop(&mut self, l: &For, executing: &Executing, alone: bool) -> Result<(), Diagnosis> {
+    pub(super) fn thread_loop(
+        &mut self,
+        l: &For,
+        executing: &Executing,
+        alone: bool,
+    ) -> Result<(), Diagnosis> {
         let split = self.split(l, executing)?;
         let declared = self.bind_thread_variable(l, &split);
         let write = |s: &mut Self| {
@@ -121,7 +126,7 @@ impl Body<'_> {
         head
     }
 
-    /// Whether writing a thread loop without a block of its own would declare names in the block around it.
+    /// Whether writing a thread loop without a block of its own might declare names in the block around it.
     pub(super) fn declares(&self, l: &For, executing: &Executing) -> bool {
         let Ok(split) = self.split(l, executing) else { return true };
         let nest = Nest { name: l.var.name().to_string(), place: split.place.clone() };
@@ -238,7 +243,8 @@ impl Body<'_> {
         let first = match self.barriers.iter().find(|(b, s, _)| (*b, *s) == (base, size)) {
             Some((_, _, first)) => *first,
             None => {
-                let used: i64 = self.barriers.iter().map(|(_, s, first)| first + everyone.size / s).max().unwrap_or(1);
+                let used: i64 =
+                    self.barriers.iter().map(|(_, s, first)| first + everyone.size / s).max().unwrap_or(1);
                 self.barriers.push((base, size, used));
                 used
             }

@@ -17,7 +17,7 @@ impl Body<'_> {
             Value::Scalar(sym) => Ok(self.variable(sym)),
             Value::Load(access) => match self.replaced_load(access) {
                 Some(text) => Ok(Text::primary(text)),
-                None => Ok(Text::primary(self.element(access)?)),
+                None => self.load(access),
             },
             Value::Select(cond, a, b) => {
                 let cond = self.ranges.simplify_cond(cond);
@@ -48,7 +48,7 @@ impl Body<'_> {
     /// Arithmetic on 16-bit elements: carried out in `float`, rounded once by the caller.
     fn in_float(&mut self, value: &Value) -> Result<Text, Diagnosis> {
         let part = |s: &mut Self, v: &Value| -> Result<Text, Diagnosis> {
-            let half = s.type_of(v).unwrap_or(DType::F32);
+            let Some(half) = s.type_of(v) else { return s.value(v, DType::F32) };
             let text = s.value(v, half)?;
             Ok(s.convert(text, half, DType::F32))
         };
@@ -293,7 +293,7 @@ fn f16_bits(c: f64) -> u16 {
     let exponent = if magnitude < 2f64.powi(exponent) && exponent > -14 { exponent - 1 } else { exponent };
     // Exact: a power of two times an f64; the fraction counts units of the last place.
     let units = (magnitude * 2f64.powi(10 - exponent)).round_ties_even() as u16;
-    if exponent == -14 { sign | units } else { sign | (((exponent + 14) as u16) << 10) + units }
+    if exponent == -14 { sign | units } else { sign | ((((exponent + 14) as u16) << 10) + units) }
 }
 
 #[cfg(test)]
@@ -330,7 +330,9 @@ mod tests {
         for (c, bits) in half {
             assert_eq!(f16_bits(c), bits, "{c}");
         }
-        for (c, bits) in [(1.0, 0x3f80), (-0.5, 0xbf00), (1.0 + 2f64.powi(-8), 0x3f80), (f64::INFINITY, 0x7f80)] {
+        for (c, bits) in
+            [(1.0, 0x3f80), (-0.5, 0xbf00), (1.0 + 2f64.powi(-8), 0x3f80), (f64::INFINITY, 0x7f80)]
+        {
             assert_eq!(bf16_bits(c), bits, "{c}");
         }
     }

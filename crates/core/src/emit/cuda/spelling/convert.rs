@@ -60,3 +60,12 @@ pub(in crate::emit::cuda) static TO_FLOAT2: Helper = Helper {
     text: "\
 __device__ __forceinline__ float2 to_float2(double2 a) { return make_float2((float)a.x, (float)a.y); }",
 };
+
+pub(in crate::emit::cuda) static SET_HALF: Helper = Helper {
+    needs: &[],
+    text: "\
+// Puts a 16-bit element into the lower (0) or upper (1) half of a pair.
+__device__ __forceinline__ void set_half(unsigned& pair, int half, unsigned short x) {
+    pair = half == 0 ? (pair & 0xffff0000u) | x : (pair & 0x0000ffffu) | (unsigned)x << 16;
+}",
+};

@@ -1,0 +1,86 @@
+//! Every finished program compiles for its targets: without spills, without warnings, with no more registers than
+//! were measured when it was written down here.
+//!
+//! No GPU is needed, but NVRTC is; where it is absent the test says so and passes, unless the environment variable
+//! `WARPWRIGHT_REQUIRE_NVRTC` is set, as in continuous integration.
+
+use std::fs;
+use std::path::Path;
+
+use warpwright_core::emit::cuda::{self, Source};
+use warpwright_core::ir::{parse, validate};
+use warpwright_core::target::Target;
+use warpwright_cuda::{Library, Options, compile, locate};
+
+/// Programs, a target that has what they need, and the registers that each kernel may use there.
+const PROGRAMS: &[(&str, &str, &[u32])] = &[
+    ("hgemm_cp_async", "a100-40gb", &[240]),
+    ("hgemm_tma_wgmma", "h200", &[168]),
+    ("reduce_two_pass", "a100-40gb", &[40, 32]),
+    ("scan_look_back", "a100-40gb", &[40]),
+    ("sgemm_block_tiling", "a100-40gb", &[160]),
+    ("sgemm_split_k", "a100-40gb", &[80, 40]),
+    ("sgemm_virtual_threads", "a100-40gb", &[128]),
+    ("tsmttsm_atomic", "a100-40gb", &[40, 128]),
+    ("tsmttsm_two_pass", "a100-40gb", &[128, 40]),
+];
+
+/// One target of each family that a program without special needs must compile for.
+const FAMILIES: &[&str] = &["rtx2080ti", "a100-40gb", "rtx3090", "rtx4090", "h200", "b200"];
+
+#[test]
+fn every_program_compiles_without_spills() {
+    if !nvrtc_is_here() {
+        return;
+    }
+    for (name, target, registers) in PROGRAMS {
+        let source = emit(name, target);
+        let compiled = compiled(&source, target);
+        assert_eq!(compiled.warnings(), "", "{name}: the compiler warns");
+        assert_eq!(source.kernels.len(), registers.len(), "{name}");
+        for (kernel, most) in source.kernels.iter().zip(*registers) {
+            let used = compiled.kernel(&kernel.name).expect("the kernel is in the report");
+            assert_eq!((used.spill_store_bytes, used.spill_load_bytes), (0, 0), "{name}: {used:?}");
+            assert_eq!(used.stack_bytes, 0, "{name}: registers went to memory: {used:?}");
+            assert!(used.registers <= *most, "{name}: {used:?}, at most {most} registers are expected");
+        }
+    }
+}
+
+#[test]
+fn plain_programs_compile_for_every_family_of_targets() {
+    if !nvrtc_is_here() {
+        return;
+    }
+    for target in FAMILIES {
+        for name in ["sgemm_block_tiling", "scan_look_back", "tsmttsm_atomic"] {
+            compiled(&emit(name, target), target);
+        }
+    }
+}
+
+fn emit(name: &str, target: &str) -> Source {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs").join(format!("{name}.ww"));
+    let program = parse::program(&fs::read_to_string(path).expect("the program is there")).expect("reads");
+    let checked = validate::check(program).expect("is well formed");
+    let valid = validate::validate(checked, Target::by_name(target).expect("is known")).expect("is valid");
+    cuda::emit(&valid).expect("has a spelling")
+}
+
+fn compiled(source: &Source, target: &str) -> compile::Compiled {
+    let arch = Target::by_name(target).expect("is known").arch_for(&source.needs);
+    let unit = compile::Source::new(&source.name, &source.text);
+    compile::compile(&unit, &Options::for_arch(&arch))
+        .unwrap_or_else(|error| panic!("{} for {arch}: {error}\n{}", source.name, source.text))
+}
+
+/// Whether NVRTC can be loaded; if not, says what gets it.
+fn nvrtc_is_here() -> bool {
+    let found = locate::find(Library::Nvrtc);
+    if found.path.is_none() {
+        let advice = found.advice.unwrap_or_default();
+        assert!(std::env::var_os("WARPWRIGHT_REQUIRE_NVRTC").is_none(), "NVRTC is required: {advice}");
+        eprintln!("skipped: there is no NVRTC here, so nothing was compiled ({advice})");
+    }
+    found.path.is_some()
+}
