@@ -13,3 +13,4 @@ pub mod problem;
 pub mod reference;
 pub mod report;
 pub mod roofline;
+pub mod verify;
