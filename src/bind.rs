@@ -24,6 +24,18 @@ pub enum Role {
     C,
 }
 
+impl Role {
+    /// The matrix that programs call by this name.
+    pub fn named(name: &str) -> Option<Role> {
+        match name {
+            "A" => Some(Role::A),
+            "B" => Some(Role::B),
+            "C" => Some(Role::C),
+            _ => None,
+        }
+    }
+}
+
 /// What is passed for one parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Argument {
@@ -167,14 +179,11 @@ fn argument(
 }
 
 fn role(buffer: &Buffer) -> Result<Role, Diagnosis> {
-    match buffer.sym.name() {
-        "A" => Ok(Role::A),
-        "B" => Ok(Role::B),
-        "C" => Ok(Role::C),
-        other => Err(Diagnosis::new(format!("it has a tensor `{other}`"))
+    Role::named(buffer.sym.name()).ok_or_else(|| {
+        Diagnosis::new(format!("it has a tensor `{}`", buffer.sym))
             .because("a matrix product has the tensors A, B and C")
-            .instead("rename it, or check the program with a specification of its own")),
-    }
+            .instead("rename it, or check the program with a specification of its own")
+    })
 }
 
 fn stored(role: Role, problem: &Problem) -> (i64, i64) {

@@ -2,6 +2,7 @@
 
 pub mod bind;
 pub mod cli;
+pub mod compile;
 pub mod device;
 pub mod gpu;
 pub mod inputs;

@@ -81,6 +81,12 @@ impl Target {
             .max_by_key(|t| t.matching_words(&words))
     }
 
+    /// The GPU in the tables that stands for one that is not: of the same compute capability, or of the latest one
+    /// before it. What runs on an older generation runs on a newer one, but for features that are not carried over.
+    pub fn nearest(compute: ComputeCapability) -> Option<&'static Target> {
+        ALL.iter().copied().filter(|t| t.compute <= compute).max_by_key(|t| t.compute)
+    }
+
     /// Whether a kernel for this GPU may use the given feature.
     pub fn has(&self, capability: Capability) -> bool {
         capability.present_on(self.compute)
@@ -178,6 +184,15 @@ mod tests {
         assert_eq!(found("NVIDIA L40", 142), Some("l40"));
         assert_eq!(found("NVIDIA GeForce GTX 980", 16), Some("gtx980"));
         assert_eq!(found("Quadro K600", 1), None);
+    }
+
+    #[test]
+    fn a_gpu_without_a_table_is_stood_for_by_its_generation() {
+        let nearest =
+            |major, minor| Target::nearest(ComputeCapability { major, minor }).map(|t| t.compute.to_string());
+        assert_eq!(nearest(8, 7).as_deref(), Some("8.6"));
+        assert_eq!(nearest(12, 1).as_deref(), Some("12.0"));
+        assert_eq!(nearest(3, 5), None);
     }
 
     #[test]

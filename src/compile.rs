@@ -1,0 +1,45 @@
+//! From a finished schedule to something that runs: each line is one stage.
+
+use warpwright_core::diag::Diagnosis;
+use warpwright_core::emit::cuda::{self, Source};
+use warpwright_core::ir::Program;
+use warpwright_core::ir::validate::{self, Valid};
+use warpwright_core::passes;
+use warpwright_core::target::Target;
+
+/// Lowers a program to threads and barriers and proves that it fits a target.
+pub fn validated(program: &Program, target: &Target) -> Result<Valid, Diagnosis> {
+    let lowered = passes::lower(program)?;
+    let well_formed = validate::check(lowered).map_err(all)?;
+    validate::validate(well_formed, target).map_err(all)
+}
+
+/// The CUDA C of a validated program.
+pub fn cuda(valid: &Valid) -> Result<Source, Diagnosis> {
+    cuda::emit(valid)
+}
+
+/// Several faults as one diagnosis: the first, and the others below it.
+fn all(faults: Vec<Diagnosis>) -> Diagnosis {
+    let text: Vec<String> = faults.iter().map(ToString::to_string).collect();
+    Diagnosis::new(text.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{cuda, validated};
+    use crate::kernels::{self, Variant};
+    use warpwright_core::target;
+
+    #[test]
+    fn every_recipe_becomes_cuda_text() {
+        let variant = Variant { precision: "f32".parse().unwrap(), layout: "nn".parse().unwrap() };
+        for recipe in kernels::all() {
+            let kernel = kernels::build(recipe, variant).unwrap();
+            let valid = validated(kernel.program(), target::DEFAULT)
+                .unwrap_or_else(|e| panic!("{}: {e}", kernel.name));
+            let source = cuda(&valid).unwrap_or_else(|e| panic!("{}: {e}", kernel.name));
+            assert_eq!(source.kernels.len(), 1, "{}", kernel.name);
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! A validated program on a GPU: compiled, loaded, and launched from the sizes of a problem.
+
+use num_complex::Complex64;
+use warpwright_core::diag::Diagnosis;
+use warpwright_core::dtype::DType;
+use warpwright_core::emit::cuda::{self, Argument, LARGEST_LAUNCH_PARAMETER, LARGEST_SIZE, Source, Step};
+use warpwright_core::ir::{ParamKind, Program};
+use warpwright_core::sym::Sym;
+use warpwright_core::target::Target;
+use warpwright_cuda::tensor_map::{Swizzle, TensorMapSpec, TensorType};
+use warpwright_cuda::{
+    Arg, Buffer, CompileCache, Compiled, Device, DevicePointer, Kernel, LaunchConfig, Options, Stream,
+    TensorMap, cublas,
+};
+
+use super::{OperandSets, diagnosis};
+use crate::bind::{self, Binding, Role};
+use crate::report::LaunchReport;
+
+/// A program compiled and loaded on one GPU. It serves problems of any size.
+pub struct Executable {
+    source: Source,
+    program: Program,
+    kernels: Vec<Kernel>,
+    compiled: Compiled,
+    /// What there is to say of the compilation cache.
+    pub notices: Vec<String>,
+}
+
+impl Executable {
+    /// Compiles a program's CUDA text for a GPU, or finds it compiled, and loads it.
+    pub fn load(
+        device: &Device,
+        program: Program,
+        source: Source,
+        target: &Target,
+    ) -> Result<Executable, Diagnosis> {
+        let arch = architecture(device, &source, target);
+        let file = format!("{}.cu", source.name);
+        let cached = CompileCache::standard()
+            .compile(&warpwright_cuda::Source::new(&file, &source.text), &Options::for_arch(arch))
+            .map_err(diagnosis)?;
+        let module = device.load(&cached.compiled.cubin).map_err(diagnosis)?;
+        let kernels: Result<Vec<Kernel>, _> = source.kernels.iter().map(|k| module.kernel(&k.name)).collect();
+        let notices = cached.notices.iter().map(ToString::to_string).collect();
+        Ok(Executable {
+            kernels: kernels.map_err(diagnosis)?,
+            source,
+            program,
+            compiled: cached.compiled,
+            notices,
+        })
+    }
+
+    /// Registers of a thread and the like, as the compiler reports them.
+    pub fn compiled(&self) -> &Compiled {
+        &self.compiled
+    }
+
+    /// Everything that is needed to launch the program on the operands of a problem, worked out beforehand.
+    pub fn prepare(
+        &self,
+        device: &Device,
+        binding: &Binding,
+        sets: &OperandSets,
+    ) -> Result<Prepared, Diagnosis> {
+        let value = |sym: &Sym| binding.value(sym);
+        self.check_sizes(binding)?;
+        let mut scratch = Vec::new();
+        for wanted in &self.source.scratch {
+            let bytes = wanted.bytes(&value).map_err(unknown)?;
+            let bytes = usize::try_from(bytes).map_err(|_| too_large(&self.source.name))?;
+            scratch.push((device.alloc(bytes).map_err(diagnosis)?, wanted.zeroed));
+        }
+        let mut numbers = Vec::new();
+        chosen(&self.source.host, &value, &mut numbers)?;
+        let mut launches = Vec::new();
+        for number in numbers {
+            let kernel = &self.source.kernels[number];
+            let Some(config) = configuration(kernel, &value)? else { continue };
+            let mut arguments = Vec::new();
+            for set in 0..sets.len() {
+                let at = sets.at(set);
+                let of = |argument| self.argument(argument, binding, &at, &scratch);
+                arguments.push(kernel.arguments.iter().map(of).collect::<Result<Vec<_>, _>>()?);
+            }
+            launches.push(Launch { kernel: self.kernels[number].clone(), number, config, arguments });
+        }
+        Ok(Prepared { launches, scratch })
+    }
+
+    /// The launches of a prepared call in a report.
+    pub fn launches(&self, prepared: &Prepared) -> Vec<LaunchReport> {
+        let one = |launch: &Launch| LaunchReport {
+            grid: launch.config.grid.map(u64::from),
+            block: launch.config.block,
+            shared_bytes: self.source.kernels[launch.number].shared_bytes as u64,
+            registers: self.compiled.kernel(&self.source.kernels[launch.number].name).map(|k| k.registers),
+        };
+        prepared.launches.iter().map(one).collect()
+    }
+
+    /// Sizes are passed as 32-bit integers; strides and addresses are not.
+    fn check_sizes(&self, binding: &Binding) -> Result<(), Diagnosis> {
+        for param in &self.program.params {
+            let (what, most) = match param.kind {
+                ParamKind::Size => ("size", LARGEST_SIZE),
+                ParamKind::Launch => ("launch size", LARGEST_LAUNCH_PARAMETER),
+                ParamKind::Flag | ParamKind::Scalar(_) | ParamKind::Tensor(_) => continue,
+            };
+            if binding.value(&param.sym).is_some_and(|v| v > most) {
+                return Err(Diagnosis::new(format!("the {what} {} is too large for one launch", param.sym))
+                    .because(format!("kernels take sizes up to {most}"))
+                    .instead("compute the product in parts"));
+            }
+        }
+        Ok(())
+    }
+
+    /// What is passed for one parameter.
+    fn argument(
+        &self,
+        argument: &Argument,
+        binding: &Binding,
+        at: &cublas::Operands,
+        scratch: &[(Buffer, bool)],
+    ) -> Result<Value, Diagnosis> {
+        let integer = |sym: &Sym| binding.value(sym).ok_or_else(|| unknown(sym.clone()));
+        Ok(match argument {
+            Argument::Size(sym) => {
+                Value::I32(i32::try_from(integer(sym)?).map_err(|_| too_large(sym.name()))?)
+            }
+            Argument::Stride(sym) => Value::I64(integer(sym)?),
+            Argument::Flag(sym) => Value::Bool(integer(sym)? != 0),
+            Argument::Scalar(sym, dtype) => scalar(self.scalar_value(sym, binding)?, *dtype)?,
+            Argument::Tensor(sym) => Value::Pointer(self.address(sym, at)?),
+            Argument::Scratch(number) => Value::Pointer(scratch[*number].0.pointer()),
+            Argument::TensorMap(map) => Value::TensorMap(Box::new(self.tensor_map(map, binding, at)?)),
+        })
+    }
+
+    fn scalar_value(&self, sym: &Sym, binding: &Binding) -> Result<Complex64, Diagnosis> {
+        let position = self.program.params.iter().position(|p| p.sym == *sym);
+        match position.map(|i| binding.arguments[i]) {
+            Some(bind::Argument::Scalar(value)) => Ok(value),
+            _ => Err(unknown(sym.clone())),
+        }
+    }
+
+    fn address(&self, sym: &Sym, at: &cublas::Operands) -> Result<DevicePointer, Diagnosis> {
+        match Role::named(sym.name()) {
+            Some(Role::A) => Ok(at.a),
+            Some(Role::B) => Ok(at.b),
+            Some(Role::C) => Ok(at.c),
+            None => Err(unknown(sym.clone())),
+        }
+    }
+
+    fn tensor_map(
+        &self,
+        map: &cuda::TensorMap,
+        binding: &Binding,
+        at: &cublas::Operands,
+    ) -> Result<TensorMap, Diagnosis> {
+        let value = |sym: &Sym| binding.value(sym);
+        // An empty tensor is never read, but its map must not be empty.
+        let extent = |i: usize| map.extents[i].eval(&value).map_err(unknown).map(|e| e.max(1) as u64);
+        let extents = [extent(0)?, extent(1)?];
+        let stride = match &map.row_stride {
+            Some(sym) => binding.value(sym).ok_or_else(|| unknown(sym.clone()))? as u64,
+            None => extents[1],
+        };
+        let box_extents = map.box_extents.map(|e| e as u32);
+        let row_bytes = stride * map.dtype.bytes() as u64;
+        let spec = TensorMapSpec::matrix(
+            element(map.dtype)?,
+            self.address(&map.tensor, at)?,
+            extents,
+            row_bytes,
+            box_extents,
+        )
+        .swizzled(swizzle(map.swizzle_bytes)?);
+        TensorMap::encode(&spec).map_err(diagnosis)
+    }
+}
+
+/// The launches of one problem, with the arguments for each set of operands.
+pub struct Prepared {
+    launches: Vec<Launch>,
+    /// Scratch memory, and whether it is zeroed before every call.
+    scratch: Vec<(Buffer, bool)>,
+}
+
+struct Launch {
+    kernel: Kernel,
+    /// Its number in the source.
+    number: usize,
+    config: LaunchConfig,
+    /// The arguments for each set of operands.
+    arguments: Vec<Vec<Value>>,
+}
+
+impl Prepared {
+    /// Enqueues one call of the program, on the operands of launch number `call`.
+    pub fn enqueue(&self, stream: &Stream, call: usize) -> warpwright_cuda::Result<()> {
+        for (buffer, _) in self.scratch.iter().filter(|(_, zeroed)| *zeroed) {
+            buffer.fill(stream, 0)?;
+        }
+        for launch in &self.launches {
+            let arguments: Vec<Arg> =
+                launch.arguments[call % launch.arguments.len()].iter().map(Value::as_arg).collect();
+            launch.kernel.launch(stream, &launch.config, &arguments)?;
+        }
+        Ok(())
+    }
+}
+
+/// An argument that owns what it is made of.
+enum Value {
+    Bool(bool),
+    I32(i32),
+    I64(i64),
+    F32(f32),
+    F64(f64),
+    C64([f32; 2]),
+    C128([f64; 2]),
+    Pointer(DevicePointer),
+    TensorMap(Box<TensorMap>),
+}
+
+impl Value {
+    fn as_arg(&self) -> Arg<'_> {
+        match self {
+            Value::Bool(value) => Arg::Bool(*value),
+            Value::I32(value) => Arg::I32(*value),
+            Value::I64(value) => Arg::I64(*value),
+            Value::F32(value) => Arg::F32(*value),
+            Value::F64(value) => Arg::F64(*value),
+            Value::C64(value) => Arg::C64(*value),
+            Value::C128(value) => Arg::C128(*value),
+            Value::Pointer(value) => Arg::Pointer(*value),
+            Value::TensorMap(map) => Arg::TensorMap(map),
+        }
+    }
+}
+
+fn scalar(value: Complex64, dtype: DType) -> Result<Value, Diagnosis> {
+    Ok(match dtype {
+        DType::F32 => Value::F32(value.re as f32),
+        DType::F64 => Value::F64(value.re),
+        DType::I32 => Value::I32(value.re as i32),
+        DType::C64 => Value::C64([value.re as f32, value.im as f32]),
+        DType::C128 => Value::C128([value.re, value.im]),
+        DType::F16 | DType::Bf16 => {
+            return Err(Diagnosis::new(format!("a scalar of type {dtype} cannot be passed to a kernel"))
+                .instead("declare alpha and beta in the accumulation type, f32"));
+        }
+    })
+}
+
+/// The kernels that the host launches for these sizes, in order.
+fn chosen(
+    steps: &[Step],
+    value: &dyn Fn(&Sym) -> Option<i64>,
+    numbers: &mut Vec<usize>,
+) -> Result<(), Diagnosis> {
+    for step in steps {
+        match step {
+            Step::Launch(number) => numbers.push(*number),
+            Step::If { cond, then, otherwise } => {
+                let branch = if cond.eval(value).map_err(unknown)? { then } else { otherwise };
+                chosen(branch, value, numbers)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// How a kernel is launched for these sizes; `None` where its grid is empty.
+fn configuration(
+    kernel: &cuda::Kernel,
+    value: &dyn Fn(&Sym) -> Option<i64>,
+) -> Result<Option<LaunchConfig>, Diagnosis> {
+    let grid = kernel.grid(value).map_err(unknown)?;
+    if grid.contains(&0) {
+        return Ok(None);
+    }
+    for factors in &kernel.int_products {
+        if cuda::product(factors, value).map_err(unknown)? > i64::from(i32::MAX) {
+            return Err(too_large(&kernel.name));
+        }
+    }
+    let narrow = |n: i64| u32::try_from(n).map_err(|_| too_large(&kernel.name));
+    let grid = [narrow(grid[0])?, narrow(grid[1])?, narrow(grid[2])?];
+    let block = [narrow(kernel.threads)?, 1, 1];
+    Ok(Some(LaunchConfig::new(grid, block).shared(narrow(kernel.dynamic_shared_bytes)?)))
+}
+
+/// The architecture to compile for: the device's own, in the special form if the program needs that.
+fn architecture(device: &Device, source: &Source, target: &Target) -> String {
+    let of_target = target.arch_for(&source.needs);
+    let own = device.info().arch();
+    if of_target.starts_with(&own) { of_target } else { own }
+}
+
+fn element(dtype: DType) -> Result<TensorType, Diagnosis> {
+    Ok(match dtype {
+        DType::F16 => TensorType::F16,
+        DType::Bf16 => TensorType::Bf16,
+        DType::F32 => TensorType::F32,
+        DType::F64 => TensorType::F64,
+        DType::I32 => TensorType::I32,
+        DType::C64 => TensorType::U64,
+        DType::C128 => {
+            return Err(Diagnosis::new("bulk copies cannot move c128")
+                .because("their elements have at most 8 bytes")
+                .instead("choose a kernel without bulk copies"));
+        }
+    })
+}
+
+fn swizzle(bytes: i64) -> Result<Swizzle, Diagnosis> {
+    match bytes {
+        0 => Ok(Swizzle::None),
+        32 => Ok(Swizzle::Bytes32),
+        64 => Ok(Swizzle::Bytes64),
+        128 => Ok(Swizzle::Bytes128),
+        _ => Err(Diagnosis::new(format!("bulk copies know no swizzle of {bytes} bytes"))),
+    }
+}
+
+fn unknown(sym: Sym) -> Diagnosis {
+    Diagnosis::new(format!("`{sym}` has no value when the kernel is launched"))
+}
+
+fn too_large(kernel: &str) -> Diagnosis {
+    Diagnosis::new(format!("{kernel} cannot be launched on a problem of this size"))
+        .because("its grid or its indices would pass the limits of the GPU")
+        .instead("choose a smaller size or another kernel")
+}
