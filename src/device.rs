@@ -5,6 +5,10 @@ use std::str::FromStr;
 
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::target::{self, Target};
+use warpwright_cuda::{Library, device, locate};
+
+use crate::gpu;
+use crate::report::DeviceReport;
 
 /// What a user asks for with `--device`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,6 +50,59 @@ impl fmt::Display for DeviceChoice {
             DeviceChoice::Auto => f.write_str("auto"),
             DeviceChoice::Sim(target) => write!(f, "sim:{}", target.name),
             DeviceChoice::Cuda(number) => write!(f, "cuda:{number}"),
+        }
+    }
+}
+
+/// A device that is ready.
+pub enum Device {
+    /// The simulator, as this GPU.
+    Sim(&'static Target),
+    /// A GPU, with the table that describes it.
+    Cuda(warpwright_cuda::Device, &'static Target),
+}
+
+impl DeviceChoice {
+    /// The device, and what is worth saying about the choice.
+    pub fn open(self) -> Result<(Device, Vec<String>), Diagnosis> {
+        match self {
+            DeviceChoice::Sim(target) => Ok((Device::Sim(target), Vec::new())),
+            DeviceChoice::Cuda(number) => Ok((open_gpu(number)?, Vec::new())),
+            DeviceChoice::Auto if device::list().devices.is_empty() => {
+                Ok((Device::Sim(target::DEFAULT), Vec::new()))
+            }
+            DeviceChoice::Auto => match locate::find(Library::Nvrtc).advice {
+                None => Ok((open_gpu(0)?, Vec::new())),
+                Some(advice) => {
+                    let notice = format!(
+                        "there is a GPU, but kernels cannot be compiled for it, so this runs on the simulator; get NVRTC: {advice}"
+                    );
+                    Ok((Device::Sim(target::DEFAULT), vec![notice]))
+                }
+            },
+        }
+    }
+}
+
+fn open_gpu(number: usize) -> Result<Device, Diagnosis> {
+    let device = warpwright_cuda::Device::open(number).map_err(gpu::diagnosis)?;
+    let target = gpu::target_of(&device)?;
+    Ok(Device::Cuda(device, target))
+}
+
+impl Device {
+    /// The table of the GPU that is simulated or used.
+    pub fn target(&self) -> &'static Target {
+        match self {
+            Device::Sim(target) | Device::Cuda(_, target) => target,
+        }
+    }
+
+    /// The device in a report.
+    pub fn report(&self) -> DeviceReport {
+        match self {
+            Device::Sim(target) => DeviceReport { kind: "sim", gpu: target.name.to_string() },
+            Device::Cuda(device, _) => DeviceReport { kind: "cuda", gpu: device.info().name.clone() },
         }
     }
 }

@@ -14,4 +14,5 @@ pub mod problem;
 pub mod reference;
 pub mod report;
 pub mod roofline;
+pub mod run;
 pub mod verify;

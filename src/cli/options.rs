@@ -1,9 +1,12 @@
 //! Options that several subcommands share.
 
 use clap::Args;
+use num_complex::Complex64;
+use warpwright_core::diag::Diagnosis;
 
+use crate::device::DeviceChoice;
 use crate::kernels::Variant;
-use crate::problem::{Layout, Precision};
+use crate::problem::{Layout, Precision, Problem, Shape, Strides, parse_factor};
 
 /// How results are printed.
 #[derive(Args, Clone, Copy, Debug)]
@@ -11,6 +14,27 @@ pub struct OutputOptions {
     /// Print one JSON object or array on standard output, and nothing else there.
     #[arg(long)]
     pub json: bool,
+}
+
+/// On what a product is computed.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct DeviceOptions {
+    /// Where to compute: auto (a GPU if there is one, else the simulator), sim, sim:GPU, cuda or cuda:NUMBER.
+    #[arg(long, value_name = "DEVICE", default_value = "auto")]
+    pub device: DeviceChoice,
+}
+
+/// Everything about a product but its size.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct ProductOptions {
+    #[command(flatten)]
+    pub variant: VariantOptions,
+    /// Factor of the product; complex ones are written 1.5+2i.
+    #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = parse_factor, allow_hyphen_values = true)]
+    pub alpha: Complex64,
+    /// Factor of the old C; with 0, C is not read.
+    #[arg(long, value_name = "NUMBER", default_value = "0", value_parser = parse_factor, allow_hyphen_values = true)]
+    pub beta: Complex64,
 }
 
 /// For which element type and layout a kernel is made.
@@ -28,5 +52,40 @@ impl VariantOptions {
     /// The variant that is asked for.
     pub fn variant(&self) -> Variant {
         Variant { precision: self.dtype, layout: self.layout }
+    }
+}
+
+/// Row strides, where they are not those of dense matrices.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct StrideOptions {
+    /// Row stride of A in elements [default: its number of stored columns].
+    #[arg(long, value_name = "ELEMENTS")]
+    pub lda: Option<i64>,
+    /// Row stride of B in elements.
+    #[arg(long, value_name = "ELEMENTS")]
+    pub ldb: Option<i64>,
+    /// Row stride of C in elements.
+    #[arg(long, value_name = "ELEMENTS")]
+    pub ldc: Option<i64>,
+}
+
+impl ProductOptions {
+    /// The product of this size, with dense matrices.
+    pub fn problem(&self, shape: Shape) -> Result<Problem, Diagnosis> {
+        let mut problem = Problem::new(shape, self.variant.dtype, self.variant.layout);
+        problem.alpha = self.alpha;
+        problem.beta = self.beta;
+        problem.check()?;
+        Ok(problem)
+    }
+}
+
+impl StrideOptions {
+    /// The problem with these strides.
+    pub fn apply(&self, mut problem: Problem) -> Result<Problem, Diagnosis> {
+        let Strides { a, b, c } = problem.ld;
+        problem.ld = Strides { a: self.lda.unwrap_or(a), b: self.ldb.unwrap_or(b), c: self.ldc.unwrap_or(c) };
+        problem.check()?;
+        Ok(problem)
     }
 }

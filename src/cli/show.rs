@@ -4,10 +4,14 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::ir::Program;
+use warpwright_core::target::{self, Target};
+use warpwright_cuda::disassemble::disassemble;
 
 use super::options::{OutputOptions, VariantOptions};
 use super::output::{Outcome, print, print_json};
 use super::source::{self, Source};
+use crate::compile;
+use crate::gpu::diagnosis;
 use crate::report::diff;
 
 /// Options of `show`.
@@ -22,6 +26,9 @@ pub struct Options {
     /// The program after this many steps of the schedule [default: all].
     #[arg(long, value_name = "N")]
     step: Option<usize>,
+    /// For which GPU lowering, CUDA, PTX and SASS are made: a name that --device sim:GPU knows.
+    #[arg(long, value_name = "GPU", value_parser = Target::by_name, default_value = target::DEFAULT.name)]
+    gpu: &'static Target,
     /// What changed: by the last step shown, or since the specification where no step is given.
     #[arg(long)]
     diff: bool,
@@ -41,6 +48,14 @@ enum Stage {
     Program,
     /// The steps of the schedule.
     Trace,
+    /// The program with its barriers, as threads run it.
+    Lowered,
+    /// CUDA C.
+    Cuda,
+    /// NVIDIA's virtual machine code; needs NVRTC.
+    Ptx,
+    /// Machine code; needs NVRTC and nvdisasm.
+    Sass,
 }
 
 /// The JSON of `show`.
@@ -72,16 +87,41 @@ fn show(options: &Options) -> Result<Shown, Diagnosis> {
             .because(format!("its schedule has {steps} steps"))
             .instead(format!("give a number from 0 to {steps}")));
     }
+    let before = if options.step.is_some() { step.saturating_sub(1) } else { 0 };
     let text = match options.stage {
         Stage::Trace => trace(&source),
         Stage::Spec => prefixes[0].to_string(),
-        Stage::Program if options.diff => {
-            let before = if options.step.is_some() { step.saturating_sub(1) } else { 0 };
-            diff::unified(&prefixes[before].to_string(), &prefixes[step].to_string(), CONTEXT)
+        stage if options.diff => {
+            let at = |n: usize| text_of(&prefixes[n], stage, options.gpu);
+            diff::unified(&at(before)?, &at(step)?, CONTEXT)
         }
-        Stage::Program => prefixes[step].to_string(),
+        stage => text_of(&prefixes[step], stage, options.gpu)?,
     };
     Ok(Shown { kernel: source.name().to_string(), stage: options.stage, step, steps, text })
+}
+
+/// A program at a stage of its compilation.
+fn text_of(program: &Program, stage: Stage, gpu: &Target) -> Result<String, Diagnosis> {
+    if matches!(stage, Stage::Spec | Stage::Program | Stage::Trace) {
+        return Ok(program.to_string());
+    }
+    let valid = compile::validated(program, gpu)?;
+    if stage == Stage::Lowered {
+        return Ok(valid.program().to_string());
+    }
+    let source = compile::cuda(&valid)?;
+    if stage == Stage::Cuda {
+        return Ok(source.text);
+    }
+    let file = format!("{}.cu", source.name);
+    let options = warpwright_cuda::Options::for_arch(gpu.arch_for(&source.needs)).with_ptx();
+    let compiled =
+        warpwright_cuda::compile::compile(&warpwright_cuda::Source::new(&file, &source.text), &options)
+            .map_err(diagnosis)?;
+    if stage == Stage::Ptx {
+        return Ok(compiled.ptx.unwrap_or_default());
+    }
+    disassemble(&compiled.cubin).map(|d| d.text).map_err(diagnosis)
 }
 
 /// The program after each step; a program from a file has no steps.
