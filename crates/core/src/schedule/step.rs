@@ -197,7 +197,7 @@ fn argument(text: &str) -> Result<Argument, Diagnosis> {
         Some((label, name)) if is_word(label) && is_word(name) => {
             Ok(Argument::Loop(LoopRef::new(label, name)))
         }
-        _ if text.chars().all(|c| c.is_ascii_alphanumeric() || "_.@:%".contains(c)) => {
+        _ if text.chars().all(|c| c.is_ascii_alphanumeric() || "_.@:%/".contains(c)) => {
             Ok(Argument::Word(text.into()))
         }
         _ => Err(Diagnosis::new(format!("`{text}` is no argument"))),

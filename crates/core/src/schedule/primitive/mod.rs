@@ -9,6 +9,9 @@ mod reorder;
 mod set_scope;
 mod specialize;
 mod split;
+mod storage_align;
+mod storage_order;
+mod swizzle;
 mod tile;
 mod unroll;
 mod vectorize;
@@ -24,6 +27,9 @@ pub use reorder::Reorder;
 pub use set_scope::SetScope;
 pub use specialize::Specialize;
 pub use split::Split;
+pub use storage_align::StorageAlign;
+pub use storage_order::{Part, StorageOrder};
+pub use swizzle::{Bits, Swizzle};
 pub use tile::Tile;
 pub use unroll::Unroll;
 pub use vectorize::Vectorize;
@@ -65,6 +71,17 @@ const PRIMITIVES: &[Entry] = &[
     Entry { name: "compute_at", usage: compute_at::USAGE, read: |c| Ok(Box::new(ComputeAt::read(c)?)) },
     Entry { name: "set_scope", usage: set_scope::USAGE, read: |c| Ok(Box::new(SetScope::read(c)?)) },
     Entry { name: "specialize", usage: specialize::USAGE, read: |c| Ok(Box::new(Specialize::read(c)?)) },
+    Entry {
+        name: "storage_order",
+        usage: storage_order::USAGE,
+        read: |c| Ok(Box::new(StorageOrder::read(c)?)),
+    },
+    Entry {
+        name: "storage_align",
+        usage: storage_align::USAGE,
+        read: |c| Ok(Box::new(StorageAlign::read(c)?)),
+    },
+    Entry { name: "swizzle", usage: swizzle::USAGE, read: |c| Ok(Box::new(Swizzle::read(c)?)) },
 ];
 
 /// Reads a step.

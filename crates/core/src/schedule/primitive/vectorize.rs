@@ -40,7 +40,7 @@ use crate::index::{Comparison, Cond, Index};
 use crate::ir::{Access, Assign, AssignOp, Buffer, For, If, Mode, Program, Range, Space, Stmt, Value};
 use crate::schedule::facts::Facts;
 use crate::schedule::handle::LoopRef;
-use crate::schedule::rewrite::{at_loops, inline_lets, refresh_loop};
+use crate::schedule::rewrite::{Place, at_loops, inline_lets, refresh_loop, rewrite_loops};
 use crate::schedule::step::{Argument, Call};
 use crate::sym::Sym;
 
@@ -105,6 +105,27 @@ fn apply_to(program: &Program, target: &LoopRef) -> Result<Program, Diagnosis> {
         ));
     }
     Ok(after)
+}
+
+/// The program, if all its vectors are still one wide access each: what a new layout must see to.
+///
+/// # Errors
+/// The first that is not.
+pub(super) fn check_vectors(program: Program) -> Result<Program, Diagnosis> {
+    let buffers = program.buffers();
+    let place = Place { program: &program, facts: Facts::of(&program), outer: Vec::new() };
+    rewrite_loops(&program.body, &place, &mut |l, place| {
+        if let (Mode::Vector, [Stmt::Assign(a)]) = (l.mode, &l.body[..]) {
+            let lanes = Lanes::of(&l, &buffers);
+            lanes.and_then(|lanes| lanes.check(a, &place.facts)).map_err(|because| {
+                Diagnosis::new(format!("the vector loop `{}` would no longer be one access", l.var))
+                    .because(because)
+                    .instead("choose layouts before vectorize, or one that keeps its elements together")
+            })?;
+        }
+        Ok(Err(l))
+    })?;
+    Ok(program)
 }
 
 /// The loop that is to become a vector.

@@ -3,10 +3,12 @@
 mod fission;
 mod guard;
 mod parallel;
+mod storage;
 
 pub(super) use fission::{inline_lets, interchange, map_accesses, refresh_loop, sink};
 pub(super) use guard::{bounds as guard_bounds, guard_leaves, guard_loads, guarded_load};
 pub(super) use parallel::{independent, parallel};
+pub(super) use storage::{Storage, strided, with_layout};
 
 use super::facts::Facts;
 use super::handle::LoopRef;

@@ -1,0 +1,198 @@
+//! `storage_order`: which axis of a shared buffer is contiguous. Indices stay as they are.
+//!
+//! ```
+//! # use warpwright_core::{ir::parse, schedule::Schedule};
+//! let before = parse::program("program p(y: out f32[8, 128]) {
+//!   for b in block.x(1) {
+//!     alloc s: f32[128, 8] shared
+//!     for i in 0..128, j in 0..8 { s[i, j] = 1 }
+//!     for i in 0..128, j in 0..8 { y[j, i] = s[i, j] }
+//!   }
+//! }").unwrap();
+//! let transposed = Schedule::run(before, "storage_order(s, c, r)").unwrap();
+//! assert!(transposed.program().to_string().contains("alloc s: f32[128, 8] shared layout (r, c) => 128*c + r"));
+//! ```
+//!
+//! Axes are named from the slowest to the fastest: `e` in one dimension, `r` and `c` for the last two; those not named
+//! stay in front. An axis may be taken apart: `storage_order(s, r, c%8, c/8)` keeps every eighth column together.
+//! Apply it after `compute_at`, when the extents are known.
+
+use crate::diag::Diagnosis;
+use crate::index::Index;
+use crate::ir::Program;
+use crate::schedule::rewrite::{Storage, with_layout};
+use crate::schedule::step::{Argument, Call};
+
+use super::Primitive;
+use super::vectorize::check_vectors;
+
+pub(super) const USAGE: &str =
+    "storage_order(buffer, slowest, ..., fastest), of axes r, c, or parts of them c/8, c%8";
+
+/// See the module documentation.
+#[derive(Clone, Debug)]
+pub struct StorageOrder {
+    /// The buffer.
+    pub buffer: String,
+    /// Axes, or parts of axes, from slowest to fastest.
+    pub order: Vec<Part>,
+}
+
+/// An axis or a part of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The axis.
+    Whole(String),
+    /// `axis/by`
+    Over(String, i64),
+    /// `axis%by`
+    Rest(String, i64),
+}
+
+impl Part {
+    fn read(text: &str) -> Option<Part> {
+        let number = |n: &str| n.parse::<i64>().ok().filter(|n| *n > 0);
+        if let Some((axis, by)) = text.split_once('/') {
+            return Some(Part::Over(axis.into(), number(by)?));
+        }
+        if let Some((axis, by)) = text.split_once('%') {
+            return Some(Part::Rest(axis.into(), number(by)?));
+        }
+        Some(Part::Whole(text.into()))
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Part::Whole(axis) => axis.clone(),
+            Part::Over(axis, by) => format!("{axis}/{by}"),
+            Part::Rest(axis, by) => format!("{axis}%{by}"),
+        }
+    }
+
+    /// The value of the part and the number of values it has.
+    fn of(&self, storage: &Storage) -> Result<(Index, i64), Diagnosis> {
+        let (Part::Whole(name) | Part::Over(name, _) | Part::Rest(name, _)) = self;
+        let at = storage.axis(name)?;
+        let (axis, extent) = (Index::var(&storage.axes[at]), storage.extents[at]);
+        Ok(match self {
+            Part::Whole(_) => (axis, extent),
+            Part::Over(_, by) => (axis.div(*by), (extent + by - 1) / by),
+            Part::Rest(_, by) => (axis.rem(*by), *by),
+        })
+    }
+}
+
+impl StorageOrder {
+    pub(super) fn read(call: &Call) -> Result<StorageOrder, Diagnosis> {
+        let part = |a: &Argument| if let Argument::Word(w) = a { Part::read(w) } else { None };
+        let order: Option<Vec<Part>> = call.args.iter().skip(1).map(part).collect();
+        match order {
+            Some(order) if !order.is_empty() => Ok(StorageOrder { buffer: call.word_at(0)?.into(), order }),
+            _ => Err(call.wrong("axes are wanted")),
+        }
+    }
+
+    fn offset(&self, storage: &Storage) -> Result<Index, Diagnosis> {
+        let mut parts = Vec::new();
+        for part in &self.order {
+            parts.push(part.of(storage)?);
+        }
+        let named = |name: &str| {
+            self.order
+                .iter()
+                .any(|p| matches!(p, Part::Whole(a) | Part::Over(a, _) | Part::Rest(a, _) if a == name))
+        };
+        let unnamed = storage.axes.iter().zip(&storage.extents).filter(|(a, _)| !named(a.name()));
+        let all: Vec<(Index, i64)> = unnamed.map(|(a, e)| (Index::var(a), *e)).chain(parts).collect();
+        let (mut offset, mut stride) = (Index::default(), 1);
+        for (value, extent) in all.into_iter().rev() {
+            offset = &offset + &value.scaled(stride);
+            stride *= extent;
+        }
+        Ok(offset)
+    }
+}
+
+impl Primitive for StorageOrder {
+    fn call(&self) -> Call {
+        self.order.iter().fold(Call::new("storage_order").word(&self.buffer), |call, p| call.word(p.text()))
+    }
+
+    fn apply(&self, program: &Program) -> Result<Program, Diagnosis> {
+        check_vectors(with_layout(program, &self.buffer, &|storage| self.offset(storage))?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ir::parse;
+    use crate::schedule::Schedule;
+
+    /// What a step makes of `alloc`, read by a kernel whose columns are copied four at a time.
+    fn layout(alloc: &str, steps: &str) -> Result<String, String> {
+        let text = format!(
+            "program p(x: in f32[8, 128; ldx], y: out f32[8, 128; ldy]) assume ldx%4 == 0 {{ for b in block.x(1) {{
+                alloc {alloc}
+                for i in 0..8, j in 0..32, v in 0..4 {{ s[i, 4*j + v] = x[i, 4*j + v] }}
+                for i in 0..8, j in 0..128 {{ y[i, j] = s[i, j] }}
+            }} }}"
+        );
+        let schedule =
+            Schedule::run(parse::program(&text).expect("reads"), steps).map_err(|e| e.to_string())?;
+        assert_eq!(schedule.text(), steps);
+        let text = schedule.program().to_string();
+        let alloc = text.lines().find(|l| l.contains("alloc")).expect("an allocation");
+        Ok(alloc.split_once("layout ").map_or("none", |(_, l)| l).to_string())
+    }
+
+    #[test]
+    fn the_layouts_of_the_worklog() {
+        let plain = "s: f32[8, 128] shared";
+        assert_eq!(
+            layout(plain, "storage_order(s, r, c%8, c/8)\n").unwrap(),
+            "(r, c) => 128*r + 16*(c%8) + c/8"
+        );
+        assert_eq!(layout(plain, "storage_align(s, r, 5)\n").unwrap(), "(r, c) => 133*r + c");
+        assert_eq!(layout(plain, "storage_order(s, c, r)\nstorage_order(s, r, c)\n").unwrap(), "none");
+        assert_eq!(
+            layout(plain, "storage_order(s, c, r)\nstorage_align(s, c, 4)\n").unwrap(),
+            "(r, c) => 12*c + r"
+        );
+        assert_eq!(layout(plain, "swizzle(s)\n").unwrap(), "(r, c) => 128*r + 4*xor(c/4, r) + c%4");
+        assert_eq!(
+            layout("s: f32[8, 128] shared layout (r, c) => 132*r + c", "storage_align(s, r, 4)\n").unwrap(),
+            "(r, c) => 136*r + c"
+        );
+    }
+
+    #[test]
+    fn a_layout_must_leave_vectors_whole() {
+        let plain = "s: f32[8, 128] shared";
+        for good in ["swizzle(s)", "storage_align(s, r, 4)", "storage_order(s, c/4, r, c%4)"] {
+            layout(plain, &format!("vectorize(s.v)\n{good}\n")).unwrap();
+        }
+        for (bad, because) in [
+            ("storage_align(s, r, 1)", "multiple of 4"),
+            ("storage_order(s, c, r)", "not neighbours"),
+            ("swizzle(s, 3, 1, 7)", "not neighbours"),
+        ] {
+            let refusal = layout(plain, &format!("vectorize(s.v)\n{bad}\n")).unwrap_err();
+            assert!(refusal.contains(because), "{bad}: {refusal}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_layout_is_refused() {
+        for (alloc, bad, because) in [
+            ("s: f32[8, 128] shared", "storage_order(s, c, q)", "the axes are r, c"),
+            ("s: f32[8, 128] shared", "storage_order(s, r, c/8)", "not injective"),
+            ("s: f32[8, 128] shared", "storage_align(s, c, 1)", "neighbours along it"),
+            ("s: f32[8, 128] shared layout (r, c) => 132*r + c", "swizzle(s)", "cannot be swizzled"),
+            ("s: f32[8, 128] reg", "swizzle(s)", "not in shared memory"),
+            ("s: f32[8, 128] shared", "swizzle(x)", "no intermediate buffer `x`"),
+        ] {
+            let refusal = layout(alloc, &format!("{bad}\n")).unwrap_err();
+            assert!(refusal.contains(because), "{bad}: {refusal}");
+        }
+    }
+}
