@@ -12,6 +12,7 @@ mod split;
 mod storage_align;
 mod storage_order;
 mod swizzle;
+mod tail;
 mod tile;
 mod unroll;
 mod vectorize;
@@ -30,6 +31,7 @@ pub use split::Split;
 pub use storage_align::StorageAlign;
 pub use storage_order::{Part, StorageOrder};
 pub use swizzle::{Bits, Swizzle};
+pub use tail::{Strategy, Tail};
 pub use tile::Tile;
 pub use unroll::Unroll;
 pub use vectorize::Vectorize;
@@ -82,6 +84,7 @@ const PRIMITIVES: &[Entry] = &[
         read: |c| Ok(Box::new(StorageAlign::read(c)?)),
     },
     Entry { name: "swizzle", usage: swizzle::USAGE, read: |c| Ok(Box::new(Swizzle::read(c)?)) },
+    Entry { name: "tail", usage: tail::USAGE, read: |c| Ok(Box::new(Tail::read(c)?)) },
 ];
 
 /// Reads a step.
