@@ -44,9 +44,54 @@ pub const RUNGS: &[Recipe] = &[
         rung: 5,
         title: "2D block tiling",
         change: "A thread computes 8 x 8 elements from 8 + 8 operands that it holds in registers.",
-        schedule: |_| Ok(Tile { rows: 128, columns: 128, depth: 8, tm: 8, tn: 8 }.steps()),
+        schedule: |_| Ok(TILE_8.steps()),
+    },
+    Recipe {
+        name: "sgemm_vectorized",
+        family: "sgemm",
+        rung: 6,
+        title: "vectorized",
+        change: "Tiles are stored with K as rows, and every copy moves 16 bytes where sizes and strides allow it.",
+        schedule: |v| Ok(TILE_8.vectorized(v, Storage::Plain)),
+    },
+    Recipe {
+        name: "sgemm_linear_tile",
+        family: "sgemm",
+        rung: 7,
+        title: "bank conflicts by linearizing",
+        change: "Columns of the tile of B that different threads read are stored side by side.",
+        schedule: |v| Ok(TILE_8.vectorized(v, Storage::Linear)),
+    },
+    Recipe {
+        name: "sgemm_extra_column",
+        family: "sgemm",
+        rung: 8,
+        title: "bank conflicts by extra columns",
+        change: "Instead, rows of the tile of B are padded so that they begin in other banks.",
+        schedule: |v| Ok(TILE_8.vectorized(v, Storage::Padded)),
+    },
+    Recipe {
+        name: "sgemm_tuned_tile",
+        family: "sgemm",
+        rung: 9,
+        title: "tuned tile",
+        change: "The tile is 16 terms deep, as a search over tiles found best.",
+        schedule: |v| Ok(TILE_16.vectorized(v, Storage::Plain)),
+    },
+    Recipe {
+        name: "sgemm_warp_tiling",
+        family: "sgemm",
+        rung: 10,
+        title: "warp tiling",
+        change: "A warp computes a compact tile of the block, so that its threads share the operands they read.",
+        schedule: |v| Ok(WARP_TILE.steps(v)),
     },
 ];
+
+/// The tile of rungs 5 to 8.
+const TILE_8: Tile = Tile { rows: 128, columns: 128, depth: 8, tm: 8, tn: 8 };
+/// The tile of rung 9.
+const TILE_16: Tile = Tile { depth: 16, ..TILE_8 };
 
 /// 32 x 32 threads a block, threadIdx.x along the rows of C.
 fn naive(_: Variant) -> Result<String, Diagnosis> {
@@ -145,4 +190,191 @@ reorder(acc.ko, acc.ki, acc.i, acc.j)
         }
         steps + "unroll(acc.ki, acc.i, acc.j, ra.r, ra.c, rb.r, rb.c, C.i, C.j)\n"
     }
+
+    /// The same tile with wide copies.
+    fn vectorized(&self, variant: Variant, storage: Storage) -> String {
+        let Tile { rows, columns, depth, tm, tn } = self;
+        let width = vector_width(variant);
+        let steps = format!(
+            "specialize(M%{rows}, N%{columns}, K%{depth}, lda%{width}, ldb%{width}, ldc%{width})
+split(C.i, {rows}) -> by, i
+split(C.i, {tm}) -> ty, i
+split(C.j, {columns}) -> bx, j
+split(C.j, {tn}) -> tx, j
+split(C.j, {width}) -> j, v
+reorder(C.by, C.bx, C.ty, C.tx, C.i, C.j, C.v)
+bind(C.by, block.y)
+bind(C.bx, block.x)
+bind(C.ty, C.tx, threads)
+set_scope(acc, reg)
+compute_at(acc, C.tx)
+split(acc.k, {depth}) -> ko, ki
+reorder(acc.ko, acc.ki, acc.i, acc.j)
+"
+        );
+        steps + &operands(variant, self.threads(), storage)
+    }
+}
+
+/// A block tile cut into warp tiles, each cut into `down` x `across` parts that a warp computes one after another with
+/// `tm` x `tn` elements a thread.
+struct WarpTile {
+    rows: i64,
+    columns: i64,
+    depth: i64,
+    warp_rows: i64,
+    warp_columns: i64,
+    down: i64,
+    across: i64,
+    tm: i64,
+    tn: i64,
+}
+
+/// The tile of rung 10.
+const WARP_TILE: WarpTile = WarpTile {
+    rows: 128,
+    columns: 128,
+    depth: 16,
+    warp_rows: 64,
+    warp_columns: 64,
+    down: 1,
+    across: 4,
+    tm: 8,
+    tn: 4,
+};
+
+impl WarpTile {
+    fn threads(&self) -> i64 {
+        self.rows / self.warp_rows * (self.columns / self.warp_columns) * 32
+    }
+
+    fn steps(&self, variant: Variant) -> String {
+        let WarpTile { rows, columns, depth, warp_rows, warp_columns, down, across, tm, tn } = self;
+        let width = vector_width(variant);
+        let mut virtual_loops = String::new();
+        let mut bind = String::new();
+        let mut part = |axis: char, extent: i64, count: i64| {
+            if count == 1 {
+                return String::new();
+            }
+            virtual_loops += &format!("C.v{axis}, ");
+            bind += &format!("bind(C.v{axis}, vthread)\n");
+            format!("split(C.{axis}, {}) -> v{axis}, {axis}\n", extent / count)
+        };
+        let (down, across) = (part('i', *warp_rows, *down), part('j', *warp_columns, *across));
+        let steps = format!(
+            "specialize(M%{rows}, N%{columns}, K%{depth}, lda%{width}, ldb%{width}, ldc%{width})
+split(C.i, {rows}) -> by, i
+split(C.i, {warp_rows}) -> wi, i
+{down}split(C.i, {tm}) -> ti, i
+split(C.j, {columns}) -> bx, j
+split(C.j, {warp_columns}) -> wj, j
+{across}split(C.j, {tn}) -> tj, j
+split(C.j, {width}) -> j, v
+reorder(C.by, C.bx, {virtual_loops}C.wi, C.wj, C.ti, C.tj, C.i, C.j, C.v)
+bind(C.by, block.y)
+bind(C.bx, block.x)
+{bind}bind(C.wi, C.wj, C.ti, C.tj, threads)
+set_scope(acc, reg)
+compute_at(acc, C.tj)
+split(acc.k, {depth}) -> ko, ki
+reorder(acc.ko, acc.ki, acc.i, acc.j)
+"
+        );
+        steps + &operands(variant, self.threads(), Storage::Plain)
+    }
+}
+
+/// How the tile of B is kept in shared memory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Storage {
+    /// Rows of the sum's axis, one after another.
+    Plain,
+    /// The same, each row 4 elements longer.
+    Padded,
+    /// The eight columns of a thread are 16 elements apart.
+    Linear,
+}
+
+/// An operand on its way from memory to the multiply-adds.
+struct Operand {
+    /// The matrix, its tile in shared memory and the registers of a thread.
+    names: [&'static str; 3],
+    /// The axes of the stored matrix, `r` or `c`: along the sum, and the other one.
+    depth: &'static str,
+    long: &'static str,
+}
+
+impl Operand {
+    fn of(variant: Variant, is_a: bool) -> Operand {
+        let op = if is_a { variant.layout.a } else { variant.layout.b };
+        let (depth, long) = if op.transposes() == is_a { ("r", "c") } else { ("c", "r") };
+        Operand { names: if is_a { ["A", "As", "ra"] } else { ["B", "Bs", "rb"] }, depth, long }
+    }
+
+    /// Copies a tile to shared memory, 16 bytes at a time, and keeps it with the axis of the sum as rows. What is
+    /// stored the other way, or kept in pieces, is turned round on its way through registers.
+    fn stage(&self, threads: i64, width: i64, storage: Storage) -> String {
+        let Operand { names: [matrix, tile, _], depth, long } = self;
+        let mut steps = format!("cache_read({matrix}, acc, shared) -> {tile}\ncompute_at({tile}, acc.ko)\n");
+        let turned = *depth == "c" || storage == Storage::Linear;
+        if storage == Storage::Linear {
+            steps += &format!("storage_order({tile}, {depth}, {long}%8, {long}/8)\n");
+        } else if turned {
+            steps += &format!("storage_order({tile}, {depth}, {long})\n");
+        }
+        if storage == Storage::Padded {
+            steps += &format!("storage_align({tile}, {depth}, 4)\n");
+        }
+        steps += &format!(
+            "fuse({tile}.r, {tile}.c) -> f
+split({tile}.f, {width}) -> f, v
+split({tile}.f, {threads}) -> u, t
+reorder({tile}.t, {tile}.u, {tile}.v)
+bind({tile}.t, threads)
+"
+        );
+        if turned {
+            steps += &format!(
+                "cache_read({matrix}, {tile}, reg) -> g{matrix}
+compute_at(g{matrix}, {tile}.u)
+vectorize(g{matrix}.c)
+unroll(g{matrix}.r, {tile}.u, {tile}.v)
+"
+            );
+        } else {
+            steps += &format!("vectorize({tile}.v)\nunroll({tile}.u)\n");
+        }
+        steps
+    }
+
+    /// Copies what a thread needs of the tile for one term into registers.
+    fn load(&self, width: i64, storage: Storage) -> String {
+        let Operand { names: [_, tile, fragment], depth, long } = self;
+        let mut steps =
+            format!("cache_read({tile}, acc, reg) -> {fragment}\ncompute_at({fragment}, acc.ki)\n");
+        if storage != Storage::Linear {
+            steps += &format!(
+                "split({fragment}.{long}, {width}) -> {long}, v
+reorder({fragment}.{depth}, {fragment}.{long}, {fragment}.v)
+vectorize({fragment}.v)
+"
+            );
+        }
+        steps + &format!("unroll({fragment}.r, {fragment}.c)\n")
+    }
+}
+
+/// The staging of both operands in shared memory and in registers, all by wide copies, and the unrolling of the rest.
+fn operands(variant: Variant, threads: i64, storage: Storage) -> String {
+    let width = vector_width(variant);
+    let (a, b) = (Operand::of(variant, true), Operand::of(variant, false));
+    let mut steps = a.stage(threads, width, Storage::Plain) + &b.stage(threads, width, storage);
+    steps += &(a.load(width, Storage::Plain) + &b.load(width, storage));
+    steps + "vectorize(C.v)\nunroll(acc.ki, acc.i, acc.j, C.i, C.j)\n"
+}
+
+/// Elements in 16 bytes.
+fn vector_width(variant: Variant) -> i64 {
+    16 / variant.precision.storage().bytes()
 }

@@ -35,6 +35,9 @@ pub(in crate::schedule) fn parallel(l: &For, facts: &Facts) -> Result<(), String
 }
 
 fn check(l: &For, facts: &Facts, at_once: bool) -> Result<(), String> {
+    if l.range.constant_trip_count().is_some_and(|n| n <= 1) {
+        return Ok(());
+    }
     let mut facts = facts.clone();
     facts.enter(l);
     let mut uses: HashMap<Sym, Uses> = HashMap::new();
