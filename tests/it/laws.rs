@@ -21,7 +21,7 @@ const CORE: &[(&str, &[&str])] = &[
     ("instr", &["diag", "sym", "dtype", "index", "layout", "target", "ir"]),
     ("te", &["diag", "sym", "dtype", "index", "ir"]),
     ("schedule", &["diag", "sym", "dtype", "index", "layout", "ir", "ir/validate", "instr", "te"]),
-    ("passes", &["diag", "sym", "dtype", "index", "layout", "ir", "instr"]),
+    ("passes", &["diag", "sym", "dtype", "index", "layout", "ir", "ir/validate", "instr"]),
     ("emit", &["diag", "sym", "dtype", "index", "layout", "target", "ir", "ir/validate", "instr"]),
     ("ir/validate", &["diag", "sym", "dtype", "index", "layout", "target", "ir", "instr"]),
 ];

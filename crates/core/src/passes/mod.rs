@@ -5,16 +5,28 @@
 //! wherever one thread needs what another has made. [`lower`] makes such a copy, or says why there is none. It
 //! changes no value, and a program that is finished comes back as it was.
 
+pub mod interleave;
+pub mod legalise;
+pub mod simplify;
 pub mod synchronise;
+pub mod unroll;
+mod uses;
+
+#[cfg(test)]
+mod tests;
 
 use crate::diag::Diagnosis;
 use crate::ir::Program;
 
-/// The copy of a program that threads can run. Each line is one pass; its file says what it takes and gives.
+/// The copy of a program that threads can run. Each line is one pass; its file says what it takes and gives, and why
+/// it stands where it does.
 ///
 /// # Errors
 /// Why there is no such copy.
 pub fn lower(program: &Program) -> Result<Program, Diagnosis> {
-    let program = program.clone();
+    let program = interleave::interleave(program.clone())?;
+    let program = legalise::legalise(program)?;
+    let program = unroll::unroll(program);
+    let program = simplify::simplify(program);
     synchronise::synchronise(program)
 }
