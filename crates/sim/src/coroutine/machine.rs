@@ -21,6 +21,8 @@ pub struct Policy {
     pub(super) order: Order,
     /// Whether a thread may be interrupted anywhere, and a plain `+=` between its load and its store.
     pub(super) interrupts: bool,
+    /// How many blocks of a launch are in execution at a time.
+    pub(super) blocks: usize,
     /// When each agent of [`Agent`] acts.
     pub(super) timing: [Timing; 4],
 }
@@ -48,15 +50,17 @@ impl Policy {
         let order = [Order::Any, Order::Lowest, Order::Highest][random.below(3)];
         let timings = [Timing::AtOnce, Timing::AtRandom, Timing::AsLateAsItsWaitAllows];
         let timing = [0; 4].map(|_| timings[random.below(3)]);
-        Policy { interrupts: random.once_in(2), random, order, timing }
+        let (interrupts, blocks) = (random.once_in(2), 1 + random.below(3));
+        Policy { random, order, interrupts, blocks, timing }
     }
 
-    /// Threads in random order, interrupted anywhere, and everything asynchronous as late as possible.
+    /// Threads of three blocks in random order, interrupted anywhere, and everything asynchronous as late as possible.
     pub fn latest(seed: u64) -> Policy {
         Policy {
             random: Random::new(seed),
             order: Order::Any,
             interrupts: true,
+            blocks: 3,
             timing: [Timing::AsLateAsItsWaitAllows; 4],
         }
     }
@@ -222,8 +226,7 @@ impl<'a> Machine<'a> {
         if !launch.blocks.iter().any(|b| b.ordered) {
             self.policy.random.shuffle(&mut blocks);
         }
-        let at_a_time = 1 + self.policy.random.below(3);
-        for wave in blocks.chunks(at_a_time) {
+        for wave in blocks.chunks(self.policy.blocks) {
             for index in wave {
                 for (b, value) in launch.blocks.iter().zip(index) {
                     self.env[self.names.slot(&b.var)] = *value;

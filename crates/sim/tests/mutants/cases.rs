@@ -184,7 +184,7 @@ pub fn nine_programs() -> Vec<Case> {
             "hgemm_cp_async",
             include_str!("../../../../programs/hgemm_cp_async.ww"),
             vec![
-                vec![("M", 33), ("N", 20), ("K", 131), ("lda", 136), ("ldb", 24), ("beta0", 0)],
+                vec![("M", 70), ("N", 20), ("K", 131), ("lda", 136), ("ldb", 24), ("beta0", 0)],
                 vec![("M", 2), ("N", 130), ("K", 40), ("lda", 40), ("ldb", 136), ("beta0", 1)],
             ],
             |t| t.product(t.mnk(), |i, k| t.at("A", i, k), |j, k| t.at("B", k, j)),
