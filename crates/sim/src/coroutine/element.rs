@@ -32,6 +32,11 @@ impl Element {
         if value < 0.0 { Element::ZERO.minus(magnitude) } else { magnitude }
     }
 
+    /// The residue, or all bits set for poison.
+    pub fn bits(self) -> u64 {
+        self.0
+    }
+
     /// Whether this is poison.
     pub fn is_poison(self) -> bool {
         self == Element::POISON

@@ -12,10 +12,9 @@ use super::edit::{self, Body, Site};
 /// One more or one less passes.
 pub(super) fn guard_off_by_one(site: &Site<'_>) -> Vec<Body> {
     let off = |c: &Cond| match c {
-        Cond::Compare(how, a, b) => vec![
-            Cond::compare(*how, a.clone(), b.offset(1)),
-            Cond::compare(*how, a.clone(), b.offset(-1)),
-        ],
+        Cond::Compare(how, a, b) => {
+            vec![Cond::compare(*how, a.clone(), b.offset(1)), Cond::compare(*how, a.clone(), b.offset(-1))]
+        }
         _ => Vec::new(),
     };
     site.with_each(edit::with_guard(site.stmt(), &|c| edit::conditions(c, &off)))
@@ -129,12 +128,8 @@ pub(super) fn part_not_taken(site: &Site<'_>) -> Vec<Body> {
                 lo: lo.clone(),
                 hi: hi.clone(),
             };
-            let more = Range::Part {
-                index: index.clone(),
-                parts: parts.offset(1),
-                lo: lo.clone(),
-                hi: hi.clone(),
-            };
+            let more =
+                Range::Part { index: index.clone(), parts: parts.offset(1), lo: lo.clone(), hi: hi.clone() };
             vec![Range::span(lo.clone(), hi.clone()), first, more]
         }
         _ => Vec::new(),
@@ -237,7 +232,9 @@ impl Touched {
         walk::for_each(std::slice::from_ref(stmt), &mut |stmt| match stmt {
             Stmt::Assign(assign) => {
                 touched.written.insert(assign.target.buffer.clone());
-                assign.value.for_each_access(&mut |a| drop(touched.all.insert(a.buffer.clone())));
+                assign.value.for_each_access(&mut |a| {
+                    touched.all.insert(a.buffer.clone());
+                });
             }
             Stmt::Instruction(instruction) => touched.instruction(instruction),
             _ => {}

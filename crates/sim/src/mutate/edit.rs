@@ -165,7 +165,8 @@ pub(super) fn with_operand(stmt: &Stmt, f: &dyn Fn(usize, &Operand) -> Vec<Opera
 /// Every instruction with one of the starts of its windows replaced; `f` is given the window, the dimension, the
 /// start and the length (1 for a single index).
 pub(super) fn with_window_start(
-    stmt: &Stmt, f: &dyn Fn(&Window, usize, &Index, i64) -> Vec<Index>,
+    stmt: &Stmt,
+    f: &dyn Fn(&Window, usize, &Index, i64) -> Vec<Index>,
 ) -> Vec<Stmt> {
     with_operand(stmt, &|_, operand| {
         let Operand::Window(window) = operand else { return Vec::new() };

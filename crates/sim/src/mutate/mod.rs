@@ -8,11 +8,13 @@
 //! The mistakes stand in four files: [`sync`] (waiting and fencing), [`control`] (loops, guards, thread ranges),
 //! [`data`] (values and indices), and [`place`] (layouts, fragments, buffers). [`edit`] is how a single change is made.
 
+pub mod case;
 mod control;
 mod data;
 mod edit;
 mod place;
 mod sync;
+pub mod trial;
 
 use std::collections::HashSet;
 
@@ -135,7 +137,8 @@ pub fn mutants(program: &Program, seed: u64, most: usize) -> Vec<Mutant> {
 fn site(before: &str, after: &str) -> String {
     let (before, after): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
     let same = before.iter().zip(&after).take_while(|(b, a)| b == a).count();
-    let tail = before[same..].iter().rev().zip(after[same..].iter().rev()).take_while(|(b, a)| b == a).count();
+    let tail =
+        before[same..].iter().rev().zip(after[same..].iter().rev()).take_while(|(b, a)| b == a).count();
     let first = |lines: &[&str]| {
         lines[same..lines.len() - tail].first().map_or("nothing".to_owned(), |line| line.trim().to_owned())
     };
@@ -149,7 +152,8 @@ mod tests {
 
     #[test]
     fn mutants_are_drawn_by_seed_and_differ_from_the_program() {
-        let program = parse::program(include_str!("../../../../programs/hgemm_tma_wgmma.ww")).expect("parses");
+        let program =
+            parse::program(include_str!("../../../../programs/hgemm_tma_wgmma.ww")).expect("parses");
         let names = |seed| mutants(&program, seed, 1).into_iter().map(|m| m.site).collect::<Vec<_>>();
         assert_eq!(names(1), names(1));
         assert_ne!(names(1), names(2));

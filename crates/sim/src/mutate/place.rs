@@ -92,7 +92,8 @@ pub(super) fn fragment_of_wrong_operand(site: &Site<'_>) -> Vec<Body> {
     };
     let fits = |other: &&Fragment| {
         other != fragment
-            && (other.threads, other.rows, other.columns) == (fragment.threads, fragment.rows, fragment.columns)
+            && (other.threads, other.rows, other.columns)
+                == (fragment.threads, fragment.rows, fragment.columns)
     };
     let others = Fragment::all().iter().filter(fits).chain(rearranged(fragment));
     site.with_each(others.map(|f| Stmt::Alloc(Buffer { fragment: Some(f), ..buffer.clone() })))

@@ -112,8 +112,7 @@ pub(super) fn release_by_wrong_threads(site: &Site<'_>) -> Vec<Body> {
 
 pub(super) fn release_of_wrong_phase(site: &Site<'_>) -> Vec<Body> {
     let Stmt::Arrive { ring, ordinal, bytes } = site.stmt() else { return Vec::new() };
-    let shifted =
-        |d| Stmt::Arrive { ring: ring.clone(), ordinal: ordinal.offset(d), bytes: bytes.clone() };
+    let shifted = |d| Stmt::Arrive { ring: ring.clone(), ordinal: ordinal.offset(d), bytes: bytes.clone() };
     site.with_each([-1, 1].map(shifted))
 }
 

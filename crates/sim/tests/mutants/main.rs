@@ -3,26 +3,18 @@
 
 mod cases;
 
-use warpwright_sim::coroutine::{self, Policy};
+use warpwright_sim::coroutine;
+use warpwright_sim::mutate::{case, trial};
 
 #[test]
 fn every_program_is_right_whatever_the_order() {
     for case in cases::nine_programs() {
         for shape in &case.shapes {
-            for seed in 0..3 {
-                let before = cases::arguments(&case.program, shape, seed);
-                assert!(coroutine::assumptions_hold(&case.program, &before), "{}", case.name);
-                let mut after = before.clone();
-                let policy = if seed == 0 { Policy::latest(seed) } else { Policy::from_seed(seed) };
-                let result = coroutine::run(&case.program, &mut after, policy);
-                assert_eq!(result, Ok(()), "{} {shape:?} seed {seed}", case.name);
-                assert_eq!(
-                    cases::first_difference(&case, &before, &after),
-                    None,
-                    "{} seed {seed}",
-                    case.name
-                );
-            }
+            let arguments = case::arguments(&case.program, shape, 0);
+            assert!(coroutine::assumptions_hold(&case.program, &arguments), "{} {shape:?}", case.name);
+        }
+        for seed in 0..2 {
+            assert_eq!(trial::trial(&case, &case.program, seed), trial::Verdict::default(), "{}", case.name);
         }
     }
 }
