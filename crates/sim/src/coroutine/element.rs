@@ -57,7 +57,11 @@ impl Element {
     /// The product.
     #[must_use]
     pub fn times(self, other: Element) -> Element {
-        self.combine(other, |a, b| (u128::from(a) * u128::from(b) % u128::from(P)) as u64)
+        self.combine(other, |a, b| {
+            // 2^61 = 1: the upper part of the product is added to the lower.
+            let product = u128::from(a) * u128::from(b);
+            ((product as u64 & P) + (product >> 61) as u64) % P
+        })
     }
 
     /// The quotient; by zero it is poison.

@@ -232,10 +232,14 @@ impl<'a> Machine<'a> {
                 }
             }
             Location::Register { thread, buffer, number } => {
-                let name = &self.array(buffer).buffer.sym;
-                let none = format!("`{name}` is used before it is declared");
-                let cell = self.threads[thread].registers[buffer].get_mut(number);
-                *cell.ok_or(Fault::Refused(none))? = Register { value, unfenced: by.is_some() };
+                let register = Register { value, unfenced: by.is_some() };
+                match self.threads[thread].registers[buffer].get_mut(number) {
+                    Some(cell) => *cell = register,
+                    None => {
+                        let name = &self.array(buffer).buffer.sym;
+                        return Err(Fault::Refused(format!("`{name}` is used before it is declared")));
+                    }
+                }
             }
         }
         Ok(())
