@@ -9,20 +9,25 @@ use warpwright_sim::mutate::{mutants, trial};
 fn main() {
     let mut words = std::env::args().skip(1);
     let seed = words.next().map_or(1, |s| s.parse().expect("a seed is a number"));
-    let most = words.next().map_or(2, |s| s.parse().expect("the most of each kind is a number"));
+    let most = words.next().map_or(1, |s| s.parse().expect("the most of each kind is a number"));
     let only = words.next();
-    let (mut total, mut caught) = (0, 0);
-    for case in cases::nine_programs() {
-        if only.as_ref().is_some_and(|o| *o != case.name) {
-            continue;
-        }
-        for mutant in mutants(&case.program, seed, most) {
-            let verdict = trial::trial(&case, &mutant.program, seed);
-            total += 1;
-            caught += usize::from(verdict.threads.is_some());
-            let threads = verdict.threads.unwrap_or_else(|| "-".into());
-            println!("{} | {} | {} | {threads}", case.name, mutant.kind.name, mutant.site);
-        }
+    let cases: Vec<_> =
+        cases::nine_programs().into_iter().filter(|c| only.as_ref().is_none_or(|o| *o == c.name)).collect();
+    let all: Vec<_> =
+        cases.iter().flat_map(|c| mutants(&c.program, seed, most).into_iter().map(move |m| (c, m))).collect();
+    let verdicts = trial::trials(&all, seed);
+    let text = |verdict: &Option<String>| verdict.clone().unwrap_or_else(|| "-".into());
+    for ((case, mutant), verdict) in all.iter().zip(&verdicts) {
+        println!("{}: {}: {}", case.name, mutant.kind.name, mutant.site);
+        println!("    refused: {}", text(&verdict.refused));
+        println!("    threads: {}", text(&verdict.threads));
     }
-    println!("{total} mutants, {caught} caught by threads in random order");
+    let count = |f: fn(&trial::Verdict) -> bool| verdicts.iter().filter(|v| f(v)).count();
+    println!(
+        "{} mutants: {} refused, {} wrong under threads in random order; {} caught",
+        verdicts.len(),
+        count(|v| v.refused.is_some()),
+        count(|v| v.threads.is_some()),
+        count(trial::Verdict::caught)
+    );
 }

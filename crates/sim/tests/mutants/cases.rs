@@ -15,15 +15,18 @@ pub fn nine_programs() -> Vec<Case> {
             "sgemm_block_tiling",
             include_str!("../../../../programs/sgemm_block_tiling.ww"),
             vec![
-                vec![("M", 130), ("N", 129), ("K", 9), ("beta0", 1), ("lda", 11)],
-                vec![("M", 5), ("N", 131), ("K", 17), ("beta0", 0), ("ldc", 133)],
+                vec![("M", 130), ("N", 5), ("K", 9), ("beta0", 1), ("lda", 11)],
+                vec![("M", 5), ("N", 131), ("K", 3), ("beta0", 0), ("ldc", 133)],
             ],
             |t| t.product(t.mnk(), |i, k| t.at("A", i, k), |j, k| t.at("B", k, j)),
         ),
         case(
             "sgemm_virtual_threads",
             include_str!("../../../../programs/sgemm_virtual_threads.ww"),
-            vec![vec![("M", 68), ("N", 131), ("K", 33), ("lda", 136), ("ldb", 72)]],
+            vec![
+                vec![("M", 68), ("N", 131), ("K", 17), ("lda", 136), ("ldb", 72)],
+                vec![("M", 3), ("N", 6), ("K", 5), ("lda", 8), ("ldb", 4)],
+            ],
             |t| t.product(t.mnk(), |i, k| t.at("B", k, i), |j, k| t.at("A", k, j)),
         ),
         case(
@@ -48,7 +51,7 @@ pub fn nine_programs() -> Vec<Case> {
             "hgemm_cp_async",
             include_str!("../../../../programs/hgemm_cp_async.ww"),
             vec![
-                vec![("M", 70), ("N", 20), ("K", 131), ("lda", 136), ("ldb", 24), ("beta0", 0)],
+                vec![("M", 100), ("N", 20), ("K", 99), ("lda", 104), ("ldb", 24), ("beta0", 0)],
                 vec![("M", 2), ("N", 130), ("K", 40), ("lda", 40), ("ldb", 136), ("beta0", 1)],
             ],
             |t| t.product(t.mnk(), |i, k| t.at("A", i, k), |j, k| t.at("B", k, j)),
@@ -81,8 +84,8 @@ pub fn nine_programs() -> Vec<Case> {
             "sgemm_split_k",
             include_str!("../../../../programs/sgemm_split_k.ww"),
             vec![
-                vec![("M", 65), ("N", 7), ("K", 100), ("beta0", 0)],
-                vec![("M", 3), ("N", 66), ("K", 70), ("beta0", 1)],
+                vec![("M", 65), ("N", 7), ("K", 84), ("beta0", 0)],
+                vec![("M", 3), ("N", 66), ("K", 5), ("beta0", 1)],
             ],
             |t| t.product(t.mnk(), |i, k| t.at("A", i, k), |j, k| t.at("B", k, j)),
         ),
