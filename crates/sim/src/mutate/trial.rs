@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use warpwright_core::ir::Program;
 use warpwright_core::ir::validate;
-use warpwright_core::target::Target;
+use warpwright_core::target::{self, Capability};
 
 use super::Mutant;
 use super::case::{Case, Tensors, arguments, first_difference};
@@ -47,7 +47,8 @@ pub fn trial(case: &Case, program: &Program, seed: u64) -> Verdict {
 }
 
 fn refusal(program: &Program) -> Option<String> {
-    let target = Target::by_name("h200").expect("the table of targets has it");
+    // The programs may use everything up to wgmma, so they are validated for a GPU that has it.
+    let target = target::ALL.iter().find(|t| t.has(Capability::Wgmma)).expect("the table has such a GPU");
     let first = |faults: Vec<_>| faults.first().map(|f: &warpwright_core::diag::Diagnosis| f.to_string());
     match validate::check(program.clone()) {
         Err(faults) => first(faults),
