@@ -52,7 +52,7 @@ pub const RUNGS: &[Recipe] = &[
         rung: 6,
         title: "vectorized",
         change: "Tiles are stored with K as rows, and every copy moves 16 bytes where sizes and strides allow it.",
-        schedule: |v| Ok(TILE_8.vectorized(v, Storage::Plain)),
+        schedule: |v| TILE_8.vectorized(v, Storage::Plain),
     },
     Recipe {
         name: "sgemm_linear_tile",
@@ -60,7 +60,7 @@ pub const RUNGS: &[Recipe] = &[
         rung: 7,
         title: "bank conflicts by linearizing",
         change: "Columns of the tile of B that different threads read are stored side by side.",
-        schedule: |v| Ok(TILE_8.vectorized(v, Storage::Linear)),
+        schedule: |v| TILE_8.vectorized(v, Storage::Linear),
     },
     Recipe {
         name: "sgemm_extra_column",
@@ -68,7 +68,7 @@ pub const RUNGS: &[Recipe] = &[
         rung: 8,
         title: "bank conflicts by extra columns",
         change: "Instead, rows of the tile of B are padded so that they begin in other banks.",
-        schedule: |v| Ok(TILE_8.vectorized(v, Storage::Padded)),
+        schedule: |v| TILE_8.vectorized(v, Storage::Padded),
     },
     Recipe {
         name: "sgemm_tuned_tile",
@@ -76,7 +76,7 @@ pub const RUNGS: &[Recipe] = &[
         rung: 9,
         title: "tuned tile",
         change: "The tile is 16 terms deep, as a search over tiles found best.",
-        schedule: |v| Ok(TILE_16.vectorized(v, Storage::Plain)),
+        schedule: |v| TILE_16.vectorized(v, Storage::Plain),
     },
     Recipe {
         name: "sgemm_warp_tiling",
@@ -84,7 +84,7 @@ pub const RUNGS: &[Recipe] = &[
         rung: 10,
         title: "warp tiling",
         change: "A warp computes a compact tile of the block, so that its threads share the operands they read.",
-        schedule: |v| Ok(WARP_TILE.steps(v)),
+        schedule: |v| WARP_TILE.steps(v),
     },
 ];
 
@@ -192,16 +192,17 @@ reorder(acc.ko, acc.ki, acc.i, acc.j)
     }
 
     /// The same tile with wide copies.
-    fn vectorized(&self, variant: Variant, storage: Storage) -> String {
+    fn vectorized(&self, variant: Variant, storage: Storage) -> Result<String, Diagnosis> {
         let Tile { rows, columns, depth, tm, tn } = self;
-        let width = vector_width(variant);
+        let width = vector_width(variant)?;
+        let lane = width.min(*tn);
         let steps = format!(
             "specialize(M%{rows}, N%{columns}, K%{depth}, lda%{width}, ldb%{width}, ldc%{width})
 split(C.i, {rows}) -> by, i
 split(C.i, {tm}) -> ty, i
 split(C.j, {columns}) -> bx, j
 split(C.j, {tn}) -> tx, j
-split(C.j, {width}) -> j, v
+split(C.j, {lane}) -> j, v
 reorder(C.by, C.bx, C.ty, C.tx, C.i, C.j, C.v)
 bind(C.by, block.y)
 bind(C.bx, block.x)
@@ -212,7 +213,7 @@ split(acc.k, {depth}) -> ko, ki
 reorder(acc.ko, acc.ki, acc.i, acc.j)
 "
         );
-        steps + &operands(variant, self.threads(), storage)
+        Ok(steps + &operands(variant, self.threads(), [*tm, *tn], storage)?)
     }
 }
 
@@ -248,9 +249,10 @@ impl WarpTile {
         self.rows / self.warp_rows * (self.columns / self.warp_columns) * 32
     }
 
-    fn steps(&self, variant: Variant) -> String {
+    fn steps(&self, variant: Variant) -> Result<String, Diagnosis> {
         let WarpTile { rows, columns, depth, warp_rows, warp_columns, down, across, tm, tn } = self;
-        let width = vector_width(variant);
+        let width = vector_width(variant)?;
+        let lane = width.min(*tn);
         let mut virtual_loops = String::new();
         let mut bind = String::new();
         let mut part = |axis: char, extent: i64, count: i64| {
@@ -270,7 +272,7 @@ split(C.i, {warp_rows}) -> wi, i
 split(C.j, {columns}) -> bx, j
 split(C.j, {warp_columns}) -> wj, j
 {across}split(C.j, {tn}) -> tj, j
-split(C.j, {width}) -> j, v
+split(C.j, {lane}) -> j, v
 reorder(C.by, C.bx, {virtual_loops}C.wi, C.wj, C.ti, C.tj, C.i, C.j, C.v)
 bind(C.by, block.y)
 bind(C.bx, block.x)
@@ -281,7 +283,7 @@ split(acc.k, {depth}) -> ko, ki
 reorder(acc.ko, acc.ki, acc.i, acc.j)
 "
         );
-        steps + &operands(variant, self.threads(), Storage::Plain)
+        Ok(steps + &operands(variant, self.threads(), [*tm, *tn], Storage::Plain)?)
     }
 }
 
@@ -338,12 +340,12 @@ bind({tile}.t, threads)
             steps += &format!(
                 "cache_read({matrix}, {tile}, reg) -> g{matrix}
 compute_at(g{matrix}, {tile}.u)
-vectorize(g{matrix}.c)
-unroll(g{matrix}.r, {tile}.u, {tile}.v)
-"
+{}unroll(g{matrix}.r, {tile}.u, {tile}.v)
+",
+                wide(&format!("g{matrix}.c"), width),
             );
         } else {
-            steps += &format!("vectorize({tile}.v)\nunroll({tile}.u)\n");
+            steps += &format!("{}unroll({tile}.u)\n", wide(&format!("{tile}.v"), width));
         }
         steps
     }
@@ -357,8 +359,8 @@ unroll(g{matrix}.r, {tile}.u, {tile}.v)
             steps += &format!(
                 "split({fragment}.{long}, {width}) -> {long}, v
 reorder({fragment}.{depth}, {fragment}.{long}, {fragment}.v)
-vectorize({fragment}.v)
-"
+{}",
+                wide(&format!("{fragment}.v"), width),
             );
         }
         steps + &format!("unroll({fragment}.r, {fragment}.c)\n")
@@ -366,15 +368,31 @@ vectorize({fragment}.v)
 }
 
 /// The staging of both operands in shared memory and in registers, all by wide copies, and the unrolling of the rest.
-fn operands(variant: Variant, threads: i64, storage: Storage) -> String {
-    let width = vector_width(variant);
+fn operands(
+    variant: Variant,
+    threads: i64,
+    [tm, tn]: [i64; 2],
+    storage: Storage,
+) -> Result<String, Diagnosis> {
+    let width = vector_width(variant)?;
     let (a, b) = (Operand::of(variant, true), Operand::of(variant, false));
     let mut steps = a.stage(threads, width, Storage::Plain) + &b.stage(threads, width, storage);
-    steps += &(a.load(width, Storage::Plain) + &b.load(width, storage));
-    steps + "vectorize(C.v)\nunroll(acc.ki, acc.i, acc.j, C.i, C.j)\n"
+    steps += &(a.load(width.min(tm), Storage::Plain) + &b.load(width.min(tn), storage));
+    Ok(steps + &wide("C.v", width.min(tn)) + "unroll(acc.ki, acc.i, acc.j, C.i, C.j)\n")
+}
+
+/// The step that makes one access of a loop of `width` elements.
+fn wide(target: &str, width: i64) -> String {
+    if width > 1 { format!("vectorize({target})\n") } else { format!("unroll({target})\n") }
 }
 
 /// Elements in 16 bytes.
-fn vector_width(variant: Variant) -> i64 {
-    16 / variant.precision.storage().bytes()
+fn vector_width(variant: Variant) -> Result<i64, Diagnosis> {
+    let dtype = variant.precision.storage();
+    if dtype.is_half() {
+        return Err(Diagnosis::new(format!("this rung has no form for {dtype}"))
+            .because("its tiles hold too few 16-byte pieces of 16-bit elements for its threads")
+            .instead("use sgemm_block_tiling_2d"));
+    }
+    Ok(16 / dtype.bytes())
 }
