@@ -100,7 +100,7 @@ impl Executable {
         prepared.launches.iter().map(one).collect()
     }
 
-    /// Sizes are passed as 32-bit integers; strides and addresses are not.
+    /// Sizes and strides are passed as 32-bit integers; a stride that does not fit is refused where it is passed.
     fn check_sizes(&self, binding: &Binding) -> Result<(), Diagnosis> {
         for param in &self.program.params {
             let (what, most) = match param.kind {
@@ -127,10 +127,9 @@ impl Executable {
     ) -> Result<Value, Diagnosis> {
         let integer = |sym: &Sym| binding.value(sym).ok_or_else(|| unknown(sym.clone()));
         Ok(match argument {
-            Argument::Size(sym) => {
+            Argument::Size(sym) | Argument::Stride(sym) => {
                 Value::I32(i32::try_from(integer(sym)?).map_err(|_| too_large(sym.name()))?)
             }
-            Argument::Stride(sym) => Value::I64(integer(sym)?),
             Argument::Flag(sym) => Value::Bool(integer(sym)? != 0),
             Argument::Scalar(sym, dtype) => scalar(self.scalar_value(sym, binding)?, *dtype)?,
             Argument::Tensor(sym) => Value::Pointer(self.address(sym, at)?),
@@ -219,7 +218,6 @@ impl Prepared {
 enum Value {
     Bool(bool),
     I32(i32),
-    I64(i64),
     F32(f32),
     F64(f64),
     C64([f32; 2]),
@@ -233,7 +231,6 @@ impl Value {
         match self {
             Value::Bool(value) => Arg::Bool(*value),
             Value::I32(value) => Arg::I32(*value),
-            Value::I64(value) => Arg::I64(*value),
             Value::F32(value) => Arg::F32(*value),
             Value::F64(value) => Arg::F64(*value),
             Value::C64(value) => Arg::C64(*value),

@@ -136,7 +136,7 @@ impl<'a> Unit<'a> {
                 ParamKind::Size => ranges.set(sym, Interval::new(0, LARGEST_SIZE)),
                 ParamKind::Launch => ranges.set(sym, Interval::new(1, LARGEST_LAUNCH_PARAMETER)),
                 ParamKind::Tensor(Buffer { row_stride: Some(stride), .. }) => {
-                    ranges.set(stride, Interval::SIZE);
+                    ranges.set(stride, Interval::new(0, LARGEST_SIZE));
                 }
                 _ => {}
             }

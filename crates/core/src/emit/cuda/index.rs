@@ -22,7 +22,7 @@ impl Body<'_> {
             return text;
         }
         if index.as_constant().is_some() {
-            return text;
+            return Text::primary(format!("{}ll", text.at_least(Strength::Primary)));
         }
         Text::new(format!("(long long){}", text.at_least(Strength::Unary)), Strength::Unary)
     }
@@ -180,11 +180,8 @@ impl Body<'_> {
 
     fn extremum(&mut self, function: &str, a: &Index, b: &Index) -> Text {
         let long = self.is_long(a) || self.is_long(b);
-        let side = |s: &mut Self, x: &Index| {
-            let text = if long { s.long_index(x) } else { s.sum(x) };
-            // A literal is an `int`, and both sides must have one type.
-            if long && x.as_constant().is_some() { format!("{}ll", text.text) } else { text.text }
-        };
+        // Both sides must have one type.
+        let side = |s: &mut Self, x: &Index| if long { s.long_index(x).text } else { s.sum(x).text };
         Text::primary(format!("{function}({}, {})", side(self, a), side(self, b)))
     }
 

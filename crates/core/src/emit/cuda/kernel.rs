@@ -10,7 +10,7 @@ use super::text::{Lines, Strength, WIDTH};
 use super::threads::Executing;
 use crate::diag::Diagnosis;
 use crate::index::{Index, Interval};
-use crate::ir::{Axis, For, ParamKind, Role, Space, Stmt, walk};
+use crate::ir::{Axis, Dim, For, ParamKind, Role, Space, Stmt, walk};
 use crate::ir::{BlockLoop, Launch};
 use crate::sym::Sym;
 
@@ -18,6 +18,13 @@ use crate::sym::Sym;
 const STATIC_SHARED_BYTES: i64 = 48 * 1024;
 /// The largest number of blocks along y or z.
 const LARGEST_GRID_Y: i64 = 65535;
+/// Registers of a thread that count as a large tile.
+const LARGE_REGISTER_TILE: i64 = 48;
+/// What addresses, loop counters and values on their way need besides register tiles, as observed in kernels that
+/// stage tiles through shared memory.
+const REGISTERS_BESIDES_TILES: i64 = 40;
+/// The most registers a thread can have.
+const MOST_REGISTERS: i64 = 255;
 /// Ordinals count iterations of one block; no block lives as long as this.
 const LARGEST_ORDINAL: i64 = 1 << 30;
 
@@ -104,13 +111,12 @@ impl<'a> Body<'a> {
             let last = ranges.of(&block.extent.offset(-1)).hi;
             ranges.set(&block.var, Interval { lo: Some(0), hi: last });
         }
-        let strides = unit.program.tensors().filter_map(|b| b.row_stride.clone());
         Body {
             unit,
             prelude,
             names,
             ranges,
-            long_variables: strides.collect(),
+            long_variables: HashSet::new(),
             aliases: HashMap::new(),
             used: HashSet::new(),
             written: HashSet::new(),
@@ -382,6 +388,26 @@ impl<'a> Body<'a> {
         arguments
     }
 
+    /// How many blocks should fit on a multiprocessor, where that is worth telling the assembler: with large register
+    /// tiles it may otherwise take a few registers too many and halve the number of blocks.
+    fn blocks_per_sm(&self, launch: &Launch<'_>) -> Option<i64> {
+        let tile = register_words(launch.body);
+        if tile < LARGE_REGISTER_TILE || launch.roles.iter().any(|r| r.registers.is_some()) {
+            return None;
+        }
+        let limits = self.unit.target.limits;
+        let needed = tile + REGISTERS_BESIDES_TILES;
+        let given = |blocks: i64| i64::from(limits.registers_per_sm) / (launch.threads * blocks) / 8 * 8;
+        let shared = launch.shared.bytes + i64::from(limits.shared_reserved_per_block);
+        let fits = |blocks: i64| {
+            given(blocks) >= needed
+                && blocks * launch.threads <= i64::from(limits.threads_per_sm())
+                && blocks * shared <= i64::from(limits.shared_per_sm)
+        };
+        let blocks = (1..=8).take_while(|b| fits(*b)).last()?;
+        (blocks > 1 && given(blocks) <= MOST_REGISTERS).then_some(blocks)
+    }
+
     /// The comment and the signature.
     fn heading(
         &mut self,
@@ -425,7 +451,11 @@ impl<'a> Body<'a> {
         if !self.maps.is_empty() {
             self.prelude.require(&tensor_map::TENSOR_MAP);
         }
-        lines.push(format!("extern \"C\" __global__ void __launch_bounds__({})", launch.threads));
+        let bounds = match self.blocks_per_sm(launch) {
+            Some(blocks) => format!("{}, {blocks}", launch.threads),
+            None => launch.threads.to_string(),
+        };
+        lines.push(format!("extern \"C\" __global__ void __launch_bounds__({bounds})"));
         let parameters: Vec<String> = kernel.arguments.iter().map(|a| self.parameter(a, ticket)).collect();
         let mut line = format!("{}(", kernel.name);
         let indent = " ".repeat(4);
@@ -449,7 +479,7 @@ impl<'a> Body<'a> {
     fn parameter(&mut self, argument: &Argument, ticket: bool) -> String {
         match argument {
             Argument::Size(sym) => format!("int {}", self.names.of(sym)),
-            Argument::Stride(sym) => format!("long long {}", self.names.of(sym)),
+            Argument::Stride(sym) => format!("int {}", self.names.of(sym)),
             Argument::Flag(sym) => format!("bool {}", self.names.of(sym)),
             Argument::Scalar(sym, dtype) => format!("{} {}", self.c_type(*dtype), self.names.of(sym)),
             Argument::Tensor(sym) => self.pointer(sym),
@@ -473,6 +503,31 @@ impl<'a> Body<'a> {
         let constant = if self.written.contains(sym) { "" } else { "const " };
         format!("{constant}{}* __restrict__ {}", self.c_type(dtype), self.names.of(sym))
     }
+}
+
+/// The 32-bit registers that the register buffers alive at once take in one thread.
+fn register_words(stmts: &[Stmt]) -> i64 {
+    let own: i64 = stmts
+        .iter()
+        .map(|stmt| match stmt {
+            Stmt::Alloc(buffer) if buffer.space == Space::Reg => {
+                let plain = buffer.dims.len() - if buffer.fragment.is_some() { 2 } else { 0 };
+                let elements =
+                    |d: &Dim| if d.pitch.is_some() { 1 } else { d.extent.as_constant().unwrap_or(1) };
+                let mut words: i64 = buffer.dims[..plain].iter().map(elements).product();
+                if let Some(fragment) = buffer.fragment {
+                    let extent = |d: &Dim| d.extent.as_constant().unwrap_or(0);
+                    words *= fragment
+                        .registers(extent(&buffer.dims[plain]), extent(&buffer.dims[plain + 1]))
+                        .unwrap_or(1);
+                }
+                words * buffer.dtype.bytes() / 4
+            }
+            _ => 0,
+        })
+        .sum();
+    let inner = stmts.iter().flat_map(walk::bodies).map(|body| register_words(body)).max();
+    own + inner.unwrap_or(0)
 }
 
 /// Whether a buffer is allotted for a call.

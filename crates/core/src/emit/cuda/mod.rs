@@ -6,9 +6,8 @@
 //! that is not used: parameters, names and helper functions are declared once it is known that the body mentions
 //! them. Inline PTX stands inside small named functions only.
 //!
-//! Sizes are `int`, row strides `long long`, so that the offset of an element is computed in 64 bits and tensors of
-//! more than 2^31 elements work, while a single dimension stays below [`LARGEST_SIZE`]. Everything else is `int`
-//! where intervals prove it.
+//! Sizes and row strides are `int`, at most [`LARGEST_SIZE`]; the offset of an element is computed in 64 bits, so
+//! tensors of more than 2^31 elements work. Everything else is `int` where intervals prove it.
 //!
 //! The text includes no header. It needs C++17, and the architecture that [`Source::needs`] asks for.
 

@@ -7,8 +7,8 @@ use crate::index::{Cond, Index};
 use crate::sym::Sym;
 use crate::target::Capability;
 
-/// The largest size parameter an emitted kernel can be launched with: sizes are passed as `int`, and the indices of
-/// a ragged last tile, or of the step beyond the last, may exceed a size by up to 2^24.
+/// The largest size or row stride that an emitted kernel can be launched with: both are passed as `int`, and the
+/// indices of a ragged last tile, or of the step beyond the last, may exceed a size by up to 2^24.
 pub const LARGEST_SIZE: i64 = (1 << 31) - (1 << 24) - 1;
 /// The largest launch parameter: also passed as `int`, and multiplied by the steps of grid-stride loops.
 pub const LARGEST_LAUNCH_PARAMETER: i64 = 1 << 20;
@@ -70,7 +70,7 @@ pub struct Kernel {
 pub enum Argument {
     /// A size or launch parameter, as `int`.
     Size(Sym),
-    /// A row stride in elements, as `long long`.
+    /// A row stride in elements, as `int`.
     Stride(Sym),
     /// A flag, as `bool`.
     Flag(Sym),

@@ -120,7 +120,7 @@ fn offsets_are_computed_in_64_bits_where_they_may_pass_32() {
         }"),
         "
         U[96*(long long)c + 10] = T[((long long)c*N + c + 1)*P + 2*tid];
-        V[c*ldv + tid] = T[(tid + 5)/8];
+        V[(long long)c*ldv + tid] = T[(tid + 5)/8];
         ",
     );
 }
@@ -165,17 +165,17 @@ fn vector_loops_are_wide_moves() {
         ),
         "
         __align__(16) float a[4];
-        *(float4*)&a[0] = *(const float4*)&A[m*lda + 4*tid];
+        *(float4*)&a[0] = *(const float4*)&A[(long long)m*lda + 4*tid];
         {
-            const float4 a2 = *(const float4*)&A[m*lda + 4*tid];
+            const float4 a2 = *(const float4*)&A[(long long)m*lda + 4*tid];
             S[0][tid] = a2.x;
             S[1][tid] = a2.y;
             S[2][tid] = a2.z;
             S[3][tid] = a2.w;
         }
         {
-            const float4 c = *(const float4*)&C[m*ldc + 4*tid];
-            *(float4*)&C[m*ldc + 4*tid] =
+            const float4 c = *(const float4*)&C[(long long)m*ldc + 4*tid];
+            *(float4*)&C[(long long)m*ldc + 4*tid] =
                 make_float4(alpha*a[0] + beta*c.x, alpha*a[1] + beta*c.y, alpha*a[2] + beta*c.z,
                     alpha*a[3] + beta*c.w);
         }
@@ -203,7 +203,7 @@ fn complex_products_are_fused_and_conjugated() {
         const int i = tid/16;
         const int j = tid%16;
         float2 s = make_float2(0.0f, 0.0f);
-        for (int k = 0; k < K; ++k) s = cfma(conj(A[i*lda + k]), B[k*ldb + j], s);
+        for (int k = 0; k < K; ++k) s = cfma(conj(A[(long long)i*lda + k]), B[(long long)k*ldb + j], s);
         C[16*i + j] = cneg(s);
         ",
     );
