@@ -5,6 +5,7 @@ mod cache_read;
 mod cache_write;
 mod compute_at;
 mod fuse;
+mod pipeline;
 mod reorder;
 mod set_scope;
 mod specialize;
@@ -24,6 +25,7 @@ pub use cache_read::CacheRead;
 pub use cache_write::CacheWrite;
 pub use compute_at::ComputeAt;
 pub use fuse::Fuse;
+pub use pipeline::{DoubleBuffer, Pipeline, Via};
 pub use reorder::Reorder;
 pub use set_scope::SetScope;
 pub use specialize::Specialize;
@@ -72,6 +74,12 @@ const PRIMITIVES: &[Entry] = &[
     Entry { name: "cache_write", usage: cache_write::USAGE, read: |c| Ok(Box::new(CacheWrite::read(c)?)) },
     Entry { name: "compute_at", usage: compute_at::USAGE, read: |c| Ok(Box::new(ComputeAt::read(c)?)) },
     Entry { name: "set_scope", usage: set_scope::USAGE, read: |c| Ok(Box::new(SetScope::read(c)?)) },
+    Entry { name: "pipeline", usage: pipeline::USAGE, read: |c| Ok(Box::new(Pipeline::read(c)?)) },
+    Entry {
+        name: "double_buffer",
+        usage: pipeline::DOUBLE_BUFFER_USAGE,
+        read: |c| Ok(Box::new(DoubleBuffer::read(c)?)),
+    },
     Entry { name: "specialize", usage: specialize::USAGE, read: |c| Ok(Box::new(Specialize::read(c)?)) },
     Entry {
         name: "storage_order",

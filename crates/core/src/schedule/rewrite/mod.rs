@@ -1,13 +1,18 @@
 //! Rewrites that several primitives share. Each keeps the meaning of the program it is given.
 
+mod cover;
+mod effects;
 mod fission;
 mod guard;
 mod parallel;
+mod stages;
 mod storage;
 
-pub(super) use fission::{inline_lets, interchange, map_accesses, refresh_loop, sink};
+pub(super) use cover::alike;
+pub(super) use fission::{distribute, inline_lets, interchange, map_accesses, refresh_loop, sink};
 pub(super) use guard::{bounds as guard_bounds, guard_leaves, guard_loads, guarded_load};
 pub(super) use parallel::{independent, parallel};
+pub(super) use stages::Stages;
 pub(super) use storage::{Storage, strided, with_layout};
 
 use super::facts::Facts;

@@ -1,0 +1,342 @@
+//! `pipeline`: a loop fetches the data of later iterations while it computes with those of this one.
+//!
+//! ```
+//! # use warpwright_core::{ir::parse, schedule::Schedule};
+//! let before = parse::program("program p(n: size, x: in f32[n, 32], y: out f32[32]) {
+//!   for b in block.x(1) {
+//!     alloc s: f32[32] shared
+//!     alloc acc: f32[32@1] reg
+//!     for t in threads(32@1) { acc[t] = 0 }
+//!     for k in 0..n {
+//!       for e in threads(32@1) { s[e] = x[k, e] }
+//!       for t in threads(32@1) { acc[t] += s[31 - t] }
+//!     }
+//!     for t in threads(32@1) { y[t] = acc[t] }
+//!   }
+//! }").unwrap();
+//! let after = Schedule::run(before, "pipeline(acc.k, 2, via=shared)").unwrap();
+//! assert_eq!(after.program().to_string(), "\
+//! program p(n: size,
+//!     x: in f32[n, 32], y: out f32[32])
+//! {
+//!   for b in block.x(1) {
+//!     alloc s: f32[2, 32] shared
+//!     alloc acc: f32[32@1] reg
+//!     for t in threads(32@1) {
+//!       acc[t] = 0
+//!     }
+//!     if 0 < n {
+//!       for e in threads(32@1) {
+//!         s[0, e] = x[0, e]
+//!       }
+//!     }
+//!     for k in 0..n {
+//!       if k + 1 < n {
+//!         for e in threads(32@1) {
+//!           s[(k + 1)%2, e] = x[k + 1, e]
+//!         }
+//!       }
+//!       for t in threads(32@1) {
+//!         acc[t] += s[k%2, -t + 31]
+//!       }
+//!     }
+//!     for t in threads(32@1) {
+//!       y[t] = acc[t]
+//!     }
+//!   }
+//! }
+//! ");
+//! ```
+//!
+//! The body of the loop must fall apart into *fills*, which write shared memory or registers and read nothing that
+//! the loop writes, and *uses*, which read what was filled in the same iteration (rule 33). That is one test, in
+//! `rewrite/stages.rs`; how the data travel is the choice of `via`:
+//!
+//! - `shared`: the staged buffers become rings of `stages` slots, filled by ordinary stores. `double_buffer` is the
+//!   shorthand for two slots.
+//! - `registers`: what the next iteration needs is loaded into registers before the uses of this one, and stored to
+//!   shared memory after them; with 1 stage there is one copy in shared memory, with 2 a ring of two, so that one
+//!   barrier a step is enough. If the staged buffers are registers themselves, a serial loop moves the next values to
+//!   the present ones at its end, an unrolled loop alternates between two sets.
+//! - `cp_async`: the fills are asynchronous copies (see `tensorize`); a ring of `stages` slots, with a group of copies
+//!   committed in every step and all but the last `stages - 2` groups waited for.
+//!
+//! Loops of any length are right: what is fetched ahead is fetched only if the loop gets there. Barriers are placed
+//! later, by the pass `synchronise`, except that `cp_async` places the one that its waits need.
+
+mod registers;
+mod ring;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use crate::diag::Diagnosis;
+use crate::index::{Cond, Index};
+use crate::instr::{self, Completion};
+use crate::ir::{Dim, For, If, Mode, Program, Range, Space, Stmt, walk};
+use crate::layout::Layout;
+use crate::schedule::handle::LoopRef;
+use crate::schedule::rewrite::{Place, Stages, at_loops};
+use crate::schedule::step::Call;
+use crate::sym::Sym;
+
+use super::Primitive;
+
+pub(super) const USAGE: &str = "pipeline(label.loop, stages, via=shared|registers|cp_async)";
+pub(super) const DOUBLE_BUFFER_USAGE: &str = "double_buffer(label.loop)";
+
+/// See the module documentation.
+#[derive(Clone, Debug)]
+pub struct Pipeline {
+    /// The loop.
+    pub target: LoopRef,
+    /// How many versions of the staged buffers there are.
+    pub stages: i64,
+    /// How data travel.
+    pub via: Via,
+}
+
+/// The mechanism of a [`Pipeline`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Via {
+    /// Ordinary stores into a ring in shared memory.
+    Shared,
+    /// Early into registers, late into shared memory; or from register to register.
+    Registers,
+    /// Asynchronous copies into a ring in shared memory.
+    CpAsync,
+}
+
+/// `double_buffer`: `pipeline` with two versions, in whatever memory the staged buffers are.
+#[derive(Clone, Debug)]
+pub struct DoubleBuffer {
+    /// The loop.
+    pub target: LoopRef,
+}
+
+impl Via {
+    const ALL: [(Via, &'static str); 3] =
+        [(Via::Shared, "shared"), (Via::Registers, "registers"), (Via::CpAsync, "cp_async")];
+
+    fn name(self) -> &'static str {
+        Via::ALL.iter().find(|(v, _)| *v == self).map_or("", |(_, name)| name)
+    }
+}
+
+impl Pipeline {
+    pub(super) fn read(call: &Call) -> Result<Pipeline, Diagnosis> {
+        let (target, stages) = (call.loop_at(0)?, call.int_at(1)?);
+        let via = call.option_of("via").and_then(|name| Via::ALL.iter().find(|(_, n)| *n == name));
+        let Some((via, _)) = via else { return Err(call.wrong("the mechanism is wanted")) };
+        if !(1..=64).contains(&stages) {
+            return Err(call.wrong("the number of stages must be from 1 to 64"));
+        }
+        Ok(Pipeline { target, stages, via: *via })
+    }
+
+    fn refuse(&self, because: impl Into<String>) -> Diagnosis {
+        Diagnosis::new(format!("`{}` cannot be pipelined via {}", self.target, self.via.name()))
+            .because(because)
+    }
+
+    fn rewrite(&self, l: For, place: &Place, found: &mut Found) -> Result<Vec<Stmt>, Diagnosis> {
+        if !matches!(l.mode, Mode::Serial | Mode::Unroll) {
+            return Err(self.refuse("its iterations do not run one after another"));
+        }
+        if l.counting.is_some() {
+            return Err(self.refuse("its iterations are counted already"));
+        }
+        let stages = Stages::of(&l, place.program)?;
+        let in_registers = stages.staged.iter().filter(|b| b.space == Space::Reg).count();
+        let all = stages.staged.len();
+        let asynchronous = has_async_copies(&stages.fills);
+        let via = match self.via {
+            // Another copy of the loop may have fills that could not become asynchronous copies.
+            Via::CpAsync if !asynchronous => Via::Shared,
+            via => via,
+        };
+        found.asynchronous |= asynchronous;
+        match via {
+            Via::Registers if in_registers == all && l.mode == Mode::Serial => {
+                self.exactly_two("this set and the next")?;
+                return registers::between_registers(&l, stages, place)
+                    .map_err(|because| self.refuse(because));
+            }
+            Via::Registers if in_registers == all => self.exactly_two("this set and the next")?,
+            Via::Registers => {
+                if asynchronous {
+                    return Err(self
+                        .refuse("its buffers are filled by asynchronous copies, which do not pass through registers")
+                        .instead("use via=cp_async"));
+                }
+                if !(1..=2).contains(&self.stages) {
+                    return Err(self.refuse("registers hold one step ahead").instead("use 1 or 2 stages"));
+                }
+                let (l, extent) = self.from_zero(l)?;
+                let steps = registers::Steps { l: &l, extent: &extent, slots: self.stages };
+                let out = steps.through_registers(stages, place).map_err(|because| self.refuse(because))?;
+                found.ring(&out.1, self.stages);
+                return Ok(out.0);
+            }
+            _ if in_registers > 0 => {
+                let first = stages.staged.iter().find(|b| b.space == Space::Reg);
+                let name = first.map_or(String::new(), |b| b.sym.name().to_string());
+                return Err(self.refuse(format!("`{name}` is in registers")).instead("use via=registers"));
+            }
+            Via::Shared | Via::CpAsync => {}
+        }
+        if self.stages < 2 {
+            return Err(self.refuse("a ring needs two slots at least"));
+        }
+        if via == Via::CpAsync && place.outer.iter().any(|o| matches!(o.mode, Mode::Threads { .. })) {
+            return Err(self.refuse("it stands inside a thread loop, where the block cannot meet"));
+        }
+        let (l, extent) = self.from_zero(l)?;
+        let ring =
+            ring::Ring { l: &l, extent: &extent, slots: self.stages, asynchronous: via == Via::CpAsync };
+        found.ring(&stages.staged.iter().map(|b| b.sym.clone()).collect::<Vec<_>>(), self.stages);
+        Ok(ring.build(stages, place))
+    }
+
+    fn exactly_two(&self, what: &str) -> Result<(), Diagnosis> {
+        if self.stages == 2 {
+            return Ok(());
+        }
+        Err(self.refuse(format!("registers are kept twice: {what}")).instead("use 2 stages"))
+    }
+
+    /// The loop with its iterations counted from 0 by 1, and how many there are.
+    fn from_zero(&self, l: For) -> Result<(For, Index), Diagnosis> {
+        let Range::Span { lo, hi, step } = &l.range else {
+            return Err(self.refuse("its first iteration has no closed form").instead(
+                "pipeline a loop over a span; cyclic parts (split_reduce with order=cyclic) are spans",
+            ));
+        };
+        let Some(step) = step.as_constant() else {
+            return Err(self.refuse("its step is no constant, so slots cannot be numbered"));
+        };
+        if lo.as_constant() == Some(0) && step == 1 {
+            let extent = hi.clone();
+            return Ok((l, extent));
+        }
+        let extent = (hi - lo).ceil_div(step);
+        let counter = l.var.fresh();
+        let value = lo + &Index::var(&counter).scaled(step);
+        let body = walk::substitute(&l.body, &|s| (*s == l.var).then(|| value.clone()));
+        Ok((For { var: counter, range: Range::upto(extent.clone()), body, ..l }, extent))
+    }
+}
+
+/// What was found in all copies of the loop.
+#[derive(Default)]
+struct Found {
+    /// Buffers that become rings, with the number of slots.
+    rings: HashMap<Sym, i64>,
+    asynchronous: bool,
+}
+
+impl Found {
+    fn ring(&mut self, buffers: &[Sym], slots: i64) {
+        if slots > 1 {
+            self.rings.extend(buffers.iter().map(|b| (b.clone(), slots)));
+        }
+    }
+}
+
+impl Primitive for Pipeline {
+    fn call(&self) -> Call {
+        Call::new("pipeline").target(&self.target).int(self.stages).option("via", self.via.name())
+    }
+
+    fn apply(&self, program: &Program) -> Result<Program, Diagnosis> {
+        let found = RefCell::new(Found::default());
+        let out =
+            at_loops(program, &self.target, &mut |l, place| self.rewrite(l, place, &mut found.borrow_mut()))?;
+        let found = found.into_inner();
+        if self.via == Via::CpAsync && !found.asynchronous {
+            return Err(self
+                .refuse("its buffers are filled by ordinary stores")
+                .instead("tensorize the fills to cp_async first, or use via=shared"));
+        }
+        let body = walk::rewrite(out.body, &mut |mut stmt| {
+            if let Stmt::Alloc(buffer) = &mut stmt
+                && let Some(slots) = found.rings.get(&buffer.sym)
+            {
+                buffer.layout = ring_layout(buffer);
+                buffer.dims.insert(0, Dim::new(*slots));
+            }
+            vec![stmt]
+        });
+        Ok(Program { body, ..out })
+    }
+}
+
+impl DoubleBuffer {
+    pub(super) fn read(call: &Call) -> Result<DoubleBuffer, Diagnosis> {
+        Ok(DoubleBuffer { target: call.loop_at(0)? })
+    }
+}
+
+impl Primitive for DoubleBuffer {
+    fn call(&self) -> Call {
+        Call::new("double_buffer").target(&self.target)
+    }
+
+    fn apply(&self, program: &Program) -> Result<Program, Diagnosis> {
+        let pipeline = |via| Pipeline { target: self.target.clone(), stages: 2, via }.apply(program);
+        let staged_in_registers = RefCell::new(false);
+        at_loops(program, &self.target, &mut |l, place| {
+            let stages = Stages::of(&l, place.program)?;
+            *staged_in_registers.borrow_mut() |= stages.staged.iter().all(|b| b.space == Space::Reg);
+            Ok(vec![Stmt::For(l)])
+        })?;
+        pipeline(if staged_in_registers.into_inner() { Via::Registers } else { Via::Shared })
+    }
+}
+
+/// Slots start at multiples of this many bytes, so that what was aligned in one slot is aligned in all.
+const SLOT_ALIGNMENT: i64 = 16;
+
+/// The layout of a ring of copies of a buffer, one after the other; `None` if it is the compact one.
+fn ring_layout(buffer: &crate::ir::Buffer) -> Option<Layout> {
+    let extents = buffer.constant_extents()?;
+    let inner = match &buffer.layout {
+        Some(layout) => layout.clone(),
+        None => Layout::row_major(&extents),
+    };
+    let elements = match &buffer.layout {
+        Some(layout) => layout.span(&extents).ok()?,
+        None => extents.iter().product(),
+    };
+    let unit = (SLOT_ALIGNMENT / buffer.dtype.bytes()).max(1);
+    let slot = (elements + unit - 1) / unit * unit;
+    if buffer.space != Space::Shared || (buffer.layout.is_none() && slot == elements) {
+        return None;
+    }
+    let s = Sym::new("s");
+    let offset = &Index::var(&s).scaled(slot) + &inner.offset;
+    Some(Layout { axes: std::iter::once(s).chain(inner.axes).collect(), offset })
+}
+
+fn has_async_copies(stmts: &[Stmt]) -> bool {
+    let mut found = false;
+    walk::for_each(stmts, &mut |stmt| {
+        if let Stmt::Instruction(i) = stmt {
+            found |= instr::by_name(&i.name).is_some_and(|r| r.completion == Completion::CpAsync);
+        }
+    });
+    found
+}
+
+/// A copy of statements for another iteration: `var` becomes `value`, and everything bound inside is new.
+fn at_iteration(stmts: &[Stmt], var: &Sym, value: &Index) -> Vec<Stmt> {
+    walk::substitute(&walk::refresh(stmts), &|s| (s == var).then(|| value.clone()))
+}
+
+/// The statements, if there are any, where `cond` holds; bare if it is known to.
+fn only_if(cond: Cond, stmts: Vec<Stmt>, place: &Place) -> Vec<Stmt> {
+    if stmts.is_empty() || place.facts.proves(&cond) {
+        return stmts;
+    }
+    vec![Stmt::If(If { cond, then: stmts, otherwise: Vec::new() })]
+}

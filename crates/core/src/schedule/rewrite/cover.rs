@@ -1,0 +1,267 @@
+//! Whether statements certainly write every element of a buffer.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::index::Index;
+use crate::instr::{self, OperandAccess};
+use crate::ir::{Assign, AssignOp, Buffer, For, If, Mode, Operand, Range, Span, Stmt, Value, walk};
+use crate::sym::Sym;
+
+/// More points than this are not enumerated.
+const MOST_POINTS: i64 = 1 << 16;
+
+/// Whether every element of `buffer` is stored to, whatever the sizes are. `false` means that it could not be shown.
+///
+/// Where each dimension has its own loops, one dimension after the other is looked at; else all iterations are tried.
+pub(in crate::schedule) fn covers(stmts: &[Stmt], buffer: &Buffer) -> bool {
+    let Some(extents) = buffer.constant_extents() else { return false };
+    let mut by_dimension = ByDimension { buffer, extents: &extents, loops: Vec::new() };
+    if by_dimension.covers(stmts) {
+        return true;
+    }
+    let elements = extents.iter().fold(1i64, |n, e| n.saturating_mul(*e));
+    if elements > MOST_POINTS || points(stmts) > MOST_POINTS {
+        return false;
+    }
+    let mut trial = Trial { buffer, extents: &extents, values: HashMap::new() };
+    trial.written(stmts).len() as i64 == elements
+}
+
+/// How often leaves run, as far as loops tell.
+fn points(stmts: &[Stmt]) -> i64 {
+    stmts.iter().fold(0i64, |sum, stmt| {
+        let inner = walk::bodies(stmt).into_iter().fold(0i64, |s, b| s.saturating_add(points(b)));
+        let times =
+            if let Stmt::For(l) = stmt { l.range.constant_trip_count().unwrap_or(i64::MAX) } else { 1 };
+        sum.saturating_add(inner.max(1).saturating_mul(times))
+    })
+}
+
+/// The elements that a statement stores to, as one start and length for each dimension.
+fn stored(stmt: &Stmt, buffer: &Buffer) -> Option<Vec<(Index, i64)>> {
+    match stmt {
+        Stmt::Assign(Assign { target, op: AssignOp::Store, .. }) if target.buffer == buffer.sym => {
+            Some(target.index.iter().map(|i| (i.clone(), 1)).collect())
+        }
+        Stmt::Instruction(i) => {
+            let record = instr::by_name(&i.name)?;
+            let written =
+                i.operands.iter().zip(record.operands).find_map(|(operand, spec)| match operand {
+                    Operand::Window(w) if w.buffer == buffer.sym && spec.access == OperandAccess::Write => {
+                        Some(w)
+                    }
+                    _ => None,
+                })?;
+            let spans = written.dims.iter().zip(&buffer.dims).map(|(span, dim)| match span {
+                Span::At(i) => Some((i.clone(), 1)),
+                Span::Slice(start, len) => Some((start.clone(), *len)),
+                Span::All => Some((Index::default(), dim.extent.as_constant()?)),
+            });
+            spans.collect()
+        }
+        _ => None,
+    }
+}
+
+fn values_of(range: &Range) -> Option<Vec<i64>> {
+    match range {
+        Range::Span { lo, hi, step } => {
+            let (lo, hi, step) = (lo.as_constant()?, hi.as_constant()?, step.as_constant()?);
+            (hi - lo <= MOST_POINTS).then(|| (lo..hi).step_by(step.max(1) as usize).collect())
+        }
+        Range::List(values) => Some(values.clone()),
+        Range::Part { .. } => None,
+    }
+}
+
+/// The question answered one dimension at a time: the elements are a product if the loops are.
+struct ByDimension<'a> {
+    buffer: &'a Buffer,
+    extents: &'a [i64],
+    loops: Vec<(Sym, Vec<i64>)>,
+}
+
+impl ByDimension<'_> {
+    fn covers(&mut self, stmts: &[Stmt]) -> bool {
+        stmts.iter().any(|stmt| match stmt {
+            Stmt::For(l) => {
+                let Some(values) = values_of(&l.range).filter(|v| !v.is_empty()) else { return false };
+                self.loops.push((l.var.clone(), values));
+                let covers = self.covers(&l.body);
+                self.loops.pop();
+                covers
+            }
+            // Whichever arm runs, the same elements are written.
+            Stmt::If(i) => alike(&outline(&i.then), &outline(&i.otherwise)) && self.covers(&i.then),
+            Stmt::Own(o) if o.window.buffer == self.buffer.sym => {
+                let at = self.loops.len();
+                let spans = o.window.dims.iter().zip(self.extents).filter_map(|(span, extent)| match span {
+                    Span::At(_) => None,
+                    Span::Slice(_, len) => Some(*len),
+                    Span::All => Some(*extent),
+                });
+                self.loops.extend(o.vars.iter().zip(spans).map(|(v, n)| (v.clone(), (0..n).collect())));
+                let covers = self.covers(&o.body);
+                self.loops.truncate(at);
+                covers
+            }
+            leaf => stored(leaf, self.buffer).is_some_and(|spans| self.product(&spans)),
+        })
+    }
+
+    fn product(&self, spans: &[(Index, i64)]) -> bool {
+        let mut taken: HashSet<Sym> = HashSet::new();
+        spans.iter().zip(self.extents).all(|((start, len), extent)| {
+            let mut vars: Vec<&(Sym, Vec<i64>)> = Vec::new();
+            let mut free = true;
+            start.for_each_var(&mut |s| match self.loops.iter().find(|(v, _)| v == s) {
+                Some(l) if vars.iter().any(|(v, _)| *v == l.0) => {}
+                Some(l) if !taken.contains(s) => vars.push(l),
+                _ => free = false,
+            });
+            taken.extend(vars.iter().map(|(v, _)| v.clone()));
+            free && self.fills(start, *len, *extent, &vars)
+        })
+    }
+
+    fn fills(&self, start: &Index, len: i64, extent: i64, vars: &[&(Sym, Vec<i64>)]) -> bool {
+        let counts: Vec<i64> = vars.iter().map(|(_, values)| values.len() as i64).collect();
+        if counts.iter().fold(1i64, |n, c| n.saturating_mul(*c)) > MOST_POINTS {
+            return false;
+        }
+        let mut hit = vec![false; extent.max(0) as usize];
+        for point in crate::layout::indices(&counts) {
+            let value = |s: &Sym| {
+                let at = vars.iter().position(|(v, _)| v == s)?;
+                vars[at].1.get(point[at] as usize).copied()
+            };
+            let Ok(first) = start.eval(&value) else { return false };
+            for at in first.max(0)..(first + len).min(extent) {
+                hit[at as usize] = true;
+            }
+        }
+        hit.into_iter().all(|h| h)
+    }
+}
+
+/// The question answered by running every loop.
+struct Trial<'a> {
+    buffer: &'a Buffer,
+    extents: &'a [i64],
+    values: HashMap<Sym, i64>,
+}
+
+impl Trial<'_> {
+    fn written(&mut self, stmts: &[Stmt]) -> HashSet<Vec<i64>> {
+        let mut all = HashSet::new();
+        for stmt in stmts {
+            match stmt {
+                Stmt::For(l) => {
+                    for value in values_of(&l.range).unwrap_or_default() {
+                        self.values.insert(l.var.clone(), value);
+                        all.extend(self.written(&l.body));
+                    }
+                }
+                Stmt::If(If { cond, then, otherwise }) => match cond.eval(&|s| self.values.get(s).copied()) {
+                    Ok(true) => all.extend(self.written(then)),
+                    Ok(false) => all.extend(self.written(otherwise)),
+                    Err(_) => {
+                        let other = self.written(otherwise);
+                        all.extend(self.written(then).intersection(&other).cloned());
+                    }
+                },
+                Stmt::Let(sym, value) => {
+                    if let Ok(value) = value.eval(&|s| self.values.get(s).copied()) {
+                        self.values.insert(sym.clone(), value);
+                    } else {
+                        self.values.remove(sym);
+                    }
+                }
+                leaf => all.extend(self.elements(leaf).unwrap_or_default()),
+            }
+        }
+        all
+    }
+
+    fn elements(&self, leaf: &Stmt) -> Option<Vec<Vec<i64>>> {
+        let spans = stored(leaf, self.buffer)?;
+        let starts: Option<Vec<i64>> =
+            spans.iter().map(|(start, _)| start.eval(&|s| self.values.get(s).copied()).ok()).collect();
+        let (starts, lens) = (starts?, spans.iter().map(|(_, len)| *len).collect::<Vec<_>>());
+        let inside = |at: &Vec<i64>| at.iter().zip(self.extents).all(|(i, e)| (0..*e).contains(i));
+        let shift = |point: Vec<i64>| starts.iter().zip(point).map(|(s, p)| s + p).collect::<Vec<_>>();
+        Some(crate::layout::indices(&lens).map(shift).filter(inside).collect())
+    }
+}
+
+/// The statements with all values forgotten: where they write, not what.
+fn outline(stmts: &[Stmt]) -> Vec<Stmt> {
+    walk::rewrite(stmts.to_vec(), &mut |mut stmt| {
+        if let Stmt::Assign(a) = &mut stmt {
+            a.value = Value::Const(0.0);
+        }
+        vec![stmt]
+    })
+}
+
+/// Whether two lists of statements are the same but for the names of what they bind and the modes of their loops.
+pub(in crate::schedule) fn alike(a: &[Stmt], b: &[Stmt]) -> bool {
+    let (names, others) = (walk::binders(a), walk::binders(b));
+    if names.len() != others.len() {
+        return false;
+    }
+    let renamed =
+        walk::substitute(b, &|s| others.iter().position(|o| o == s).map(|at| Index::var(&names[at])));
+    plain(a.to_vec()) == plain(renamed)
+}
+
+fn plain(stmts: Vec<Stmt>) -> Vec<Stmt> {
+    walk::rewrite(stmts, &mut |mut stmt| {
+        if let Stmt::For(For { mode, .. }) = &mut stmt
+            && matches!(mode, Mode::Vector | Mode::Unroll)
+        {
+            *mode = Mode::Serial;
+        }
+        vec![stmt]
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::covers;
+    use crate::ir::{Stmt, parse};
+
+    fn whole(fill: &str) -> bool {
+        let text = format!(
+            "program p(n: size, x: in f32[n, n]) {{ for b in block.x(1) {{ alloc s: f32[8, 6] shared {fill} }} }}"
+        );
+        let program = parse::program(&text).expect("reads");
+        let [Stmt::For(block)] = &program.body[..] else { panic!("one launch") };
+        let Stmt::Alloc(buffer) = &block.body[0] else { panic!("an allocation") };
+        covers(&block.body[1..], buffer)
+    }
+
+    #[test]
+    fn products_of_loops_cover_a_box() {
+        assert!(whole("for r in threads(4@6), c in threads(6@1) { for u in 0..2 { s[4*u + r, c] = 0 } }"));
+        assert!(!whole("for r in threads(4@6), c in threads(6@1) { for u in 0..2 { s[3*u + r, c] = 0 } }"));
+        assert!(!whole("for r in 0..8, c in 0..5 { s[r, c] = 0 }"));
+        assert!(!whole("for r in 0..n, c in 0..6 { s[r, c] = 0 }"));
+        assert!(!whole("for r in 0..6 { s[r, r] = 0 }"));
+    }
+
+    #[test]
+    fn guards_are_tried_out_and_arms_must_agree() {
+        assert!(whole("for t in threads(50@1) { if t < 48 { s[t/6, t%6] = 0 } }"));
+        assert!(!whole("for t in threads(50@1) { if t < 47 { s[t/6, t%6] = 0 } }"));
+        assert!(!whole("for r in 0..8, c in 0..6 { if r < n { s[r, c] = 0 } }"));
+        let arms = |other: &str| {
+            whole(&format!(
+                "for r in 0..8, c in 0..3 {{ if r < n {{ for v in vector 0..2 {{ s[r, 2*c + v] = 1 }} }}
+                             else {{ for v in unroll 0..2 {{ {other} = r < n ? x[r, 0] : 0 }} }} }}"
+            ))
+        };
+        assert!(arms("s[r, 2*c + v]"));
+        assert!(!arms("s[7 - r, 2*c + v]"));
+    }
+}

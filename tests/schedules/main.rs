@@ -1,0 +1,5 @@
+//! Schedules are checked: every prefix is equal to the specification, in order and on threads.
+
+mod check;
+mod in_order;
+mod pipelines;
