@@ -1,7 +1,8 @@
 //! Pipelines of every kind, at sizes where the ring is longer than the loop, and where there is no loop at all.
 
 use warpwright_core::dtype::DType;
-use warpwright_core::ir::Program;
+use warpwright_core::index::{Cond, Index};
+use warpwright_core::ir::{Program, parse};
 use warpwright_core::schedule::Schedule;
 use warpwright_core::te::{Expression, by_flag, sum};
 
@@ -74,7 +75,6 @@ const SIZES: [[(&str, i64); 3]; 6] = [
 
 fn holds(steps: &str) {
     let schedule = tiled(steps);
-    println!("{}", schedule.program());
     // The steps before are the same for all and checked once.
     let first = if steps.is_empty() { 0 } else { TILED.lines().count() };
     for (at, sizes) in SIZES.iter().enumerate() {
@@ -100,4 +100,108 @@ fn through_registers_to_shared_memory() {
 fn fragments_of_an_unrolled_loop() {
     holds("pipeline(acc.ki, 2, via=registers)");
     holds("double_buffer(acc.ki)\npipeline(acc.ko, 2, via=registers)");
+}
+
+#[test]
+fn vectorized_fills_share_their_registers() {
+    let text = TILED.replace(
+        "split(As.r, 4) -> u, r\nreorder(As.r, As.c, As.u)\nbind(As.r, As.c, threads)\nunroll(As.u)",
+        "vectorize(As.c)\nbind(As.r, threads)",
+    );
+    let text = format!("{text}pipeline(acc.ko, 1, via=registers)");
+    assert!(text.contains("vectorize"));
+    let mut spec = gemm();
+    let lda = spec.tensors().next().and_then(|t| t.row_stride.clone()).expect("rows have a stride");
+    spec.assumes.push(Cond::eq(Index::var(&lda).rem(4), 0.into()));
+    let schedule = Schedule::run(spec, &text).unwrap_or_else(|e| panic!("{e}"));
+    for sizes in SIZES {
+        check(&schedule, &sizes, TILED.lines().count() - 3, true, 11).unwrap_or_else(|e| panic!("{e}"));
+    }
+}
+
+/// A step of a tall and skinny product: each thread sums its rows of A^T B for a tile of C.
+const TALL: &str = "
+program tall(K: size, A: in f64[K, 4; lda], B: in f64[K, 6; ldb], C: out f64[5, 4, 6])
+{
+  for b in block.x(1) {
+    for s in threads(5@8), nt in threads(2@4), mt in threads(4@1) {
+      alloc acc: f64[3] reg
+      for j in unroll 0..3 { acc[j] = 0 }
+      for k in s..K step 5 {
+        alloc a: f64[1] reg
+        alloc b: f64[3] reg
+        a[0] = A[k, mt]
+        for j in unroll 0..3 { b[j] = B[k, 2*j + nt] }
+        for j in unroll 0..3 { acc[j] += a[0] * b[j] }
+      }
+      for j in unroll 0..3 { C[s, mt, 2*j + nt] = acc[j] }
+    }
+  }
+}";
+
+#[test]
+fn from_register_to_register() {
+    let uses_the_step = TALL.replace("* b[j] }", "* (k < 7 ? b[j] : 0) }");
+    for text in [TALL, &uses_the_step] {
+        let spec = parse::program(text).unwrap_or_else(|e| panic!("{e}"));
+        let schedule = Schedule::run(spec, "double_buffer(acc.k)").unwrap_or_else(|e| panic!("{e}"));
+        for k in [0, 1, 3, 5, 6, 10, 11, 23] {
+            check(&schedule, &[("K", k)], 0, true, 5).unwrap_or_else(|e| panic!("{e}"));
+        }
+    }
+}
+
+/// Asynchronous copies, not yet pipelined. `A` is copied asynchronously, `B` by ordinary stores.
+const ASYNCHRONOUS: &str = "
+program asynchronous(N: size, K: size, A: in f32[8, K; lda], B: in f32[K, N; ldb], C: out f32[8, N; ldc])
+  assume lda % 4 == 0
+{
+  for b in block.x(ceil(N, 4)) {
+    alloc As: f32[8, 8] shared
+    alloc Bs: f32[8, 4] shared
+    alloc acc: f32[8@4, 4@1] reg
+    for i in threads(8@4), j in threads(4@1) { acc[i, j] = 0 }
+    for ko in 0..ceil(K, 8) {
+      for r in threads(8@2), c in threads(2@1) {
+        cp_async16_f32(As[r, 4*c +: 4], A[r, 8*ko + 4*c +: 4], max(0, min(4, K - 8*ko - 4*c)))
+      }
+      for r in threads(8@4), c in threads(4@1) {
+        Bs[r, c] = 8*ko + r < K && 4*b + c < N ? B[8*ko + r, 4*b + c] : 0
+      }
+      for i in threads(8@4), j in threads(4@1) {
+        for ki in unroll 0..8 { acc[i, j] += As[i, ki] * Bs[ki, j] }
+      }
+    }
+    for i in threads(8@4), j in threads(4@1) { if 4*b + j < N { C[i, 4*b + j] = acc[i, j] } }
+  }
+}";
+
+#[test]
+fn asynchronous_copies() {
+    for stages in 2..=5 {
+        let spec = parse::program(ASYNCHRONOUS).unwrap_or_else(|e| panic!("{e}"));
+        let steps = format!("pipeline(acc.ko, {stages}, via=cp_async)");
+        let schedule = Schedule::run(spec, &steps).unwrap_or_else(|e| panic!("{e}"));
+        for k in [0, 1, 8, 9, 24, 37] {
+            check(&schedule, &[("N", 6), ("K", k)], 0, true, 3).unwrap_or_else(|e| panic!("{e}"));
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_pipelined_is_said() {
+    let refused = |steps: &str, words: &str| {
+        let error = Schedule::run(gemm(), &format!("{TILED}{steps}")).expect_err("is refused").to_string();
+        assert!(error.contains(words), "{error}");
+    };
+    refused("pipeline(acc.ko, 1, via=shared)", "two slots");
+    refused("pipeline(acc.ko, 3, via=registers)", "use 1 or 2 stages");
+    refused("pipeline(acc.ko, 2, via=cp_async)", "tensorize the fills");
+    refused("pipeline(acc.ki, 2, via=shared)", "via=registers");
+    refused("pipeline(C.i, 2, via=shared)", "cache_read, then compute_at");
+    refused("double_buffer(acc.ko)\ndouble_buffer(acc.ko)", "cannot be pipelined");
+    refused("pipeline(acc.ko, 2)", "write pipeline(");
+    let unbound = TILED.replace("bind(As.r, As.c, threads)", "");
+    let error = Schedule::run(gemm(), &format!("{unbound}pipeline(acc.ko, 1, via=registers)"));
+    assert!(error.expect_err("is refused").to_string().contains("bind them to threads first"));
 }
