@@ -3,3 +3,4 @@
 mod check;
 mod in_order;
 mod pipelines;
+mod reductions;

@@ -4,6 +4,7 @@ mod bind;
 mod cache_read;
 mod cache_write;
 mod compute_at;
+mod decompose_reduction;
 mod fuse;
 mod pipeline;
 mod reorder;
@@ -24,6 +25,7 @@ pub use bind::Bind;
 pub use cache_read::CacheRead;
 pub use cache_write::CacheWrite;
 pub use compute_at::ComputeAt;
+pub use decompose_reduction::DecomposeReduction;
 pub use fuse::Fuse;
 pub use pipeline::{DoubleBuffer, Pipeline, Via};
 pub use reorder::Reorder;
@@ -79,6 +81,11 @@ const PRIMITIVES: &[Entry] = &[
         name: "double_buffer",
         usage: pipeline::DOUBLE_BUFFER_USAGE,
         read: |c| Ok(Box::new(DoubleBuffer::read(c)?)),
+    },
+    Entry {
+        name: "decompose_reduction",
+        usage: decompose_reduction::USAGE,
+        read: |c| Ok(Box::new(DecomposeReduction::read(c)?)),
     },
     Entry { name: "specialize", usage: specialize::USAGE, read: |c| Ok(Box::new(Specialize::read(c)?)) },
     Entry {

@@ -172,7 +172,7 @@ impl Pipeline {
                 if !(1..=2).contains(&self.stages) {
                     return Err(self.refuse("registers hold one step ahead").instead("use 1 or 2 stages"));
                 }
-                let (l, extent) = self.from_zero(l)?;
+                let (l, extent) = self.counted(l)?;
                 let steps = registers::Steps { l: &l, extent: &extent, slots: self.stages };
                 let out = steps.through_registers(stages, place).map_err(|because| self.refuse(because))?;
                 found.ring(&out.1, self.stages);
@@ -191,7 +191,7 @@ impl Pipeline {
         if via == Via::CpAsync && place.outer.iter().any(|o| matches!(o.mode, Mode::Threads { .. })) {
             return Err(self.refuse("it stands inside a thread loop, where the block cannot meet"));
         }
-        let (l, extent) = self.from_zero(l)?;
+        let (l, extent) = self.counted(l)?;
         let ring =
             ring::Ring { l: &l, extent: &extent, slots: self.stages, asynchronous: via == Via::CpAsync };
         found.ring(&stages.staged.iter().map(|b| b.sym.clone()).collect::<Vec<_>>(), self.stages);
@@ -206,7 +206,7 @@ impl Pipeline {
     }
 
     /// The loop with its iterations counted from 0 by 1, and how many there are.
-    fn from_zero(&self, l: For) -> Result<(For, Index), Diagnosis> {
+    fn counted(&self, l: For) -> Result<(For, Index), Diagnosis> {
         let Range::Span { lo, hi, step } = &l.range else {
             return Err(self.refuse("its first iteration has no closed form").instead(
                 "pipeline a loop over a span; cyclic parts (split_reduce with order=cyclic) are spans",
