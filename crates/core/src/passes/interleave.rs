@@ -47,6 +47,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::synchronise::iterations_stay_apart;
 use super::uses;
 use crate::diag::Diagnosis;
 use crate::index::{Facts, Index};
@@ -111,8 +112,14 @@ fn refusal(l: &For, facts: &Facts, buffers: &HashMap<Sym, Buffer>) -> Option<Dia
     if because.is_some() {
         return refuse(because.unwrap_or_default());
     }
-    let dependent = written(&l.body).into_iter().find(|b| independent(l, b, facts, buffers) != Some(true));
-    let buffer = dependent?;
+    let inner: HashSet<Sym> = walk::binders(&l.body).into_iter().collect();
+    let trips = l.range.constant_trip_count().unwrap_or(0);
+    let apart = |b: &Sym| {
+        inner.contains(b)
+            || iterations_stay_apart(l, trips, b, facts.ranges())
+            || independent(l, b, facts, buffers) == Some(true)
+    };
+    let buffer = written(&l.body).into_iter().find(|b| !apart(b))?;
     refuse(format!("two of its iterations may touch the same element of `{buffer}`"))
         .map(|d| d.instead("interleave a loop over elements of the result"))
 }

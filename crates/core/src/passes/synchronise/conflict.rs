@@ -59,13 +59,31 @@ impl Conflicts {
                 None => return Verdict::Apart,
             }
         }
+        // One dimension often tells threads apart, and has few points.
+        let alone = |c: &mut Conflicts, dim| c.meet(p, later, depth, group, std::slice::from_ref(dim), false);
+        if dims.len() > 1 && dims.iter().any(|dim| alone(self, dim) == Verdict::Apart) {
+            return Verdict::Apart;
+        }
+        self.meet(p, later, depth, group, &dims, all_dims)
+    }
+
+    /// What two touches need by the given dimensions; these are all there are if `all`.
+    fn meet(
+        &mut self,
+        p: &Pending,
+        later: &Touch,
+        depth: usize,
+        group: &Group,
+        dims: &[Compared],
+        all: bool,
+    ) -> Verdict {
         let (parts_a, parts_b): (Vec<Index>, Vec<Index>) =
             dims.iter().map(|d| (d.earlier.clone(), d.later.clone())).unzip();
-        let a = self.footprints.of(earlier, depth, &parts_a);
-        let b = self.footprints.of(later, depth, &parts_b);
+        let a = self.footprints.of(&p.touch, depth, parts_a);
+        let b = self.footprints.of(later, depth, parts_b);
         let (Some(a), Some(b)) = (a, b) else { return Verdict::Met { certain: false } };
         let shift = key(dims.iter().map(|d| d.shift));
-        let certain = all_dims && a.exact && b.exact;
+        let certain = all && a.exact && b.exact;
         let mut verdict = Verdict::Apart;
         for (at, threads) in &b.threads {
             let Some(others) = a.threads.get(&at.wrapping_add(shift)) else { continue };
@@ -77,6 +95,9 @@ impl Conflicts {
                 return Verdict::Torn;
             }
             verdict = Verdict::Met { certain };
+            if !certain {
+                break;
+            }
         }
         verdict
     }

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use super::touch::{Around, Touch, Values};
+use super::touch::{Around, Kind, Touch, Values};
 use crate::index::{Atom, Comparison, Cond, Index};
 use crate::sym::Sym;
 
@@ -60,12 +60,12 @@ impl Footprints {
     }
 
     /// The footprint of a touch by the given parts of its indices, which mention enumerable variables only.
-    pub fn of(&mut self, touch: &Touch, depth: usize, parts: &[Index]) -> Option<Rc<Footprint>> {
-        let wanted = (touch.clone(), depth, parts.to_vec());
+    pub fn of(&mut self, touch: &Touch, depth: usize, parts: Vec<Index>) -> Option<Rc<Footprint>> {
+        let wanted = (Touch { kind: Kind::Read, index: Vec::new(), ..touch.clone() }, depth, parts);
         if let Some(known) = self.known.get(&wanted) {
             return known.clone();
         }
-        let made = self.enumerate(touch, depth, parts).map(Rc::new);
+        let made = self.enumerate(touch, depth, &wanted.2).map(Rc::new);
         self.known.insert(wanted, made.clone());
         made
     }
@@ -78,35 +78,27 @@ impl Footprints {
             all
         };
         let (filters, open): (Vec<&Cond>, Vec<&Cond>) = touch.guards.iter().partition(|c| only_known(c));
-        let loops = self.mentioned(&loops, parts, &filters);
+        let (loops, spread) = mentioned(&loops, parts, &filters);
         let endless = |l: &Around| {
             let grows = |lo: &Index, hi: &Index| self.grows(&(hi - lo));
             !enumerable(touch, depth).contains(&l)
                 && !matches!(&l.values, Values::Span { lo, hi, .. } if grows(lo, hi))
         };
         let exact = open.iter().all(|c| self.holds_for_large_sizes(c)) && !touch.local(depth).any(endless);
-        let mut walk = Enumeration { touch, parts, filters, found: HashMap::new(), left: MOST };
-        walk.run(&loops, &mut Vec::new(), touch.base)?;
+        let nonlinear = parts.iter().any(|p| p.terms().iter().any(|(a, _)| !matches!(a, Atom::Var(_))));
+        let weight = |l: &Around| key(parts.iter().map(|p| p.coefficient(&l.var)));
+        let mut walk = Enumeration {
+            loops: loops.iter().map(|l| (*l, weight(l))).collect(),
+            parts: if nonlinear { Some(parts) } else { None },
+            filters,
+            last: touch.size - 1 + spread,
+            at: Vec::new(),
+            found: HashMap::new(),
+            left: MOST,
+        };
+        let constant = key(parts.iter().map(Index::constant_term));
+        walk.run(0, touch.base, constant)?;
         Some(Footprint { threads: walk.found, exact })
-    }
-
-    /// Thread loops, and of the others those that matter, with those that their bounds mention.
-    fn mentioned<'a>(&self, loops: &[&'a Around], parts: &[Index], filters: &[&Cond]) -> Vec<&'a Around> {
-        let mut needed: Vec<&Around> = Vec::new();
-        for loop_ in loops.iter().rev() {
-            let in_bounds = needed.iter().any(|l| {
-                matches!(&l.values, Values::Span { lo, hi, .. } if lo.mentions(&loop_.var) || hi.mentions(&loop_.var))
-            });
-            let wanted = matches!(loop_.values, Values::Threads { .. })
-                || in_bounds
-                || parts.iter().any(|p| p.mentions(&loop_.var))
-                || filters.iter().any(|c| c.mentions(&loop_.var));
-            if wanted {
-                needed.push(loop_);
-            }
-        }
-        needed.reverse();
-        needed
     }
 
     /// Whether a guard is of the kind `i < M`, which large enough sizes make true for all iterations at once.
@@ -129,52 +121,88 @@ impl Footprints {
     }
 }
 
+/// The loops that tell elements apart, with those that their bounds mention; and how far the threads of the thread
+/// loops left out lie from the first.
+fn mentioned<'a>(loops: &[&'a Around], parts: &[Index], filters: &[&Cond]) -> (Vec<&'a Around>, i64) {
+    let mut needed: Vec<&Around> = Vec::new();
+    let mut spread = 0;
+    for loop_ in loops.iter().rev() {
+        let bounds = |l: &&Around| match &l.values {
+            Values::Span { lo, hi, .. } => lo.mentions(&loop_.var) || hi.mentions(&loop_.var),
+            _ => false,
+        };
+        if parts.iter().any(|p| p.mentions(&loop_.var))
+            || filters.iter().any(|c| c.mentions(&loop_.var))
+            || needed.iter().any(bounds)
+        {
+            needed.push(loop_);
+        } else if let Values::Threads { count, pitch } = loop_.values {
+            spread += (count - 1) * pitch;
+        }
+    }
+    needed.reverse();
+    (needed, spread)
+}
+
 struct Enumeration<'a> {
-    touch: &'a Touch,
-    parts: &'a [Index],
+    /// The loops, and by how much the key grows with each variable where it is linear.
+    loops: Vec<(&'a Around, i128)>,
+    /// The indices, if they are not linear.
+    parts: Option<&'a [Index]>,
     filters: Vec<&'a Cond>,
+    /// The distance from the first to the last thread of a touch.
+    last: i64,
+    /// The values of the variables of the loops so far.
+    at: Vec<i64>,
     found: HashMap<i128, (i64, i64)>,
     left: usize,
 }
 
 impl Enumeration<'_> {
-    /// All iterations of `loops`; `None` if there are too many.
-    fn run(&mut self, loops: &[&Around], at: &mut Vec<(Sym, i64)>, thread: i64) -> Option<()> {
-        let Some((loop_, inner)) = loops.split_first() else {
+    /// All iterations of the loops from `next` on; `None` if there are too many.
+    fn run(&mut self, next: usize, thread: i64, linear: i128) -> Option<()> {
+        let Some((loop_, weight)) = self.loops.get(next).copied() else {
             self.left = self.left.checked_sub(1)?;
-            self.visit(at, thread);
+            self.visit(thread, linear);
             return Some(());
         };
-        let value = |i: &Index| i.eval(&|s| lookup(at, s)).ok();
-        let (values, pitch): (Box<dyn Iterator<Item = i64>>, i64) = match &loop_.values {
-            Values::Threads { count, pitch } => (Box::new(0..*count), *pitch),
-            Values::List(list) => (Box::new(list.clone().into_iter()), 0),
-            Values::Span { lo, hi, step } => {
-                (Box::new((value(lo)?..value(hi)?).step_by(usize::try_from(*step).ok()?)), 0)
-            }
-            Values::Unknown => return None,
+        let one = |scan: &mut Self, v: i64, pitch: i64| {
+            scan.at.push(v);
+            let done = scan.run(
+                next + 1,
+                thread + pitch * v,
+                linear.wrapping_add(weight.wrapping_mul(i128::from(v))),
+            );
+            scan.at.pop();
+            done
         };
-        for v in values {
-            at.push((loop_.var.clone(), v));
-            let done = self.run(inner, at, thread + pitch * v);
-            at.pop();
-            done?;
+        match &loop_.values {
+            Values::Threads { count, pitch } => (0..*count).try_for_each(|v| one(self, v, *pitch)),
+            Values::List(list) => list.iter().try_for_each(|v| one(self, *v, 0)),
+            Values::Span { lo, hi, step } => {
+                let value = |i: &Index| i.eval(&|s| self.value(s)).ok();
+                let (lo, hi, step) = (value(lo)?, value(hi)?, usize::try_from(*step).ok()?);
+                (lo..hi).step_by(step).try_for_each(|v| one(self, v, 0))
+            }
+            Values::Unknown => None,
         }
-        Some(())
     }
 
-    fn visit(&mut self, at: &[(Sym, i64)], thread: i64) {
-        let value = |s: &Sym| lookup(at, s);
+    fn visit(&mut self, thread: i64, linear: i128) {
+        let value = |s: &Sym| self.value(s);
         if self.filters.iter().any(|c| c.eval(&value) == Ok(false)) {
             return;
         }
-        let key = key(self.parts.iter().map(|p| p.eval(&value).unwrap_or(0)));
-        let last = thread + self.touch.size - 1;
+        let key = match self.parts {
+            None => linear,
+            Some(parts) => key(parts.iter().map(|p| p.eval(&value).unwrap_or(0))),
+        };
+        let last = thread + self.last;
         let entry = self.found.entry(key).or_insert((thread, last));
         *entry = (entry.0.min(thread), entry.1.max(last));
     }
-}
 
-fn lookup(at: &[(Sym, i64)], sym: &Sym) -> Option<i64> {
-    at.iter().rev().find_map(|(s, v)| (s == sym).then_some(*v))
+    fn value(&self, sym: &Sym) -> Option<i64> {
+        self.loops.iter().zip(&self.at).find_map(|((l, _), v)| (l.var == *sym).then_some(*v))
+    }
 }

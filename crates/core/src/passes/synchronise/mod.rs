@@ -38,6 +38,7 @@
 //! # Ok::<(), warpwright_core::diag::Diagnosis>(())
 //! ```
 
+mod apart;
 mod collect;
 mod conflict;
 mod footprint;
@@ -53,11 +54,12 @@ use std::rc::Rc;
 
 use crate::diag::Diagnosis;
 use crate::index::{Index, Interval, Ranges};
-use crate::instr::{OperandAccess, by_name};
+use crate::instr::{Completion, OperandAccess, by_name};
 use crate::ir::{
     Buffer, For, If, Launch, Mode, On, Operand, ParamKind, Program, Role, Space, Stmt, Sync, walk,
 };
 use crate::sym::Sym;
+pub(super) use apart::iterations_stay_apart;
 use conflict::{Conflicts, Verdict};
 use pending::{Flight, Pending, merge};
 use touch::{Around, Kind, Touch, Values};
@@ -130,7 +132,8 @@ fn launch(body: &mut Vec<Stmt>, threads: i64, roles: Vec<Role>, facts: &Facts) -
     let watched = watched(body, &facts.buffers);
     // Copies that a wait completes fix where their barrier must stand, after the wait, so they come first: the same
     // barrier often serves the others.
-    for only_async in [true, false] {
+    let phases: &[bool] = if copies_asynchronously(body) { &[true, false] } else { &[false] };
+    for only_async in phases.iter().copied() {
         let block = Group { starts: Rc::from([0]), size: threads, whole: true, closed: false };
         let mut scan = Scan {
             facts,
@@ -150,6 +153,16 @@ fn launch(body: &mut Vec<Stmt>, threads: i64, roles: Vec<Role>, facts: &Facts) -
         }
     }
     Ok(())
+}
+
+fn copies_asynchronously(body: &[Stmt]) -> bool {
+    let mut found = false;
+    walk::for_each(body, &mut |stmt| {
+        if let Stmt::Instruction(i) = stmt {
+            found |= by_name(&i.name).is_some_and(|r| r.completion == Completion::CpAsync);
+        }
+    });
+    found
 }
 
 /// The buffers whose touches matter: shared ones, and those in device memory that this launch writes.
