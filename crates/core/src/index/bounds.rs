@@ -1,7 +1,5 @@
 //! Intervals: what an index can be when its variables are known to lie in ranges.
 
-use std::collections::HashMap;
-
 use super::{Atom, Comparison, Cond, Index};
 use crate::sym::Sym;
 
@@ -58,9 +56,10 @@ fn add(a: Option<i64>, b: Option<i64>) -> Option<i64> {
     a?.checked_add(b?)
 }
 
-/// What is known of variables: an interval for each; one that is missing can be anything.
+/// What is known of variables: an interval for each; one that is missing can be anything. What was stated last holds.
+/// A list, because there are few variables at any place and ranges are copied more often than they are asked.
 #[derive(Clone, Debug, Default)]
-pub struct Ranges(HashMap<Sym, Interval>);
+pub struct Ranges(Vec<(Sym, Interval)>);
 
 impl Ranges {
     /// Nothing is known.
@@ -70,12 +69,15 @@ impl Ranges {
 
     /// States that `sym` lies in `interval`.
     pub fn set(&mut self, sym: &Sym, interval: Interval) {
-        self.0.insert(sym.clone(), interval);
+        match self.0.iter_mut().find(|(s, _)| s == sym) {
+            Some((_, known)) => *known = interval,
+            None => self.0.push((sym.clone(), interval)),
+        }
     }
 
     /// What is known of `sym`.
     pub fn get(&self, sym: &Sym) -> Interval {
-        self.0.get(sym).copied().unwrap_or(Interval::ALL)
+        self.0.iter().rev().find(|(s, _)| s == sym).map_or(Interval::ALL, |(_, known)| *known)
     }
 
     /// Bounds of an index; exact for linear indices of independent variables, else possibly wide.

@@ -49,6 +49,18 @@ pub enum ParamKind {
 }
 
 impl Program {
+    /// The same program with another host list.
+    #[must_use]
+    pub fn with_body(&self, body: Vec<Stmt>) -> Program {
+        Program {
+            name: self.name.clone(),
+            doc: self.doc.clone(),
+            params: self.params.clone(),
+            assumes: self.assumes.clone(),
+            body,
+        }
+    }
+
     /// The tensor parameters in order.
     pub fn tensors(&self) -> impl Iterator<Item = &Buffer> {
         self.params.iter().filter_map(|p| if let ParamKind::Tensor(b) = &p.kind { Some(b) } else { None })

@@ -175,6 +175,6 @@ impl Primitive for CacheRead {
         if count == 0 {
             return Err(Diagnosis::new(format!("`{}` does not read `{}`", self.consumer, self.buffer)));
         }
-        Ok(Program { body, ..program.clone() })
+        Ok(program.with_body(body))
     }
 }

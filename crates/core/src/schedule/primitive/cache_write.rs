@@ -136,6 +136,6 @@ impl Primitive for CacheWrite {
         if count == 0 {
             return Err(Diagnosis::new(format!("nothing computes `{}`", self.buffer)));
         }
-        Ok(Program { body, ..program.clone() })
+        Ok(program.with_body(body))
     }
 }

@@ -623,6 +623,6 @@ impl Primitive for ComputeAt {
             return Err(Diagnosis::new(format!("there is no intermediate buffer `{}`", self.stage))
                 .instead("cache_read and cache_write make one"));
         }
-        Ok(Program { body, ..program.clone() })
+        Ok(program.with_body(body))
     }
 }

@@ -55,13 +55,13 @@ impl Reorder {
         Ok(Reorder { order })
     }
 
-    /// Reorders the nest that starts at `l`, which is the outermost of the named loops. Gives it back if it does not
+    /// Reorders the nest that starts at `l`, which is the outermost of the named loops; leaves it if it does not
     /// hold them all.
-    fn reorder(&self, l: For, place: &Place) -> Result<Result<Vec<Stmt>, For>, Diagnosis> {
-        if self.path(&l).is_none() {
-            return Ok(Err(l));
+    fn reorder(&self, l: &For, place: &Place) -> Result<Option<Vec<Stmt>>, Diagnosis> {
+        if self.path(l).is_none() {
+            return Ok(None);
         }
-        let mut stmts = vec![Stmt::For(l)];
+        let mut stmts = vec![Stmt::For(l.clone())];
         // Bubble sort: as long as some loop stands outside one that should come before it, move it inside.
         for _ in 0..self.order.len() * self.order.len() {
             let Some(path) =
@@ -73,7 +73,7 @@ impl Reorder {
             let (outer, inner) = (path[at - 1].1.clone(), path[at].1.clone());
             stmts = swap(stmts, &outer, &inner, &place.facts)?;
         }
-        Ok(Ok(stmts))
+        Ok(Some(stmts))
     }
 
     /// The named loops from `l` inward with their wanted positions, if all are there.
@@ -158,15 +158,15 @@ impl Primitive for Reorder {
         let place = Place { program, facts: Facts::of(program), outer: Vec::new() };
         let mut applied = false;
         let body = rewrite_loops(&program.body, &place, &mut |l, place| {
-            if !self.order.iter().any(|o| o.means(&l)) {
-                return Ok(Err(l));
+            if !self.order.iter().any(|o| o.means(l)) {
+                return Ok(None);
             }
             let result = self.reorder(l, place)?;
-            applied |= result.is_ok();
+            applied |= result.is_some();
             Ok(result)
         })?;
         if applied {
-            return Ok(Program { body, ..program.clone() });
+            return Ok(program.with_body(body));
         }
         if let Some(missing) = self.order.iter().find(|o| !exists(program, o)) {
             return Err(missing.unknown(program));

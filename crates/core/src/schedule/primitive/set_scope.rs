@@ -70,7 +70,7 @@ impl Primitive for SetScope {
             vec![stmt]
         });
         if found {
-            return Ok(Program { body, ..program.clone() });
+            return Ok(program.with_body(body));
         }
         Err(Diagnosis::new(format!("there is no intermediate buffer `{}`", self.buffer))
             .instead("cache_read and cache_write make one; parameters stay where they are"))

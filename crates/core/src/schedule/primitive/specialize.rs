@@ -83,6 +83,6 @@ impl Primitive for Specialize {
         }
         let otherwise = walk::refresh(&program.body);
         let body = vec![Stmt::If(If { cond, then: program.body.clone(), otherwise })];
-        Ok(Program { body, ..program.clone() })
+        Ok(program.with_body(body))
     }
 }

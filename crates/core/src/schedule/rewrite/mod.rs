@@ -18,7 +18,7 @@ pub(super) use storage::{Storage, strided, with_layout};
 use super::facts::Facts;
 use super::handle::LoopRef;
 use crate::diag::Diagnosis;
-use crate::ir::{For, Program, Stmt, Tasks, walk};
+use crate::ir::{For, If, On, Own, Program, Stmt, Tasks, walk};
 use crate::sym::Sym;
 
 /// What a rewrite knows of its place.
@@ -51,14 +51,20 @@ impl Place<'_> {
 
 /// The loop without its body.
 pub(super) fn head(l: &For) -> For {
-    For { body: Vec::new(), ..l.clone() }
+    For {
+        var: l.var.clone(),
+        mode: l.mode,
+        range: l.range.clone(),
+        counting: l.counting.clone(),
+        body: Vec::new(),
+    }
 }
 
 /// Makes statements of a loop at a place.
 pub(super) type Replace<'f> = dyn FnMut(For, &Place) -> Result<Vec<Stmt>, Diagnosis> + 'f;
 
-/// Makes statements of a loop at a place, or gives the loop back unchanged.
-pub(super) type Offer<'f> = dyn FnMut(For, &Place) -> Result<Result<Vec<Stmt>, For>, Diagnosis> + 'f;
+/// Makes statements of a loop at a place, or leaves it to be walked into.
+pub(super) type Offer<'f> = dyn FnMut(&For, &Place) -> Result<Option<Vec<Stmt>>, Diagnosis> + 'f;
 
 /// Rebuilds a program by `f` at every loop that the handle means. `f` gets the loop and its place.
 ///
@@ -68,43 +74,55 @@ pub(super) fn at_loops(program: &Program, target: &LoopRef, f: &mut Replace) -> 
     let place = Place { program, facts: Facts::of(program), outer: Vec::new() };
     let mut count = 0;
     let body = rewrite_loops(&program.body, &place, &mut |l, place| {
-        if !target.means(&l) {
-            return Ok(Err(l));
+        if !target.means(l) {
+            return Ok(None);
         }
         count += 1;
-        f(l, place).map(Ok)
+        f(l.clone(), place).map(Some)
     })?;
     if count == 0 {
         return Err(target.unknown(program));
     }
-    Ok(Program { body, ..program.clone() })
+    Ok(program.with_body(body))
 }
 
-/// Walks outer before inner and offers every loop to `f`, which gives it back to be walked into, or replaces it.
+/// Walks outer before inner and offers every loop to `f`, which replaces it or leaves it to be walked into.
 pub(super) fn rewrite_loops(stmts: &[Stmt], place: &Place, f: &mut Offer) -> Result<Vec<Stmt>, Diagnosis> {
     let mut out = Vec::with_capacity(stmts.len());
     for stmt in stmts {
-        let mut stmt = match stmt {
-            Stmt::For(l) => match f(l.clone(), place)? {
-                Ok(replacement) => {
-                    out.extend(replacement);
-                    continue;
+        match stmt {
+            Stmt::For(l) => match f(l, place)? {
+                Some(replacement) => out.extend(replacement),
+                None => {
+                    let body = rewrite_loops(&l.body, &place.inside(stmt), f)?;
+                    out.push(Stmt::For(For { body, ..head(l) }));
                 }
-                Err(l) => Stmt::For(l),
             },
-            other => other.clone(),
-        };
-        let holds = if let Stmt::If(i) = &stmt { Some(i.cond.clone()) } else { None };
-        let inside = place.inside(&stmt);
-        for (arm, body) in walk::bodies_mut(&mut stmt).into_iter().enumerate() {
-            let mut inside =
-                Place { program: inside.program, facts: inside.facts.clone(), outer: inside.outer.clone() };
-            if let Some(cond) = &holds {
-                inside.facts.assume(&if arm == 0 { cond.clone() } else { cond.clone().negate() });
+            Stmt::If(i) => {
+                let mut then = place.inside(stmt);
+                then.facts.assume(&i.cond);
+                let mut otherwise = place.inside(stmt);
+                otherwise.facts.assume(&i.cond.clone().negate());
+                out.push(Stmt::If(If {
+                    cond: i.cond.clone(),
+                    then: rewrite_loops(&i.then, &then, f)?,
+                    otherwise: rewrite_loops(&i.otherwise, &otherwise, f)?,
+                }));
             }
-            *body = rewrite_loops(body, &inside, f)?;
+            Stmt::Tasks(t) => {
+                let body = rewrite_loops(&t.body, &place.inside(stmt), f)?;
+                out.push(Stmt::Tasks(Tasks { body, ..t.clone() }));
+            }
+            Stmt::Own(o) => {
+                let body = rewrite_loops(&o.body, place, f)?;
+                out.push(Stmt::Own(Own { body, ..o.clone() }));
+            }
+            Stmt::On(on) => {
+                let body = rewrite_loops(&on.body, place, f)?;
+                out.push(Stmt::On(On { role: on.role.clone(), body }));
+            }
+            other => out.push(other.clone()),
         }
-        out.push(stmt);
     }
     Ok(out)
 }

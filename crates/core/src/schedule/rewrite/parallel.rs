@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::index::{Index, Ranges};
+use crate::index::{Atom, Index, Ranges};
 use crate::ir::{Access, Assign, AssignOp, For, Operand, Reduction, Stmt, walk};
 use crate::schedule::facts::Facts;
 use crate::sym::Sym;
@@ -90,8 +90,9 @@ fn check(l: &For, facts: &Facts, at_once: bool) -> Result<(), String> {
             .map(|a| a.iter().map(|i| i.substitute(&|s| lets.get(s).cloned())).collect())
             .collect();
         let loops = Loops { var: &l.var, inner: &inner, ranges: facts.ranges() };
-        let told_apart =
-            loops.told_apart_by_one_dimension(&accesses) || loops.told_apart_by_enumeration(&accesses);
+        let told_apart = loops.told_apart_by_one_dimension(&accesses)
+            || loops.told_apart_by_two_dimensions(&accesses)
+            || loops.told_apart_by_enumeration(&accesses);
         if !told_apart {
             return Err(format!("two iterations may touch one element of `{buffer}`"));
         }
@@ -154,6 +155,28 @@ impl Loops<'_> {
             periods.retain(|g| *g > c);
             periods.push(i64::MAX);
             c != 0 && periods.iter().any(|g| self.told_apart_modulo(&column, *g))
+        })
+    }
+
+    /// Whether two dimensions that together hold quotient and remainder of one index tell iterations apart: with
+    /// `x / d` in one and `x % d` in the other, `d` times the first plus the second is known from the element too.
+    fn told_apart_by_two_dimensions(&self, accesses: &[Vec<Index>]) -> bool {
+        let rank = accesses.first().map_or(0, Vec::len);
+        let mut divisors: Vec<i64> = Vec::new();
+        for index in &accesses[0] {
+            for (atom, _) in index.terms() {
+                if let Atom::Mod(_, d) = atom {
+                    divisors.push(*d);
+                }
+            }
+        }
+        let pairs = (0..rank).flat_map(|a| (0..rank).map(move |b| (a, b))).filter(|(a, b)| a != b);
+        pairs.into_iter().any(|(a, b)| {
+            divisors.iter().any(|d| {
+                let joined: Vec<Vec<Index>> =
+                    accesses.iter().map(|access| vec![&access[a].scaled(*d) + &access[b]]).collect();
+                self.told_apart_by_one_dimension(&joined)
+            })
         })
     }
 

@@ -111,7 +111,7 @@ pub(in crate::schedule) fn with_layout(
     });
     match failure {
         Some(diagnosis) => Err(diagnosis),
-        None if found => Ok(Program { body, ..program.clone() }),
+        None if found => Ok(program.with_body(body)),
         None => Err(Diagnosis::new(format!("there is no intermediate buffer `{name}`"))
             .instead("cache_read and cache_write make one; parameters stay as the caller has them")),
     }
