@@ -12,15 +12,26 @@ use crate::sym::Sym;
 enum Use {
     Read,
     Write,
-    Reduce(Reduction),
+    Reduce { by: Reduction, atomic: bool },
+}
+
+/// What the iterations are to become.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Order {
+    /// Another order, one after the other: reductions commute.
+    Another,
+    /// All at once: only atomic reductions commute.
+    None,
 }
 
 impl Use {
-    /// Whether the order of two uses of one element matters.
-    fn conflicts(self, other: Use) -> bool {
+    /// Whether two uses of one element may not change places.
+    fn conflicts(self, other: Use, order: Order) -> bool {
         match (self, other) {
             (Use::Read, Use::Read) => false,
-            (Use::Reduce(a), Use::Reduce(b)) => a != b,
+            (Use::Reduce { by, atomic }, Use::Reduce { by: b, atomic: other }) => {
+                by != b || (order == Order::None && !(atomic && other))
+            }
             _ => true,
         }
     }
@@ -39,6 +50,21 @@ struct Place {
 ///
 /// `facts` is what is known outside the loop, `buffers` those of the program.
 pub fn independent(l: &For, buffer: &Sym, facts: &Facts, buffers: &HashMap<Sym, Buffer>) -> Option<bool> {
+    answer(l, buffer, facts, buffers, Order::Another)
+}
+
+/// As [`independent`] for iterations that run at the same time, as blocks do: reductions commute only if atomic.
+pub fn blocks_apart(l: &For, buffer: &Sym, facts: &Facts, buffers: &HashMap<Sym, Buffer>) -> Option<bool> {
+    answer(l, buffer, facts, buffers, Order::None)
+}
+
+fn answer(
+    l: &For,
+    buffer: &Sym,
+    facts: &Facts,
+    buffers: &HashMap<Sym, Buffer>,
+    order: Order,
+) -> Option<bool> {
     let mut inside: HashSet<Sym> = walk::binders(&l.body).into_iter().chain(l.counting.clone()).collect();
     if inside.contains(buffer) {
         return Some(true);
@@ -51,7 +77,7 @@ pub fn independent(l: &For, buffer: &Sym, facts: &Facts, buffers: &HashMap<Sym, 
     let common = |s: &Sym| *s != l.var && !inside.contains(s);
     let mut verdict = Some(true);
     for (at, a) in places.found.iter().enumerate() {
-        for b in places.found[at..].iter().filter(|b| a.kind.conflicts(b.kind)) {
+        for b in places.found[at..].iter().filter(|b| a.kind.conflicts(b.kind, order)) {
             let (a, b) =
                 (Touch { facts: &a.facts, index: &a.index }, Touch { facts: &b.facts, index: &b.index });
             match disjoint_iterations(&l.var, &common, a, b) {
@@ -80,7 +106,7 @@ impl Places<'_> {
                 if a.target.buffer == *self.buffer {
                     let kind = match a.op {
                         AssignOp::Store => Use::Write,
-                        AssignOp::Reduce(r) => Use::Reduce(r),
+                        AssignOp::Reduce(r) => Use::Reduce { by: r, atomic: a.atomic },
                     };
                     self.found.push(Place { facts: facts.clone(), index: a.target.index.clone(), kind });
                 }

@@ -6,21 +6,78 @@
 //!
 //! Proof travels as a value: [`WellFormed`] and [`Valid`] cannot be built any other way, so a consumer that takes one
 //! never has to ask again.
+//!
+//! # What is checked, and where
+//!
+//! | file | rules | question |
+//! |---|---|---|
+//! | `scope` | 1, 5, 8, 13 | is every symbol bound once, before its use, and used as what it is? |
+//! | `types` | 37 | do element types agree, are conversions explicit? |
+//! | `buffers` | 1, 13 | do declarations suit their memory? |
+//! | `ranges` | 2, 7, 8, 9 | do loops have ranges that mean something? |
+//! | `effects` | 11, 15, 18, 25 | is only written what may be, are instructions called as recorded? |
+//! | `initial` | 11, 12 | is nothing read or reduced into that nobody has written? |
+//! | `roles` | 6, 8, 10, 22 | do roles stand inside the loops they share? |
+//! | `vector` | 30 | is a vector loop one assignment? |
+//! | `launches` | 1, 17, 27, 30 | are there launches only, do they fit the target? |
+//! | `executors` | 2, 3, 4, 13, 17, 20 | can the threads that stand at a statement execute it? |
+//! | `registers` | 13 to 16 | are registers touched by their owners, by constant number? |
+//! | `operands` | 14, 17, 26 | do operands lie where the record says? |
+//! | `alignment` | 30 | are vector loops contiguous and aligned? |
+//! | `phases` | 20 to 23 | do arrivals, bytes and groups add up? |
+//! | `blocks` | 19, 25, 39 | do blocks keep apart? |
+//! | `determinism` | 38 | does it give the same bits every time? (asked by [`is_deterministic`]) |
+//!
+//! # What is not checked here, and who does
+//!
+//! *The simulator, in order*: accesses out of bounds that only some sizes have (rule 18; registers are checked here);
+//! poison that reaches an output (rule 12: an initial store that exists but misses elements); an `await` whose phase is
+//! not complete (rule 10); the values (the exact check against the specification).
+//!
+//! *The simulator, in SIMT mode*: races between threads, in shared and in device memory (rule 19), and hence missing
+//! or misplaced barriers; copies used before their wait, fences (rules 20, 21, 24); phases missed or reused too early
+//! (rules 22 and 23: here only counts and bytes are added up); what [`Valid::open_questions`] lists about blocks
+//! (rule 39).
+//!
+//! *Whoever passes arguments* (binding a problem to a program): that assumptions hold, that tensors do not overlap
+//! (rule 18), that they start at multiples of 16 bytes, that a row stride is at least the number of columns, and that
+//! a grid is not larger than the axis allows.
+//!
+//! *The schedule's primitives*: that a rewrite keeps the meaning; tails (rule 31); monoids (rule 32).
+//!
+//! *The CUDA compiler*: registers in all, spills.
 
+mod alignment;
+mod blocks;
 mod buffers;
+mod determinism;
 mod effects;
+mod executors;
 mod initial;
 pub mod iterations;
+mod launch_facts;
+mod launches;
+mod operands;
+mod phases;
 mod place;
 mod ranges;
+mod registers;
 mod roles;
 mod scope;
 mod types;
 mod vector;
 
+pub use determinism::{is_deterministic, nondeterminism};
+pub use launch_facts::{BarrierGroup, LaunchFacts};
+
+use super::facts;
+use super::launch::Launch;
 use super::program::Program;
+use super::statement::{For, Mode, Stmt};
 use crate::diag::Diagnosis;
 use crate::target::Target;
+use executors::Executors;
+use registers::{Constants, Registers};
 
 /// A program that runs in order. Made by [`check`] only.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,6 +90,8 @@ pub struct WellFormed {
 pub struct Valid {
     program: Program,
     target: &'static str,
+    launches: Vec<LaunchFacts>,
+    open: Vec<Diagnosis>,
 }
 
 /// Checks that a program runs in order.
@@ -60,7 +119,72 @@ pub fn check(program: Program) -> Result<WellFormed, Vec<Diagnosis>> {
 /// # Errors
 /// Every fault found, in text order within each check.
 pub fn validate(program: WellFormed, target: &Target) -> Result<Valid, Vec<Diagnosis>> {
-    Ok(Valid { program: program.program, target: target.name })
+    let (launches, open) = fits(&program.program, target)?;
+    Ok(Valid { program: program.program, target: target.name, launches, open })
+}
+
+fn fits(program: &Program, target: &Target) -> Result<(Vec<LaunchFacts>, Vec<Diagnosis>), Vec<Diagnosis>> {
+    let mut faults = launches::host(program);
+    let launches = match Launch::all(&program.body) {
+        Ok(launches) => launches,
+        Err(fault) => {
+            faults.push(fault);
+            return Err(faults);
+        }
+    };
+    let mut executors = Executors::default();
+    for launch in &launches {
+        faults.extend(launches::limits(launch, target).into_iter().map(|f| f.at(first_block(launch))));
+        faults.extend(executors::assign(program, launch, &mut executors));
+    }
+    let buffers = program.buffers();
+    let constants = Constants::of(program);
+    let registers = Registers { buffers: &buffers, executors: &executors, constants: &constants };
+    let mut open = Vec::new();
+    let mut current = launches.iter();
+    let mut launch = None;
+    facts::at_each(program, &mut |stmt, facts| {
+        let Some(executor) = executors.of(stmt) else {
+            if let Stmt::For(l @ For { mode: Mode::Block { .. }, .. }) = stmt {
+                if launch.is_none_or(|known: &Launch<'_>| known.blocks.iter().all(|b| b.var != l.var)) {
+                    launch = current.next();
+                }
+                let verdict = blocks::apart(l, facts, &buffers);
+                faults.extend(verdict.faults.into_iter().map(|f| f.at(place::of(program, stmt))));
+                open.extend(verdict.open.into_iter().map(|f| f.at(place::of(program, stmt))));
+            }
+            return;
+        };
+        let mut found = launches::needs(stmt, &buffers, target);
+        match stmt {
+            Stmt::Assign(a) => found.extend(registers.assign(a, executor, facts)),
+            Stmt::Own(o) => found.extend(registers.own(o, executor, facts)),
+            Stmt::For(l) if l.mode == Mode::Vector => found.extend(alignment::faults(l, &buffers, facts)),
+            Stmt::Instruction(i) => {
+                if let Some(launch) = launch {
+                    found.extend(operands::faults(i, &registers, executor, launch, facts));
+                }
+            }
+            _ => {}
+        }
+        faults.extend(found.into_iter().map(|f| f.at(place::of(program, stmt))));
+    });
+    for launch in &launches {
+        faults.extend(phases::faults(program, launch, &executors));
+    }
+    let known = launch_facts::of(program, &launches, &executors);
+    match known {
+        Ok(known) if faults.is_empty() => Ok((known, open)),
+        Ok(_) => Err(faults),
+        Err(more) => {
+            faults.extend(more);
+            Err(faults)
+        }
+    }
+}
+
+fn first_block(launch: &Launch<'_>) -> String {
+    launch.blocks.first().map_or_else(String::new, |b| format!("launch over `{}`", b.var))
 }
 
 impl WellFormed {
@@ -84,6 +208,21 @@ impl Valid {
     /// The name of the target that the program fits.
     pub fn target(&self) -> &'static str {
         self.target
+    }
+
+    /// Its launches in order.
+    pub fn launches(&self) -> Vec<Launch<'_>> {
+        Launch::all(&self.program.body).expect("validated")
+    }
+
+    /// What is known of each launch, in the same order.
+    pub fn facts(&self) -> &[LaunchFacts] {
+        &self.launches
+    }
+
+    /// What the indices do not decide and the simulator has to (rule 39): blocks that may touch each other's elements.
+    pub fn open_questions(&self) -> &[Diagnosis] {
+        &self.open
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod order;
 mod structure;
+mod target;
 
 use crate::diag::Diagnosis;
 use crate::ir::parse;

@@ -1,0 +1,66 @@
+//! Blocks of one launch do not touch each other's elements (rules 19, 25 and 39), as far as the indices tell.
+
+use std::collections::{HashMap, HashSet};
+
+use super::iterations;
+use crate::diag::Diagnosis;
+use crate::index::Facts;
+use crate::instr::{self, Completion, OperandAccess};
+use crate::ir::{Buffer, For, Operand, Stmt, walk};
+use crate::sym::Sym;
+
+/// What was found out about the blocks of one loop.
+pub(super) struct Verdict {
+    /// Blocks that certainly collide.
+    pub faults: Vec<Diagnosis>,
+    /// What the indices do not decide.
+    pub open: Vec<Diagnosis>,
+}
+
+/// Whether different iterations of a block loop touch the same elements of device memory; `facts` is what is known
+/// outside it.
+pub(super) fn apart(l: &For, facts: &Facts, buffers: &HashMap<Sym, Buffer>) -> Verdict {
+    let mut verdict = Verdict { faults: Vec::new(), open: Vec::new() };
+    for sym in written(&l.body, buffers) {
+        match iterations::blocks_apart(l, &sym, facts, buffers) {
+            Some(true) => {}
+            Some(false) => verdict.faults.push(
+                Diagnosis::new(format!("different blocks of `{}` touch the same element of `{sym}`", l.var))
+                    .because("blocks of one launch have no order, and the access is not atomic")
+                    .instead(format!("index `{sym}` by `{}`, reduce atomically, or add partial results in a second launch", l.var)),
+            ),
+            None => verdict.open.push(
+                Diagnosis::new(format!("different blocks of `{}` may touch the same element of `{sym}`", l.var))
+                    .because("the indices do not decide it")
+                    .instead("run the whole launch in the simulator: a clean run with all blocks shows it for that size"),
+            ),
+        }
+    }
+    verdict
+}
+
+/// The buffers in device memory that statements write, but for the links of chained instructions.
+fn written(stmts: &[Stmt], buffers: &HashMap<Sym, Buffer>) -> Vec<Sym> {
+    let mut seen = HashSet::new();
+    let mut out = Vec::new();
+    let mut add = |sym: &Sym| {
+        if buffers[sym].is_global() && seen.insert(sym.clone()) {
+            out.push(sym.clone());
+        }
+    };
+    walk::for_each(stmts, &mut |stmt| match stmt {
+        Stmt::Assign(a) => add(&a.target.buffer),
+        Stmt::Instruction(i) => {
+            let Some(record) = instr::by_name(&i.name).filter(|r| r.completion != Completion::Chained) else {
+                return;
+            };
+            for (operand, spec) in i.operands.iter().zip(record.operands) {
+                if let (Operand::Window(w), true) = (operand, spec.access != OperandAccess::Read) {
+                    add(&w.buffer);
+                }
+            }
+        }
+        _ => {}
+    });
+    out
+}
