@@ -17,7 +17,7 @@ use std::ops::{Add, Mul, Neg, Sub};
 
 pub use bounds::{Interval, Ranges};
 pub use print::{Naming, PlainNames};
-pub use prove::{Facts, Mark, Touch, disjoint_iterations, prove};
+pub use prove::{Facts, Mark, Touch, disjoint_iterations, prove, strides_apart};
 
 use crate::sym::Sym;
 

@@ -265,6 +265,12 @@ pub fn disjoint_iterations(
     a: Touch<'_>,
     b: Touch<'_>,
 ) -> Option<bool> {
+    let nearer = a.index.iter().zip(b.index).any(|(x, y)| {
+        strides_apart(var, common, &a.facts.expanded(x), &b.facts.expanded(y), &a.facts.ranges)
+    });
+    if nearer {
+        return Some(true);
+    }
     let moved = other_iteration(var, common, b);
     let other = &moved[var];
     let rename = |s: &Sym| moved.get(s).map(Index::var);
@@ -293,6 +299,47 @@ pub fn disjoint_iterations(
     }
     // The same expression of nothing that the loop changes: the same element each time.
     (same == Cond::TRUE && !facts.mentions_in_guards(var)).then_some(false)
+}
+
+/// The common case, cheaply: whether `x` in one iteration and `y` in another are apart because each step of `var` moves
+/// both by the same stride, and everything else that changes moves them by less. Definitions are expanded.
+pub fn strides_apart(
+    var: &Sym,
+    common: &dyn Fn(&Sym) -> bool,
+    x: &Index,
+    y: &Index,
+    ranges: &Ranges,
+) -> bool {
+    let stride = x.coefficient(var);
+    if stride == 0 || y.coefficient(var) != stride {
+        return false;
+    }
+    let own = Index::var(var).scaled(stride);
+    let (Some((x_fixed, x_moves)), Some((y_fixed, y_moves))) =
+        (parted(var, common, &(x - &own)), parted(var, common, &(y - &own)))
+    else {
+        return false;
+    };
+    let (x, y) = (ranges.of(&x_moves), ranges.of(&y_moves));
+    let widest = |a: Interval, b: Interval| a.hi?.checked_sub(b.lo?);
+    x_fixed == y_fixed
+        && widest(x, y).is_some_and(|w| w < stride.abs())
+        && widest(y, x).is_some_and(|w| w < stride.abs())
+}
+
+/// The terms that are the same in all iterations, and the others; `None` if `var` occurs.
+fn parted(var: &Sym, common: &dyn Fn(&Sym) -> bool, index: &Index) -> Option<(Index, Index)> {
+    let (mut fixed, mut moves) = (Index::constant(index.constant_term()), Index::default());
+    for (atom, c) in index.terms() {
+        let term = Index::atom(atom.clone()).scaled(*c);
+        if term.mentions(var) {
+            return None;
+        }
+        let mut same = true;
+        term.for_each_var(&mut |s| same &= common(s));
+        if same { fixed = &fixed + &term } else { moves = &moves + &term }
+    }
+    Some((fixed, moves))
 }
 
 /// New names, for another iteration, of everything in `touch` that an iteration may change.

@@ -4,6 +4,7 @@
 //! parts of the index together (a swizzle). A [`Fragment`] sends the logical index of a small tile to a thread and a
 //! register of it. Bank conflicts, ownership and injectivity are computed from these two, once, for every consumer.
 
+mod bits;
 mod fragment;
 
 pub use fragment::Fragment;
@@ -49,7 +50,7 @@ impl Layout {
             .unwrap_or_else(|sym| unreachable!("layout mentions {sym}, which is no axis of it"))
     }
 
-    /// Enumerates the offsets of a buffer of the given extents and returns how many elements it spans.
+    /// How many elements a buffer of the given extents spans.
     ///
     /// # Errors
     /// Two elements at one offset, a negative offset, a number of axes that is not the number of dimensions, or a
@@ -71,6 +72,14 @@ impl Layout {
         if let Some(s) = foreign {
             return Err(Diagnosis::new(format!("the layout mentions `{s}`, which is no axis of it")));
         }
+        match bits::span(self, extents) {
+            Some((true, elements)) => Ok(elements),
+            // Also to name two elements that collide.
+            Some((false, _)) | None => self.span_by_enumeration(extents),
+        }
+    }
+
+    fn span_by_enumeration(&self, extents: &[i64]) -> Result<i64, Diagnosis> {
         let mut seen = std::collections::HashMap::new();
         let mut last = -1;
         for index in indices(extents) {

@@ -6,7 +6,7 @@ use super::iterations;
 use crate::diag::Diagnosis;
 use crate::index::Facts;
 use crate::instr::{self, Completion, OperandAccess};
-use crate::ir::{Buffer, For, Operand, Stmt, walk};
+use crate::ir::{Buffer, For, Mode, Operand, Stmt, facts, walk};
 use crate::sym::Sym;
 
 /// What was found out about the blocks of one loop.
@@ -17,26 +17,45 @@ pub(super) struct Verdict {
     pub open: Vec<Diagnosis>,
 }
 
-/// Whether different iterations of a block loop touch the same elements of device memory; `facts` is what is known
-/// outside it.
-pub(super) fn apart(l: &For, facts: &Facts, buffers: &HashMap<Sym, Buffer>) -> Verdict {
+/// Whether different blocks of a launch touch the same elements of device memory. `known` has the ranges and definitions
+/// of all symbols of the launch, and assumes nothing that holds inside it only.
+pub(super) fn apart(launch: &Stmt, known: &Facts, buffers: &HashMap<Sym, Buffer>) -> Verdict {
     let mut verdict = Verdict { faults: Vec::new(), open: Vec::new() };
-    for sym in written(&l.body, buffers) {
-        match iterations::blocks_apart(l, &sym, facts, buffers) {
-            Some(true) => {}
-            Some(false) => verdict.faults.push(
-                Diagnosis::new(format!("different blocks of `{}` touch the same element of `{sym}`", l.var))
-                    .because("blocks of one launch have no order, and the access is not atomic")
-                    .instead(format!("index `{sym}` by `{}`, reduce atomically, or add partial results in a second launch", l.var)),
-            ),
-            None => verdict.open.push(
-                Diagnosis::new(format!("different blocks of `{}` may touch the same element of `{sym}`", l.var))
-                    .because("the indices do not decide it")
-                    .instead("run the whole launch in the simulator: a clean run with all blocks shows it for that size"),
-            ),
+    let mut facts = known.clone();
+    let mut at = launch;
+    while let Stmt::For(l @ For { mode: Mode::Block { .. }, body, .. }) = at {
+        for sym in written(&l.body, buffers) {
+            if iterations::blocks_strided(l, &sym, known) {
+                continue;
+            }
+            match iterations::blocks_apart(l, &sym, &facts, buffers) {
+                Some(true) => {}
+                Some(false) => verdict.faults.push(collide(l, &sym)),
+                None => verdict.open.push(may_collide(l, &sym)),
+            }
+        }
+        facts::enter_loop(&mut facts, l);
+        match &body[..] {
+            [inner] => at = inner,
+            _ => break,
         }
     }
     verdict
+}
+
+fn collide(l: &For, sym: &Sym) -> Diagnosis {
+    Diagnosis::new(format!("different blocks of `{}` touch the same element of `{sym}`", l.var))
+        .because("blocks of one launch have no order, and the access is not atomic")
+        .instead(format!(
+            "index `{sym}` by `{}`, reduce atomically, or add partial results in a second launch",
+            l.var
+        ))
+}
+
+fn may_collide(l: &For, sym: &Sym) -> Diagnosis {
+    Diagnosis::new(format!("different blocks of `{}` may touch the same element of `{sym}`", l.var))
+        .because("the indices do not decide it")
+        .instead("run the whole launch in the simulator: a clean run with all blocks shows it for that size")
 }
 
 /// The buffers in device memory that statements write, but for the links of chained instructions.

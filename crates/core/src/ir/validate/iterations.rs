@@ -2,9 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::index::{Facts, Index, Touch, disjoint_iterations};
+use crate::index::{Facts, Index, Touch, disjoint_iterations, strides_apart};
 use crate::instr::{self, OperandAccess};
-use crate::ir::{AssignOp, Buffer, For, Operand, Reduction, Span, Stmt, Value, Window, facts, walk};
+use crate::ir::{
+    Access, Assign, AssignOp, Buffer, For, Operand, Reduction, Span, Stmt, Value, Window, facts, walk,
+};
 use crate::sym::Sym;
 
 /// How an element is touched.
@@ -25,6 +27,13 @@ enum Order {
 }
 
 impl Use {
+    fn of(a: &Assign) -> Use {
+        match a.op {
+            AssignOp::Store => Use::Write,
+            AssignOp::Reduce(by) => Use::Reduce { by, atomic: a.atomic },
+        }
+    }
+
     /// Whether two uses of one element may not change places.
     fn conflicts(self, other: Use, order: Order) -> bool {
         match (self, other) {
@@ -56,6 +65,39 @@ pub fn independent(l: &For, buffer: &Sym, facts: &Facts, buffers: &HashMap<Sym, 
 /// As [`independent`] for iterations that run at the same time, as blocks do: reductions commute only if atomic.
 pub fn blocks_apart(l: &For, buffer: &Sym, facts: &Facts, buffers: &HashMap<Sym, Buffer>) -> Option<bool> {
     answer(l, buffer, facts, buffers, Order::None)
+}
+
+/// Whether every pair of accesses is kept apart by the stride of the loop, without asking for guards: `known` has the
+/// ranges and definitions of all symbols in the loop.
+pub(super) fn blocks_strided(l: &For, buffer: &Sym, known: &Facts) -> bool {
+    let inside: HashSet<Sym> = walk::binders(&l.body).into_iter().chain(l.counting.clone()).collect();
+    let mut elements: Vec<(Vec<Index>, Use)> = Vec::new();
+    let mut windows = false;
+    let add = |access: &Access, kind: Use, elements: &mut Vec<(Vec<Index>, Use)>| {
+        if access.buffer == *buffer {
+            let element = (access.index.iter().map(|i| known.expanded(i)).collect(), kind);
+            if !elements.contains(&element) {
+                elements.push(element);
+            }
+        }
+    };
+    walk::for_each(&l.body, &mut |stmt| match stmt {
+        Stmt::Assign(a) => {
+            add(&a.target, Use::of(a), &mut elements);
+            a.value.for_each_access(&mut |load| add(load, Use::Read, &mut elements));
+        }
+        Stmt::Instruction(i) => {
+            windows |= i.operands.iter().any(|o| matches!(o, Operand::Window(w) if w.buffer == *buffer));
+        }
+        _ => {}
+    });
+    let common = |s: &Sym| *s != l.var && !inside.contains(s);
+    let apart = |a: &[Index], b: &[Index]| {
+        a.iter().zip(b).any(|(x, y)| strides_apart(&l.var, &common, x, y, known.ranges()))
+    };
+    let pairs = elements.iter().enumerate().flat_map(|(at, a)| elements[at..].iter().map(move |b| (a, b)));
+    let mut pairs = pairs.filter(|(a, b)| a.1.conflicts(b.1, Order::None));
+    !windows && pairs.all(|(a, b)| apart(&a.0, &b.0))
 }
 
 fn answer(
@@ -104,10 +146,7 @@ impl Places<'_> {
             Stmt::Assign(a) => {
                 self.loads(&a.value, facts);
                 if a.target.buffer == *self.buffer {
-                    let kind = match a.op {
-                        AssignOp::Store => Use::Write,
-                        AssignOp::Reduce(r) => Use::Reduce { by: r, atomic: a.atomic },
-                    };
+                    let kind = Use::of(a);
                     self.found.push(Place { facts: facts.clone(), index: a.target.index.clone(), kind });
                 }
             }

@@ -73,7 +73,7 @@ pub use launch_facts::{BarrierGroup, LaunchFacts};
 use super::facts;
 use super::launch::Launch;
 use super::program::Program;
-use super::statement::{For, Mode, Stmt};
+use super::statement::{Mode, Stmt};
 use crate::diag::Diagnosis;
 use crate::target::Target;
 use executors::Executors;
@@ -141,17 +141,14 @@ fn fits(program: &Program, target: &Target) -> Result<(Vec<LaunchFacts>, Vec<Dia
     let constants = Constants::of(program);
     let registers = Registers { buffers: &buffers, executors: &executors, constants: &constants };
     let mut open = Vec::new();
-    let mut current = launches.iter();
-    let mut launch = None;
-    facts::at_each(program, &mut |stmt, facts| {
+    let mut heads: Vec<&Stmt> = Vec::new();
+    let mut known = facts::of_program(program);
+    facts::at_each_of(&program.body, &mut known, &buffers, &mut |stmt, facts| {
         let Some(executor) = executors.of(stmt) else {
-            if let Stmt::For(l @ For { mode: Mode::Block { .. }, .. }) = stmt {
-                if launch.is_none_or(|known: &Launch<'_>| known.blocks.iter().all(|b| b.var != l.var)) {
-                    launch = current.next();
-                }
-                let verdict = blocks::apart(l, facts, &buffers);
-                faults.extend(verdict.faults.into_iter().map(|f| f.at(place::of(program, stmt))));
-                open.extend(verdict.open.into_iter().map(|f| f.at(place::of(program, stmt))));
+            if let Stmt::For(l) = stmt
+                && launches.get(heads.len()).is_some_and(|next| next.blocks[0].var == l.var)
+            {
+                heads.push(stmt);
             }
             return;
         };
@@ -161,7 +158,7 @@ fn fits(program: &Program, target: &Target) -> Result<(Vec<LaunchFacts>, Vec<Dia
             Stmt::Own(o) => found.extend(registers.own(o, executor, facts)),
             Stmt::For(l) if l.mode == Mode::Vector => found.extend(alignment::faults(l, &buffers, facts)),
             Stmt::Instruction(i) => {
-                if let Some(launch) = launch {
+                if let Some(launch) = heads.len().checked_sub(1).and_then(|at| launches.get(at)) {
                     found.extend(operands::faults(i, &registers, executor, launch, facts));
                 }
             }
@@ -169,12 +166,14 @@ fn fits(program: &Program, target: &Target) -> Result<(Vec<LaunchFacts>, Vec<Dia
         }
         faults.extend(found.into_iter().map(|f| f.at(place::of(program, stmt))));
     });
-    for launch in &launches {
+    for (launch, head) in launches.iter().zip(heads) {
         faults.extend(phases::faults(program, launch, &executors));
+        let verdict = blocks::apart(head, &known, &buffers);
+        faults.extend(verdict.faults.into_iter().map(|f| f.at(place::of(program, head))));
+        open.extend(verdict.open.into_iter().map(|f| f.at(place::of(program, head))));
     }
-    let known = launch_facts::of(program, &launches, &executors);
-    match known {
-        Ok(known) if faults.is_empty() => Ok((known, open)),
+    match launch_facts::of(program, &launches, &executors) {
+        Ok(shared) if faults.is_empty() => Ok((shared, open)),
         Ok(_) => Err(faults),
         Err(more) => {
             faults.extend(more);
