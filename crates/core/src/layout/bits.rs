@@ -27,7 +27,10 @@ pub(super) fn span(layout: &Layout, extents: &[i64]) -> Option<(bool, i64)> {
     }
     let mut spanned = matrix_span(layout, &offset, &left, extents)?;
     for (stride, extent) in taken.into_iter().rev() {
-        if !spanned.0 || stride < spanned.1 {
+        if !spanned.0 {
+            return Some((false, 0));
+        }
+        if stride < spanned.1 {
             // Perhaps injective all the same.
             return None;
         }
@@ -177,6 +180,7 @@ mod tests {
         assert_eq!(span(&layout(swizzled), &[12, 32]), None);
         assert_eq!(span(&layout(&row.scaled(33) + &column), &[16, 32]), Some((true, 15 * 33 + 32)));
         assert_eq!(span(&layout(&row.scaled(64) + &column), &[12, 32]), Some((true, 11 * 64 + 32)));
-        assert_eq!(span(&layout(row), &[12, 32]), Some((false, 0)));
+        // An axis that the offset does not mention: all its elements share a place.
+        assert_eq!(span(&layout(row), &[16, 32]), Some((false, 0)));
     }
 }

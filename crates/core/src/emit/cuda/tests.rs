@@ -150,7 +150,7 @@ fn vector_loops_are_wide_moves() {
     assert_text(
         &statements(
             "program p(M: size, alpha: f32, beta: f32, A: in f32[M, 128; lda], C: inout f32[M, 128; ldc],
-                H: in f16[M, 128], G: out f16[M, 128]) {
+                H: in f16[M, 128], G: out f16[M, 128]) assume lda%4 == 0, ldc%4 == 0 {
             for m in block.x(M) {
                 alloc S: f32[4, 32] shared layout (r, c) => 36*r + c
                 for t in threads(32@1) {

@@ -1,5 +1,6 @@
-//! Vector loops are contiguous and aligned (rule 30): each access of the one assignment moves neighbours, from a
-//! multiple of their number on, 16 bytes at most.
+//! Vector loops are contiguous and aligned (rule 30): at least one access of the one assignment moves neighbours in
+//! memory, and every access that does starts at a multiple of their number and moves 16 bytes at most. The others are
+//! done element by element: a row of a tile can be read at once and stored as a column.
 
 use std::collections::HashMap;
 
@@ -14,39 +15,31 @@ pub(super) fn faults(l: &For, buffers: &HashMap<Sym, Buffer>, facts: &Facts) -> 
     let (Some(lanes), [Stmt::Assign(a)]) = (l.range.constant_trip_count(), &l.body[..]) else {
         return Vec::new();
     };
-    let mut faults: Vec<Diagnosis> = access(&a.target, l, lanes, true, buffers, facts).into_iter().collect();
-    a.value.for_each_access(&mut |load| faults.extend(access(load, l, lanes, false, buffers, facts)));
-    faults
-}
-
-fn access(
-    access: &Access,
-    l: &For,
-    lanes: i64,
-    stored: bool,
-    buffers: &HashMap<Sym, Buffer>,
-    facts: &Facts,
-) -> Option<Diagnosis> {
-    let buffer = &buffers[&access.buffer];
-    let index: Vec<Index> = access.index.iter().map(|i| facts.expanded(i)).collect();
-    let (last, outer) = index.split_last()?;
-    let start = last - &Index::var(&l.var);
-    let moves_neighbours = !start.mentions(&l.var) && outer.iter().all(|i| !i.mentions(&l.var));
-    if !moves_neighbours {
-        let same = index.iter().all(|i| !i.mentions(&l.var));
-        // A load of one element for all lanes is no vector access, and no harm.
-        return (stored || !same).then(|| {
-            Diagnosis::new(format!(
-                "`{}` does not move along its last dimension with `{}`",
-                buffer.sym, l.var
-            ))
-            .because("a vector access moves neighbours")
+    let mut accesses = vec![&a.target];
+    a.value.for_each_access(&mut |load| accesses.push(load));
+    let wide: Vec<(&Buffer, Index)> =
+        accesses.iter().filter_map(|a| Some((&buffers[&a.buffer], neighbours(a, &l.var, facts)?))).collect();
+    if wide.iter().all(|(buffer, _)| buffer.space == Space::Reg) {
+        let fault = Diagnosis::new(format!("no access moves along its last dimension with `{}`", l.var))
+            .because("a vector access moves neighbours in memory")
             .instead(format!(
                 "vectorise a loop whose variable is added to the last index, such as c + {}",
                 l.var
-            ))
-        });
+            ));
+        return vec![fault];
     }
+    wide.iter().filter_map(|(buffer, start)| misplaced(buffer, start, lanes, facts)).collect()
+}
+
+/// The first column of an access that moves along its last dimension one by one; `None` for any other.
+fn neighbours(access: &Access, var: &Sym, facts: &Facts) -> Option<Index> {
+    let index: Vec<Index> = access.index.iter().map(|i| facts.expanded(i)).collect();
+    let (last, outer) = index.split_last()?;
+    let start = last - &Index::var(var);
+    (!start.mentions(var) && outer.iter().all(|i| !i.mentions(var))).then_some(start)
+}
+
+fn misplaced(buffer: &Buffer, start: &Index, lanes: i64, facts: &Facts) -> Option<Diagnosis> {
     if buffer.space == Space::Reg {
         return None;
     }
@@ -58,7 +51,7 @@ fn access(
                 .instead("split the loop"),
         );
     }
-    if !facts.is_multiple(&start, lanes) {
+    if !facts.is_multiple(start, lanes) {
         return Some(
             Diagnosis::new(format!("column {start} of `{}` may not be a multiple of {lanes}", buffer.sym))
                 .because("a vector access is aligned to its size")

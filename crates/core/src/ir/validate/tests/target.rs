@@ -333,7 +333,7 @@ fn vector_loops_are_contiguous_and_aligned() {
     vt(
         "AL[tyz, v] = AA[ki, 64*tyz + 4*ty + v]",
         "AL[tyz, v] = AA[ki, 64*tyz + 4*ty + 2*v]",
-        &["`AA` does not move along its last dimension with `v`"],
+        &["no access moves along its last dimension with `v`"],
     );
     vt(
         "alloc AA: f32[16, 128] shared",
@@ -345,6 +345,10 @@ fn vector_loops_are_contiguous_and_aligned() {
         "alloc AA: f32[16, 128] shared layout (r, c) => 128*r + xor(c, r%2)",
         &["4 neighbours of `AA` are not contiguous"],
     );
+    // Read as a row, stored as a column.
+    let column =
+        edited("sgemm_virtual_threads", "AA[ty, 64*u + 4*tx + v] = A", "AA[4*u + v, 16*ty%128 + tx] = A");
+    valid_on(&column, "h200").map_err(|f| said(&f)).expect("one side moves neighbours");
     let swizzled = edited(
         "sgemm_virtual_threads",
         "alloc AA: f32[16, 128] shared",
