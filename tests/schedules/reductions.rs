@@ -31,3 +31,110 @@ fn initial_stores_stand_apart() {
     let twice = Schedule::run(gemm(), "decompose_reduction(acc.i)\ndecompose_reduction(acc.i)");
     assert!(twice.expect_err("is refused").to_string().contains("apart already"));
 }
+
+#[test]
+fn parts_are_added_in_order_or_atomically() {
+    for order in ["", ", order=cyclic"] {
+        holds(&format!("split_reduce(acc.k, 3{order}) -> part, s"), false);
+        holds(&format!("split(acc.k, 2) -> ko, ki\nsplit_reduce(acc.ko, 4{order}) -> part, s"), false);
+        holds(&format!("split_reduce(acc.k, 3, combine=atomic{order}) -> part, s"), false);
+        holds(&format!("split_reduce(acc.k, 3, combine=shared{order}) -> part, s"), false);
+    }
+    holds("split(acc.k, 4) -> ko, s\nrfactor(acc.s) -> part", false);
+    holds("split(acc.k, 4) -> ko, s\nrfactor(acc.ko, combine=atomic) -> part", false);
+    holds("split_reduce(acc.k, 3, order=cyclic) -> a, s\nsplit_reduce(a.k, 2) -> b, t", false);
+}
+
+/// The parts of a product in tiles of 4 x 4, steps of 2, in a grid of their own.
+fn tiled_parts(order: &str) -> String {
+    format!(
+        "
+split(acc.k, 2) -> ko, ki
+split_reduce(acc.ko, 3{order}) -> part, s
+cache_write(part, reg) -> mine
+split(part.i, 4) -> by, ty
+split(part.j, 4) -> bx, tx
+reorder(part.s, part.by, part.bx, part.ty, part.tx)
+bind(part.s, block.z)
+bind(part.by, block.y)
+bind(part.bx, block.x)
+bind(part.ty, part.tx, threads)
+compute_at(mine, part.tx)
+cache_read(A, mine, shared) -> As
+compute_at(As, mine.ko)
+bind(As.r, As.c, threads)
+cache_read(B, mine, shared) -> Bs
+compute_at(Bs, mine.ko)
+bind(Bs.r, Bs.c, threads)
+split(C.i, 4) -> by, ty
+split(C.j, 4) -> bx, tx
+"
+    )
+}
+
+#[test]
+fn two_launches_make_a_split_product() {
+    let second = "
+reorder(C.by, C.bx, C.ty, C.tx)
+bind(C.by, block.y)
+bind(C.bx, block.x)
+bind(C.ty, C.tx, threads)
+set_scope(acc, reg)
+compute_at(acc, C.tx)
+unroll(acc.s)
+";
+    holds(&format!("{}{second}", tiled_parts("")), true);
+    holds(&format!("{}{second}pipeline(mine.ko, 3, via=shared)", tiled_parts(", order=cyclic")), true);
+}
+
+#[test]
+fn atomic_additions_need_no_second_pass() {
+    // The loops over C stand twice: before, where beta C is stored, and after, where parts are added.
+    let steps = "
+split_reduce(acc.k, 3, combine=atomic) -> part, s
+split(C.i, 4) -> by, ty
+split(C.j, 4) -> bx, tx
+reorder(C.by, C.bx, C.ty, C.tx)
+bind(C.s, block.z)
+bind(C.by, block.y)
+bind(C.bx, block.x)
+bind(C.ty, C.tx, threads)
+set_scope(part, reg)
+compute_at(part, C.tx)
+";
+    holds(steps, true);
+}
+
+#[test]
+fn a_block_adds_its_slices_in_shared_memory() {
+    let steps = "
+split(acc.k, 4) -> ko, s
+rfactor(acc.s, combine=shared) -> part
+split(C.i, 2) -> by, ty
+split(C.j, 4) -> bx, tx
+reorder(C.by, C.bx, C.ty, C.tx)
+bind(C.by, block.y)
+bind(C.bx, block.x)
+bind(C.ty, C.tx, threads)
+set_scope(acc, reg)
+compute_at(acc, C.tx)
+cache_write(part, reg) -> mine
+compute_at(part, C.bx)
+bind(part.s, part.i, part.j, threads)
+compute_at(mine, part.j)
+";
+    holds(steps, true);
+}
+
+#[test]
+fn what_cannot_be_split_is_said() {
+    let refused = |steps: &str, words: &str| {
+        let error = Schedule::run(gemm(), steps).expect_err("is refused").to_string();
+        assert!(error.contains(words), "{error}");
+    };
+    refused("split_reduce(acc.i, 2) -> p, s", "initial store of the identity");
+    refused("split_reduce(acc.k, 0) -> p, s", "number of parts");
+    refused("split_reduce(acc.z, 2) -> p, s", "there is no loop");
+    refused("reorder(acc.k, acc.j)\nsplit_reduce(acc.k, 2) -> p, s", "apply split_reduce before");
+    refused("split_reduce(acc.k, 2) -> acc, s", "already");
+}

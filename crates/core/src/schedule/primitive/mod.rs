@@ -11,6 +11,7 @@ mod reorder;
 mod set_scope;
 mod specialize;
 mod split;
+mod split_reduce;
 mod storage_align;
 mod storage_order;
 mod swizzle;
@@ -32,6 +33,7 @@ pub use reorder::Reorder;
 pub use set_scope::SetScope;
 pub use specialize::Specialize;
 pub use split::Split;
+pub use split_reduce::{Combine, Parts, SplitReduce};
 pub use storage_align::StorageAlign;
 pub use storage_order::{Part, StorageOrder};
 pub use swizzle::{Bits, Swizzle};
@@ -81,6 +83,12 @@ const PRIMITIVES: &[Entry] = &[
         name: "double_buffer",
         usage: pipeline::DOUBLE_BUFFER_USAGE,
         read: |c| Ok(Box::new(DoubleBuffer::read(c)?)),
+    },
+    Entry { name: "split_reduce", usage: split_reduce::USAGE, read: |c| Ok(Box::new(SplitReduce::read(c)?)) },
+    Entry {
+        name: "rfactor",
+        usage: split_reduce::RFACTOR_USAGE,
+        read: |c| Ok(Box::new(SplitReduce::read_rfactor(c)?)),
     },
     Entry {
         name: "decompose_reduction",

@@ -64,7 +64,8 @@ fn through(mut piece: For, target: &dyn Fn(&For) -> bool) -> Result<Vec<Stmt>, D
             .instead("pad the loop to a uniform count and guard its body")
     };
     match stmt {
-        Stmt::For(inner) => {
+        Stmt::For(mut inner) => {
+            inner.range = inner.range.substitute(&|s| only_value(&piece).filter(|_| *s == piece.var));
             if range_mentions(&inner.range, &piece.var) {
                 return Err(depends(&format!("the loop `{}`", inner.var)));
             }
@@ -73,7 +74,8 @@ fn through(mut piece: For, target: &dyn Fn(&For) -> bool) -> Result<Vec<Stmt>, D
             let body = if is_target { vec![Stmt::For(moved)] } else { sink_checked(moved, target)? };
             Ok(vec![Stmt::For(For { body, ..head(&inner) })])
         }
-        Stmt::If(i) => {
+        Stmt::If(mut i) => {
+            i.cond = i.cond.substitute(&|s| only_value(&piece).filter(|_| *s == piece.var));
             if i.cond.mentions(&piece.var) {
                 return Err(depends("a condition"));
             }
@@ -103,7 +105,8 @@ fn through(mut piece: For, target: &dyn Fn(&For) -> bool) -> Result<Vec<Stmt>, D
 ///
 /// # Errors
 /// If bounds depend on each other or the two carry dependences that the swap would turn round.
-pub(in crate::schedule) fn interchange(outer: &For, inner: For, facts: &Facts) -> Result<For, Diagnosis> {
+pub(in crate::schedule) fn interchange(outer: &For, mut inner: For, facts: &Facts) -> Result<For, Diagnosis> {
+    inner.range = inner.range.substitute(&|s| only_value(outer).filter(|_| *s == outer.var));
     if range_mentions(&inner.range, &outer.var) {
         return Err(Diagnosis::new(format!("`{}` and `{}` cannot be swapped", outer.var, inner.var))
             .because(format!("the bounds of `{}` depend on `{}`", inner.var, outer.var)));
@@ -285,6 +288,14 @@ pub(in crate::schedule) fn contains(stmt: &Stmt, target: &dyn Fn(&For) -> bool) 
         }
     });
     found
+}
+
+/// The value of the variable of a loop that runs once: bounds inside need not depend on it.
+fn only_value(l: &For) -> Option<Index> {
+    match &l.range {
+        Range::Span { lo, .. } if l.range.constant_trip_count() == Some(1) => Some(lo.clone()),
+        _ => None,
+    }
 }
 
 fn range_mentions(range: &Range, var: &Sym) -> bool {

@@ -9,6 +9,7 @@ mod stages;
 mod storage;
 
 pub(super) use cover::alike;
+pub(super) use effects::count_uses;
 pub(super) use fission::{distribute, inline_lets, interchange, map_accesses, refresh_loop, sink};
 pub(super) use guard::{bounds as guard_bounds, guard_leaves, guard_loads, guarded_load};
 pub(super) use parallel::{independent, parallel};

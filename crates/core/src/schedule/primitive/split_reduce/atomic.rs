@@ -1,0 +1,164 @@
+//! Parts added to the result atomically.
+//!
+//! ```text
+//! for i { acc[i] = 0; for k { acc[i] += x[i, k] } }
+//! for i { C[i] = alpha acc[i] + beta C[i] }
+//!     =>
+//! for i { C[i] = beta C[i] }
+//! for s, i { part[s, i] = 0; for k in part(s, S) { part[s, i] += x[i, k] } }
+//! for s, i { atomic C[i] += alpha part[s, i] }
+//! ```
+//!
+//! The result must be linear in the sum: each of its values is `a sum + b`, where neither `a` nor `b` reads the sum.
+
+use super::PartialSums;
+use crate::index::Index;
+use crate::ir::{
+    Access, Assign, AssignOp, BinaryOp, For, If, Mode, Range, Reduction, Stmt, UnaryOp, Value, walk,
+};
+use crate::schedule::rewrite::{alike, mentions};
+use crate::sym::Sym;
+
+/// The list with the stage at position `at` and its one consumer rewritten. `nest` computes the parts.
+pub(super) fn combine(
+    stmts: &[Stmt],
+    at: usize,
+    nest: Vec<Stmt>,
+    parts: &PartialSums,
+) -> Result<Vec<Stmt>, String> {
+    let sum = &parts.buffer.sym;
+    if parts.reduction != Reduction::Sum {
+        return Err("only sums can be added up atomically".into());
+    }
+    let Some(alloc) = stmts.iter().position(|s| matches!(s, Stmt::Alloc(b) if b.sym == *sum)) else {
+        return Err(format!("`{sum}` is itself a result, so nothing says what is stored first"));
+    };
+    let users: Vec<usize> = (at + 1..stmts.len()).filter(|i| mentions(&stmts[*i..=*i], sum)).collect();
+    let [user] = users[..] else { return Err(format!("`{sum}` is not used by exactly one nest")) };
+    let consumer = std::slice::from_ref(&stmts[user]);
+    let mut modes_plain = true;
+    walk::for_each(consumer, &mut |s| {
+        if let Stmt::For(l) = s {
+            modes_plain &= l.mode == Mode::Serial;
+        }
+    });
+    if !modes_plain {
+        return Err("the loops of its result are bound already".into());
+    }
+    let s = Sym::new(parts.name);
+    let first = leaves(consumer, &|a| Ok(Some(without(a, sum)?)))?;
+    let then = leaves(&walk::refresh(consumer), &|a| with_part(a, parts, &s))?;
+    let mut out = Vec::new();
+    for (i, stmt) in stmts.iter().enumerate() {
+        if i == at {
+            out.push(Stmt::Alloc(parts.partial.clone()));
+            out.extend(nest.iter().cloned());
+        } else if i == user {
+            out.push(For::serial(&s, Range::upto(parts.count.clone()), then.clone()));
+        } else if i != alloc {
+            out.push(stmt.clone());
+        }
+    }
+    // What is stored first comes before the parts, so that the two launches that follow each other share a grid.
+    let place =
+        out.iter().position(|s| matches!(s, Stmt::Alloc(b) if b.sym == parts.partial.sym)).unwrap_or(0);
+    out.splice(place..place, first);
+    Ok(out)
+}
+
+/// Rebuilds statements with every assignment changed by `f`, or left out; arms that have become the same are joined.
+fn leaves(
+    stmts: &[Stmt],
+    f: &dyn Fn(&Assign) -> Result<Option<Assign>, String>,
+) -> Result<Vec<Stmt>, String> {
+    let mut out = Vec::new();
+    for stmt in stmts {
+        match stmt {
+            Stmt::For(l) => out.push(Stmt::For(For { body: leaves(&l.body, f)?, ..l.clone() })),
+            Stmt::If(i) => {
+                let (then, otherwise) = (leaves(&i.then, f)?, leaves(&i.otherwise, f)?);
+                if alike(&then, &otherwise) {
+                    out.extend(then);
+                } else {
+                    out.push(Stmt::If(If { cond: i.cond.clone(), then, otherwise }));
+                }
+            }
+            Stmt::Let(..) => out.push(stmt.clone()),
+            Stmt::Assign(a) => out.extend(f(a)?.map(Stmt::Assign)),
+            _ => return Err("its result is not computed by plain assignments".into()),
+        }
+    }
+    Ok(out)
+}
+
+/// The assignment without what depends on the sum.
+fn without(a: &Assign, sum: &Sym) -> Result<Assign, String> {
+    check(a, sum)?;
+    let (_, rest) = linear(&a.value, sum)?;
+    Ok(Assign { value: rest.unwrap_or(Value::Const(0.0)), ..a.clone() })
+}
+
+/// The atomic addition of what one part contributes.
+fn with_part(a: &Assign, parts: &PartialSums, s: &Sym) -> Result<Option<Assign>, String> {
+    let (part, _) = linear(&a.value, &parts.buffer.sym)?;
+    let Some(part) = part else { return Ok(None) };
+    let load = |access: &Access| {
+        if access.buffer != parts.buffer.sym {
+            return Value::Load(access.clone());
+        }
+        let index = std::iter::once(Index::var(s)).chain(access.index.iter().cloned()).collect();
+        Value::load(&parts.partial.sym, index)
+    };
+    let value = part.map_accesses(&load, &Clone::clone);
+    Ok(Some(Assign { target: a.target.clone(), op: AssignOp::Reduce(Reduction::Sum), atomic: true, value }))
+}
+
+fn check(a: &Assign, sum: &Sym) -> Result<(), String> {
+    if a.op != AssignOp::Store || a.target.buffer == *sum {
+        return Err("its result is not stored once".into());
+    }
+    let mut itself = true;
+    a.value.for_each_access(&mut |access| {
+        itself &= access.buffer != a.target.buffer || access.index == a.target.index;
+    });
+    if itself { Ok(()) } else { Err("its result reads other elements of itself".into()) }
+}
+
+/// A value as what depends linearly on the sum, and the rest.
+fn linear(value: &Value, sum: &Sym) -> Result<(Option<Value>, Option<Value>), String> {
+    let mut depends = false;
+    value.for_each_access(&mut |a| depends |= a.buffer == *sum);
+    if !depends {
+        return Ok((None, Some(value.clone())));
+    }
+    let not_linear = || Err("its result is not linear in the sum".into());
+    let both = |op: BinaryOp, a: Option<Value>, b: Option<Value>| match (a, b) {
+        (Some(a), Some(b)) => Some(Value::binary(op, a, b)),
+        (None, Some(b)) if op == BinaryOp::Sub => Some(Value::Unary(UnaryOp::Neg, Box::new(b))),
+        (a, b) => a.or(b),
+    };
+    match value {
+        Value::Load(_) => Ok((Some(value.clone()), None)),
+        Value::Unary(UnaryOp::Neg, a) => {
+            let (part, rest) = linear(a, sum)?;
+            let negative = |v: Value| Value::Unary(UnaryOp::Neg, Box::new(v));
+            Ok((part.map(negative), rest.map(negative)))
+        }
+        Value::Binary(op @ (BinaryOp::Add | BinaryOp::Sub), a, b) => {
+            let ((part, rest), (other_part, other_rest)) = (linear(a, sum)?, linear(b, sum)?);
+            Ok((both(*op, part, other_part), both(*op, rest, other_rest)))
+        }
+        Value::Binary(BinaryOp::Mul, a, b) => match (linear(a, sum)?, linear(b, sum)?) {
+            ((part, rest), (None, Some(factor))) => {
+                let times = |v: Value| Value::binary(BinaryOp::Mul, v, factor.clone());
+                Ok((part.map(times), rest.map(times)))
+            }
+            ((None, Some(factor)), (part, rest)) => {
+                let times = |v: Value| Value::binary(BinaryOp::Mul, factor.clone(), v);
+                Ok((part.map(times), rest.map(times)))
+            }
+            _ => not_linear(),
+        },
+        _ => not_linear(),
+    }
+}
