@@ -167,7 +167,7 @@ fn fits(program: &Program, target: &Target) -> Result<(Vec<LaunchFacts>, Vec<Dia
         faults.extend(found.into_iter().map(|f| f.at(place::of(program, stmt))));
     });
     for (launch, head) in launches.iter().zip(heads) {
-        faults.extend(phases::faults(program, launch, &executors));
+        faults.extend(phases::faults(program, launch, &buffers, &executors));
         let verdict = blocks::apart(head, &known, &buffers);
         faults.extend(verdict.faults.into_iter().map(|f| f.at(place::of(program, head))));
         open.extend(verdict.open.into_iter().map(|f| f.at(place::of(program, head))));

@@ -2,19 +2,26 @@
 //! phase add up, and what is issued is committed and waited for by the threads that issued it. Whether a wait stands
 //! early enough is the simulator's question.
 
+use std::collections::HashMap;
+
 use super::effects::shape;
 use super::executors::Executors;
 use super::place;
 use crate::diag::Diagnosis;
 use crate::index::{Cond, Index};
 use crate::instr::{self, Behaviour, Completion};
-use crate::ir::{Instruction, Launch, Mode, Operand, Program, Ring, Stmt, Sync, print, walk};
+use crate::ir::{Buffer, Instruction, Launch, Mode, Operand, Program, Ring, Stmt, Sync, print, walk};
 use crate::sym::Sym;
 
 /// Faults of the asynchronous work of one launch.
-pub(super) fn faults(program: &Program, launch: &Launch<'_>, executors: &Executors<'_>) -> Vec<Diagnosis> {
+pub(super) fn faults(
+    program: &Program,
+    launch: &Launch<'_>,
+    buffers: &HashMap<Sym, Buffer>,
+    executors: &Executors<'_>,
+) -> Vec<Diagnosis> {
     let mut count =
-        Count { program, executors, around: Around::default(), arrivals: Vec::new(), copies: Vec::new() };
+        Count { buffers, executors, around: Around::default(), arrivals: Vec::new(), copies: Vec::new() };
     count.body(launch.body);
     let mut faults = Vec::new();
     for (ring, _) in &launch.shared.rings {
@@ -55,7 +62,7 @@ struct Around {
 }
 
 struct Count<'a, 'b> {
-    program: &'a Program,
+    buffers: &'b HashMap<Sym, Buffer>,
     executors: &'b Executors<'b>,
     around: Around,
     arrivals: Vec<Share<'a>>,
@@ -115,8 +122,7 @@ impl<'a> Count<'a, '_> {
     fn copied(&self, stmt: &Stmt) -> Option<i64> {
         let Stmt::Instruction(i) = stmt else { return None };
         let Some(Operand::Window(w)) = i.operands.first() else { return None };
-        let buffers = self.program.buffers();
-        let buffer = buffers.get(&w.buffer)?;
+        let buffer = self.buffers.get(&w.buffer)?;
         Some(shape(w, buffer)?.iter().product::<i64>() * buffer.dtype.bytes())
     }
 }
