@@ -190,8 +190,10 @@ impl<'a> Lanes<'a> {
         holds.assume(&whole);
         let plain = Assign { value: chosen, ..a.clone() };
         self.check(&plain, &holds)?;
-        let vector =
-            |a: Assign| Stmt::For(For { mode: Mode::Vector, body: vec![Stmt::Assign(a)], ..self.head() });
+        // Both arms of a condition may hold one: each binds a variable of its own.
+        let vector = |a: Assign| {
+            Stmt::For(refresh_loop(For { mode: Mode::Vector, body: vec![Stmt::Assign(a)], ..self.head() }))
+        };
         if whole == Cond::TRUE {
             return Ok(vec![vector(plain)]);
         }
