@@ -3,8 +3,9 @@
 use warpwright::kernels::{self, Variant};
 use warpwright::problem::{Layout, Precision};
 use warpwright_core::dtype::DType;
-use warpwright_core::ir::validate::check;
+use warpwright_core::ir::validate::{check, validate};
 use warpwright_core::passes::lower;
+use warpwright_core::target;
 
 #[test]
 fn every_step_of_every_schedule_becomes_a_program_for_threads() {
@@ -15,7 +16,8 @@ fn every_step_of_every_schedule_becomes_a_program_for_threads() {
         for (step, program) in prefixes.iter().enumerate() {
             let place = format!("{} after {step} steps", recipe.name);
             let lowered = lower(program).unwrap_or_else(|d| panic!("{place}: {d}"));
-            let faults = check(lowered.clone()).err().unwrap_or_default();
+            let fits = check(lowered.clone()).and_then(|p| validate(p, target::DEFAULT));
+            let faults = fits.err().unwrap_or_default();
             assert!(faults.is_empty(), "{place}: {}\n{lowered}", faults[0]);
             if step + 1 < prefixes.len() {
                 continue;

@@ -2,5 +2,6 @@
 
 mod check;
 mod in_order;
+mod lowering;
 mod pipelines;
 mod reductions;

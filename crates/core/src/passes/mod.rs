@@ -7,6 +7,7 @@
 
 pub mod interleave;
 pub mod legalise;
+pub mod share;
 pub mod simplify;
 pub mod synchronise;
 pub mod unroll;
@@ -25,6 +26,7 @@ use crate::ir::Program;
 /// Why there is no such copy.
 pub fn lower(program: &Program) -> Result<Program, Diagnosis> {
     let program = interleave::interleave(program.clone())?;
+    let program = share::share(program)?;
     let program = legalise::legalise(program)?;
     let program = unroll::unroll(program);
     let program = simplify::simplify(program);

@@ -154,7 +154,8 @@ impl Scan<'_> {
         let with = |s: &Sym| renamed.get(s).or_else(|| loop_.before.get(s)).cloned();
         let mut aged = p.clone();
         let then = |s: &Sym| Some((s.clone(), renamed.get(s)?.as_var()?.clone()));
-        if let Some(tuple) = loop_.around.iter().map(|l| then(&l.var)).collect() {
+        let tuple: Option<Vec<(Sym, Sym)>> = loop_.around.iter().map(|l| then(&l.var)).collect();
+        if let (Some(tuple), false) = (tuple, any) {
             aged.distinct.push(tuple);
         }
         aged.touch = Rc::new(p.touch.substitute(&with));
