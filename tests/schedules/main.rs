@@ -5,3 +5,4 @@ mod in_order;
 mod lowering;
 mod pipelines;
 mod reductions;
+mod synchronised;

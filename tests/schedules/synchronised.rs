@@ -1,0 +1,128 @@
+//! Barriers are placed where they are needed, whatever the program: random programs of nests that exchange values
+//! through shared memory give on threads, in random order, what they give in order.
+
+use std::fmt::Write;
+
+use warpwright_core::ir::{Program, parse};
+use warpwright_core::passes::lower;
+use warpwright_sim::coroutine::{self, Arguments, Policy, Random};
+
+use crate::check::arguments;
+use crate::in_order;
+
+/// Ways to number 32 threads, and the number of a thread in each.
+const NUMBERINGS: [(&str, &str); 3] = [
+    ("t in threads(32@1)", "t"),
+    ("r in threads(4@8), c in threads(8@1)", "8*r + c"),
+    ("w in threads(2@16), q in threads(4@4), l in threads(4@1)", "16*w + 4*q + l"),
+];
+
+/// Permutations of `0..32`, of a number `#`.
+const PERMUTATIONS: [&str; 5] =
+    ["#", "31 - (#)", "(# + 5)%32", "4*((#)%8) + (#)/8", "16*((#)/16) + (# + 3)%16"];
+
+struct Writer {
+    random: Random,
+    text: String,
+    loops: usize,
+}
+
+impl Writer {
+    fn below(&mut self, n: u64) -> u64 {
+        self.random.number() % n
+    }
+
+    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len() as u64) as usize]
+    }
+
+    /// The slot of a ring, by one of the loops around.
+    fn slot(&mut self) -> String {
+        if self.loops == 0 || self.below(4) == 0 {
+            return self.below(3).to_string();
+        }
+        let (k, ahead, depth) = (self.below(self.loops as u64), self.below(3), 2 + self.below(2));
+        format!("(k{k} + {ahead})%{depth}")
+    }
+
+    fn nest(&mut self) {
+        let (loops, number) = self.pick(&NUMBERINGS);
+        let element = self.pick(&PERMUTATIONS).replace('#', number);
+        let slot = self.slot();
+        let statement = match self.below(5) {
+            0 | 1 => format!("s[{slot}, {element}] = x[{number}] + {}", self.below(9)),
+            2 => format!("if {number} < 16 {{ s[{slot}, {element}] = 2 * x[{element}] }}"),
+            3 => format!("atomic s[{slot}, {element}] += x[{number}]"),
+            _ => format!("y[32*b + {number}] += {} * s[{slot}, {element}]", 1 + self.below(9)),
+        };
+        let _ = writeln!(self.text, "for {loops} {{ {statement} }}");
+    }
+
+    fn list(&mut self, depth: u64) {
+        for _ in 0..2 + self.below(3) {
+            match self.below(if depth == 0 { 4 } else { 8 }) {
+                5 | 6 => {
+                    let (lo, hi) = (self.below(2), self.pick(&["n", "2", "5"]));
+                    let _ = writeln!(self.text, "for k{} in {lo}..{hi} {{", self.loops);
+                    self.loops += 1;
+                    self.list(depth - 1);
+                    self.loops -= 1;
+                    self.text += "}\n";
+                }
+                7 => {
+                    let limit = 1 + self.below(4);
+                    let _ = writeln!(self.text, "if n < {limit} {{");
+                    self.list(depth - 1);
+                    self.text += "} else {\n";
+                    self.list(depth - 1);
+                    self.text += "}\n";
+                }
+                _ => self.nest(),
+            }
+        }
+    }
+}
+
+/// A program of 2 blocks of 32 threads.
+fn random_program(seed: u64) -> String {
+    let mut writer = Writer { random: Random::new(seed), text: String::new(), loops: 0 };
+    writer.text += "program p(n: size, x: in f32[32], y: inout f32[64]) {
+for b in block.x(2) {
+alloc s: f32[3, 32] shared
+for t in threads(32@1) { for d in unroll 0..3 { s[d, t] = x[t] } }
+";
+    writer.list(2);
+    writer.text += "}\n}\n";
+    writer.text
+}
+
+/// Whether a program gives `expected` on threads in each of some random orders.
+fn agrees(program: &Program, args: &Arguments, expected: &Arguments) -> bool {
+    (0..3).all(|seed| {
+        let mut got = args.clone();
+        let outcome = coroutine::run(program, &mut got, Policy::from_seed(seed));
+        outcome.is_ok() && got.tensors == expected.tensors
+    })
+}
+
+#[test]
+fn random_exchanges_are_ordered() {
+    let mut wrong_without = 0;
+    for seed in 0..100 {
+        let text = random_program(seed);
+        let program = parse::program(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let lowered = lower(&program).unwrap_or_else(|e| panic!("{e}\n{program}"));
+        assert_eq!(lower(&lowered).expect("lowers again").to_string(), lowered.to_string(), "seed {seed}");
+        let mut agree_without = true;
+        for n in [0, 1, 2, 5] {
+            let args = arguments(&program, &[("n", n)], false, &mut Random::new(seed));
+            let mut expected = args.clone();
+            in_order::run(&program, &mut expected).unwrap_or_else(|e| panic!("{e}\n{program}"));
+            assert!(agrees(&lowered, &args, &expected), "seed {seed}, n {n}:\n{lowered}");
+            agree_without = agree_without && agrees(&program, &args, &expected);
+        }
+        wrong_without += usize::from(!agree_without);
+    }
+    // The programs have no barriers of their own: where nothing went wrong without any, nothing was tested.
+    assert!(wrong_without > 60, "only {wrong_without} of 100 programs need barriers");
+}
