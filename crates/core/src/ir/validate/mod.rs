@@ -59,7 +59,7 @@ mod launch_facts;
 mod launches;
 mod operands;
 mod phases;
-mod place;
+pub mod place;
 mod ranges;
 mod registers;
 mod roles;

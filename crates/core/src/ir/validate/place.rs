@@ -7,7 +7,7 @@ use crate::ir::{Program, Stmt};
 /// `by.bx.ko: barrier`: the loops around `stmt`, outermost first, and its first line. `stmt` must be part of `program`.
 ///
 /// Built only when something is wrong, so it may walk the program again from the start.
-pub(super) fn of(program: &Program, stmt: &Stmt) -> String {
+pub fn of(program: &Program, stmt: &Stmt) -> String {
     let mut scope = Scope::default();
     for param in &program.params {
         scope.bind(&param.sym);

@@ -1,0 +1,186 @@
+//! Counters: what a profiler would count.
+//!
+//! A *request* is one warp-level instruction with at least one active lane. *Sectors* are the distinct 32-byte sectors
+//! that a request to device memory touches. *Wavefronts* of a request to shared memory are, for each group of 32, 16
+//! or 8 lanes (accesses of up to 4, 8 and 16 bytes a lane), the most distinct 4-byte words wanted in any of the 32
+//! banks, summed over the groups; a broadcast is one word. A vector loop is one wide access of each lane.
+//!
+//! Instructions: `ldmatrix` is one shared load of 16 bytes a lane; `cp.async` one global load (of the bytes that are
+//! valid) and one shared store of 16 bytes a lane; a bulk copy is one request to each memory, with the sectors and
+//! 128-byte wavefronts of its box; `wgmma` reads shared memory beside the load units and is not counted there. Atomic
+//! reductions count as stores. `fma` counts the real multiply-adds of active lanes (a complex one is four, an
+//! m x n x k matrix instruction m n k). A barrier counts once for each range that meets. A branch is divergent when
+//! some active lanes take it and some do not; choices `c ? a : b` are predicated and do not count.
+
+use std::ops::AddAssign;
+
+/// Sums over the simulated blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Loads from device memory.
+    pub global_load_requests: u64,
+    /// Their sectors.
+    pub global_load_sectors: u64,
+    /// Stores to device memory.
+    pub global_store_requests: u64,
+    /// Their sectors.
+    pub global_store_sectors: u64,
+    /// Loads from shared memory.
+    pub shared_load_requests: u64,
+    /// Their wavefronts.
+    pub shared_load_wavefronts: u64,
+    /// Stores to shared memory.
+    pub shared_store_requests: u64,
+    /// Their wavefronts.
+    pub shared_store_wavefronts: u64,
+    /// Real multiply-adds.
+    pub fma: u64,
+    /// Barriers met.
+    pub barriers: u64,
+    /// Branches that some lanes of a warp take and some do not.
+    pub divergent_branches: u64,
+    /// Blocks that were simulated.
+    pub blocks_simulated: u64,
+    /// Blocks of all launches.
+    pub blocks_total: u64,
+}
+
+impl AddAssign for Counters {
+    fn add_assign(&mut self, other: Counters) {
+        self.global_load_requests += other.global_load_requests;
+        self.global_load_sectors += other.global_load_sectors;
+        self.global_store_requests += other.global_store_requests;
+        self.global_store_sectors += other.global_store_sectors;
+        self.shared_load_requests += other.shared_load_requests;
+        self.shared_load_wavefronts += other.shared_load_wavefronts;
+        self.shared_store_requests += other.shared_store_requests;
+        self.shared_store_wavefronts += other.shared_store_wavefronts;
+        self.fma += other.fma;
+        self.barriers += other.barriers;
+        self.divergent_branches += other.divergent_branches;
+        self.blocks_simulated += other.blocks_simulated;
+        self.blocks_total += other.blocks_total;
+    }
+}
+
+/// The counters of one place in the program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SiteCounters {
+    /// The loops around the statement, and the statement.
+    pub place: String,
+    /// What happened there.
+    pub counters: Counters,
+}
+
+/// Space to work in, kept from request to request.
+#[derive(Clone, Debug)]
+pub(crate) struct Tally {
+    words: Box<[[i64; 32]; 32]>,
+    counts: [u8; 32],
+}
+
+impl Default for Tally {
+    fn default() -> Tally {
+        Tally { words: Box::new([[0; 32]; 32]), counts: [0; 32] }
+    }
+}
+
+impl Tally {
+    /// Distinct 32-byte sectors of accesses of `bytes` bytes at the given addresses.
+    pub fn sectors(addresses: &[i64], bytes: i64) -> u64 {
+        let mut distinct = 0;
+        let mut last = i64::MIN;
+        let mut sorted = true;
+        for address in addresses {
+            let (first, end) = (address.div_euclid(32), (address + bytes - 1).div_euclid(32));
+            if first < last {
+                sorted = false;
+                break;
+            }
+            distinct += (end - first + i64::from(first != last)).max(0) as u64;
+            last = end.max(last);
+        }
+        if sorted {
+            return distinct;
+        }
+        let mut sectors: Vec<i64> =
+            addresses.iter().flat_map(|a| a.div_euclid(32)..=(a + bytes - 1).div_euclid(32)).collect();
+        sectors.sort_unstable();
+        sectors.dedup();
+        sectors.len() as u64
+    }
+
+    /// Wavefronts of accesses of `bytes` bytes; `addresses` holds a byte address for each active lane.
+    pub fn wavefronts(&mut self, addresses: &[(u8, i64)], bytes: i64) -> u64 {
+        let group = if bytes <= 4 {
+            32
+        } else if bytes <= 8 {
+            16
+        } else {
+            8
+        };
+        let mut sum = 0;
+        // Wider than 16 bytes: as many accesses of 16.
+        for part in 0..(bytes + 15) / 16 {
+            let bytes = (bytes - 16 * part).min(16);
+            let mut at = 0;
+            while at < addresses.len() {
+                let number = addresses[at].0 / group;
+                let mut most = 0;
+                self.counts = [0; 32];
+                while let Some((lane, address)) = addresses.get(at)
+                    && lane / group == number
+                {
+                    let first = (address + 16 * part).div_euclid(4);
+                    let last = (address + 16 * part + bytes - 1).div_euclid(4);
+                    for word in first..=last {
+                        let bank = word.rem_euclid(32) as usize;
+                        let count = self.counts[bank] as usize;
+                        let seen = &mut self.words[bank];
+                        if !seen[..count].contains(&word) && count < 32 {
+                            seen[count] = word;
+                            self.counts[bank] += 1;
+                            most = most.max(self.counts[bank]);
+                        }
+                    }
+                    at += 1;
+                }
+                sum += u64::from(most);
+            }
+        }
+        sum
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Tally;
+
+    fn lanes(f: impl Fn(i64) -> i64) -> Vec<(u8, i64)> {
+        (0..32).map(|l| (l as u8, f(l))).collect()
+    }
+
+    #[test]
+    fn wavefronts_follow_the_banks() {
+        let mut tally = Tally::default();
+        assert_eq!(tally.wavefronts(&lanes(|l| 4 * l), 4), 1);
+        assert_eq!(tally.wavefronts(&lanes(|_| 64), 4), 1);
+        assert_eq!(tally.wavefronts(&lanes(|l| 8 * l), 4), 2);
+        assert_eq!(tally.wavefronts(&lanes(|l| 128 * l), 4), 32);
+        assert_eq!(tally.wavefronts(&lanes(|l| 8 * l), 8), 2);
+        assert_eq!(tally.wavefronts(&lanes(|l| 16 * l), 16), 4);
+        assert_eq!(tally.wavefronts(&lanes(|l| 32 * l), 16), 8);
+        assert_eq!(tally.wavefronts(&lanes(|l| 2 * l), 2), 1);
+    }
+
+    #[test]
+    fn sectors_are_distinct() {
+        let addresses = |f: fn(i64) -> i64| (0..32).map(f).collect::<Vec<_>>();
+        assert_eq!(Tally::sectors(&addresses(|l| 4 * l), 4), 4);
+        assert_eq!(Tally::sectors(&addresses(|l| 4 * l + 4), 4), 5);
+        assert_eq!(Tally::sectors(&addresses(|l| 400 * (l % 2)), 4), 2);
+        assert_eq!(Tally::sectors(&addresses(|_| 28), 8), 2);
+        assert_eq!(Tally::sectors(&addresses(|l| 16 * l), 16), 16);
+        assert_eq!(Tally::sectors(&addresses(|l| 128 * (31 - l)), 4), 32);
+    }
+}

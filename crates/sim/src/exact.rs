@@ -1,0 +1,348 @@
+//! The exact check: a program equals its specification, element by element, in a domain without rounding.
+//!
+//! Over the prime field of p = 2^61 - 1 elements a matrix product is a polynomial of degree 2 in its inputs (3 with
+//! alpha), so a wrong program survives one trial with probability at most 3/p for each element: no tolerance, and no
+//! false alarm from rounding. Programs with maxima run over small integers instead, where a survival is likelier;
+//! complex programs over pairs.
+//!
+//! Trials take turns with the values of flags; a flag such as `beta0` makes `beta` zero and poisons what may then not
+//! be read (rule 36).
+
+use std::collections::BTreeMap;
+
+use warpwright_core::diag::Diagnosis;
+use warpwright_core::dtype::DType;
+use warpwright_core::ir::{
+    AssignOp, BinaryOp, Buffer, Io, ParamKind, Program, Reduction, Space, Stmt, Value, walk,
+};
+
+use crate::arithmetic::{Arithmetic, Field, FieldPair, Integer};
+use crate::lower::{Mode, lower};
+use crate::machine::Watch;
+use crate::memory::Global;
+use crate::run::{Outcome, run};
+use crate::sample::Blocks;
+use crate::simulate::{Claim, Options, Report, dtypes, integers, report, tensor};
+
+/// How to check.
+#[derive(Clone, Debug)]
+pub struct Trials {
+    /// How often, at least; there are always enough trials for every flag to be true once and false once.
+    pub count: u32,
+    /// The seed of all random inputs.
+    pub seed: u64,
+    /// How to run the program; the specification always runs in order.
+    pub options: Options,
+}
+
+impl Default for Trials {
+    fn default() -> Trials {
+        Trials { count: 1, seed: 1, options: Options::default() }
+    }
+}
+
+/// The outcome of a check.
+#[derive(Clone, Debug)]
+pub struct ExactReport {
+    /// Trials made.
+    pub trials: u32,
+    /// Elements compared, in all trials.
+    pub compared: u64,
+    /// Elements that differ, in all trials.
+    pub differing: u64,
+    /// The first of them: tensor, index, and the number of the trial.
+    pub first: Option<Mismatch>,
+    /// What was seen while the program ran; counters are those of one trial, hazards of the first trial with any.
+    pub run: Report,
+}
+
+/// An element that differs from the specification.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mismatch {
+    /// The element, such as `C[2, 3]`.
+    pub element: String,
+    /// The trial.
+    pub trial: u32,
+}
+
+impl ExactReport {
+    /// Whether every compared element is equal and nothing went wrong on the way.
+    pub fn passed(&self) -> bool {
+        self.equal() && self.run.passed()
+    }
+
+    /// Whether every compared element is equal.
+    pub fn equal(&self) -> bool {
+        self.differing == 0
+    }
+
+    /// Of what the result is true.
+    pub fn claim(&self) -> Claim {
+        self.run.claim
+    }
+}
+
+/// Checks that `program` computes what `spec` does, for the given sizes (and launch sizes, by name). Row strides that
+/// are not given are chosen wider than the rows where the assumptions allow.
+///
+/// # Errors
+/// Sizes that are missing, assumptions that do not hold, parameters that do not correspond, and what cannot be run.
+pub fn check(
+    spec: &Program,
+    program: &Program,
+    sizes: &[(&str, i64)],
+    trials: &Trials,
+) -> Result<ExactReport, Diagnosis> {
+    let types: Vec<DType> = [dtypes(spec), dtypes(program)].concat();
+    if compares(spec) || compares(program) || types.iter().all(|t| *t == DType::I32) {
+        check_in::<Integer>(spec, program, sizes, trials)
+    } else if types.iter().any(|t| t.is_complex()) {
+        check_in::<FieldPair>(spec, program, sizes, trials)
+    } else {
+        check_in::<Field>(spec, program, sizes, trials)
+    }
+}
+
+/// Whether a program takes maxima or minima, which the field does not have.
+fn compares(program: &Program) -> bool {
+    fn in_value(value: &Value) -> bool {
+        match value {
+            Value::Const(_) | Value::Scalar(_) | Value::Load(_) => false,
+            Value::Unary(_, a) | Value::Cast(_, a) => in_value(a),
+            Value::Binary(op, a, b) => {
+                matches!(op, BinaryOp::Max | BinaryOp::Min) || in_value(a) || in_value(b)
+            }
+            Value::Select(_, a, b) => in_value(a) || in_value(b),
+        }
+    }
+    let mut found = false;
+    walk::for_each(&program.body, &mut |stmt| {
+        if let Stmt::Assign(a) = stmt {
+            let reduces = matches!(a.op, AssignOp::Reduce(Reduction::Max | Reduction::Min));
+            found |= reduces || in_value(&a.value);
+        }
+    });
+    found
+}
+
+/// A trial: which flags are true, and random bits.
+struct Trial<'a> {
+    seed: u64,
+    flags: &'a BTreeMap<String, bool>,
+}
+
+impl Trial<'_> {
+    /// The bits of an element of a named tensor, or of a scalar.
+    fn bits(&self, name: &str, element: u64) -> [u64; 2] {
+        let named = name.bytes().fold(self.seed, |h, b| mix(h ^ u64::from(b)));
+        let first = mix(named ^ mix(element));
+        [first, mix(first)]
+    }
+
+    /// The value of a scalar that a flag determines: `beta0` says that `beta` is 0, `alpha1` that `alpha` is 1.
+    fn determined(&self, scalar: &str) -> Option<f64> {
+        let flag = |suffix: &str| self.flags.get(&format!("{scalar}{suffix}")).copied() == Some(true);
+        if flag("0") {
+            Some(0.0)
+        } else if flag("1") {
+            Some(1.0)
+        } else {
+            None
+        }
+    }
+}
+
+/// A good mixture of the bits of a number (splitmix64).
+fn mix(x: u64) -> u64 {
+    let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ x >> 31
+}
+
+fn check_in<A: Arithmetic>(
+    spec: &Program,
+    program: &Program,
+    sizes: &[(&str, i64)],
+    trials: &Trials,
+) -> Result<ExactReport, Diagnosis> {
+    let mut flags: Vec<String> = Vec::new();
+    for param in spec.params.iter().chain(&program.params) {
+        if param.kind == ParamKind::Flag && !flags.iter().any(|f| f == param.sym.name()) {
+            flags.push(param.sym.name().to_string());
+        }
+    }
+    let count = trials.count.max(if flags.is_empty() { 1 } else { 2 });
+    let mut total: Option<ExactReport> = None;
+    for number in 0..count {
+        // Flag i is true in every other trial, starting with its own parity; later trials mix them.
+        let on = |i: usize| {
+            let pattern = if number < 2 { u64::from(number) } else { mix(u64::from(number)) >> i };
+            pattern & 1 == 1
+        };
+        let set: BTreeMap<String, bool> = flags.iter().enumerate().map(|(i, f)| (f.clone(), on(i))).collect();
+        let trial = Trial { seed: mix(trials.seed ^ u64::from(number) << 32), flags: &set };
+        let one = check_once::<A>(spec, program, sizes, &trial, trials.options, number)?;
+        total = Some(match total {
+            None => one,
+            Some(mut sum) => {
+                sum.trials += 1;
+                sum.compared += one.compared;
+                sum.differing += one.differing;
+                sum.first = sum.first.or(one.first);
+                if sum.run.passed() {
+                    sum.run = one.run;
+                }
+                sum
+            }
+        });
+    }
+    total.ok_or_else(|| Diagnosis::new("no trial was made"))
+}
+
+fn check_once<A: Arithmetic>(
+    spec: &Program,
+    program: &Program,
+    sizes: &[(&str, i64)],
+    trial: &Trial<'_>,
+    options: Options,
+    number: u32,
+) -> Result<ExactReport, Diagnosis> {
+    let in_order = Options { mode: Mode::InOrder, checks: true, blocks: Blocks::All };
+    let (got, seen) = execute::<A>(program, sizes, trial, options)?;
+    let (want, _) = execute::<A>(spec, sizes, trial, in_order).map_err(|d| d.at("the specification"))?;
+    let sampled = seen.claim == Claim::Sample;
+    let mut result = ExactReport { trials: 1, compared: 0, differing: 0, first: None, run: seen };
+    for expected in &want {
+        let Some(found) = got.iter().find(|o| o.name == expected.name) else {
+            return Err(Diagnosis::new(format!("the program has no output `{}`", expected.name)));
+        };
+        if found.info.extents != expected.info.extents {
+            return Err(Diagnosis::new(format!(
+                "output `{}` has other extents than specified",
+                expected.name
+            )));
+        }
+        for index in warpwright_core::layout::indices(&expected.info.extents) {
+            let place = |o: &Output<A>| crate::memory::place(&o.info, &index).unwrap_or(usize::MAX);
+            let at = place(found);
+            if sampled && !found.memory.shadow.as_ref().is_some_and(|s| s.written(at)) {
+                continue;
+            }
+            result.compared += 1;
+            let (a, b) = (found.memory.load(at), expected.memory.load(place(expected)));
+            if a != b || a.is_poison() {
+                result.differing += 1;
+                let element = crate::memory::element(&expected.name, &index);
+                result.first.get_or_insert(Mismatch { element, trial: number });
+            }
+        }
+    }
+    Ok(result)
+}
+
+/// An output after a run.
+struct Output<A: Arithmetic> {
+    name: String,
+    info: crate::code::GlobalInfo,
+    memory: Global<A>,
+}
+
+fn execute<A: Arithmetic>(
+    program: &Program,
+    sizes: &[(&str, i64)],
+    trial: &Trial<'_>,
+    options: Options,
+) -> Result<(Vec<Output<A>>, Report), Diagnosis> {
+    let given = arguments(program, sizes, trial)?;
+    let values = integers(program, &given)?;
+    let code = lower(program, &values, options.mode)?;
+    let mut globals = Vec::with_capacity(code.globals.len());
+    for info in &code.globals {
+        let buffer = info.parameter.and_then(|n| tensor(program, n));
+        globals.push(random_tensor::<A>(info, buffer, program, trial));
+    }
+    let scalars: Vec<A> = program
+        .params
+        .iter()
+        .filter(|p| matches!(p.kind, ParamKind::Scalar(_)))
+        .map(|p| match trial.determined(p.sym.name()) {
+            Some(value) => A::from_f64(value),
+            None => A::from_random(trial.bits(p.sym.name(), 0)),
+        })
+        .collect();
+    let watch = Watch { checks: options.checks };
+    let outcome: Outcome = run(&code, options.mode, &mut globals, &scalars, watch, options.blocks);
+    let seen = report::<A>(program, &code, options.mode, outcome);
+    let outputs = code.globals.iter().zip(globals).filter(|(info, _)| info.output);
+    let outputs = outputs
+        .map(|(info, memory)| Output { name: info.name.clone(), info: info.clone(), memory })
+        .collect();
+    Ok((outputs, seen))
+}
+
+/// Random content for a tensor that is read; poison for the rest, for the padding of rows, and for what a flag forbids
+/// to read.
+fn random_tensor<A: Arithmetic>(
+    info: &crate::code::GlobalInfo,
+    buffer: Option<&Buffer>,
+    program: &Program,
+    trial: &Trial<'_>,
+) -> Global<A> {
+    let memory = Global::poison(info.elements);
+    let has_flag = program.params.iter().any(|p| {
+        p.kind == ParamKind::Flag && p.sym.name() == "beta0" && trial.flags.get(p.sym.name()) == Some(&true)
+    });
+    let read = match buffer.map(|b| b.space) {
+        Some(Space::Param(Io::In)) => true,
+        Some(Space::Param(Io::InOut)) => !has_flag,
+        _ => false,
+    };
+    if read {
+        for (number, index) in warpwright_core::layout::indices(&info.extents).enumerate() {
+            if let Some(at) = crate::memory::place(info, &index) {
+                memory.store(at, A::from_random(trial.bits(&info.name, number as u64)));
+            }
+        }
+    }
+    memory
+}
+
+/// The integers of a call: sizes as given, flags of the trial, and row strides wider than the rows, the first choice
+/// for which the assumptions hold.
+fn arguments(
+    program: &Program,
+    sizes: &[(&str, i64)],
+    trial: &Trial<'_>,
+) -> Result<BTreeMap<String, i64>, Diagnosis> {
+    let mut given: BTreeMap<String, i64> = sizes.iter().map(|(n, v)| ((*n).to_string(), *v)).collect();
+    for (flag, on) in trial.flags {
+        given.insert(flag.clone(), i64::from(*on));
+    }
+    let by_sym = |given: &BTreeMap<String, i64>, buffer: &Buffer| {
+        let width = buffer.dims.last()?.extent.eval(&|s| given.get(s.name()).copied()).ok()?;
+        Some(width)
+    };
+    let strided: Vec<&Buffer> = program
+        .tensors()
+        .filter(|t| t.row_stride.as_ref().is_some_and(|s| !given.contains_key(s.name())))
+        .collect();
+    let choices: [fn(i64) -> i64; 5] =
+        [|w| w + 3, |w| (w + 7) / 8 * 8 + 8, |w| (w + 15) / 16 * 16, |w| (w + 127) / 128 * 128, |w| w];
+    let mut last = None;
+    for choice in choices {
+        let mut all = given.clone();
+        for buffer in &strided {
+            let width = by_sym(&given, buffer)
+                .ok_or_else(|| Diagnosis::new(format!("the extents of `{}` are not known", buffer.sym)))?;
+            if let Some(stride) = &buffer.row_stride {
+                all.insert(stride.name().to_string(), choice(width).max(1));
+            }
+        }
+        match integers(program, &all) {
+            Ok(_) => return Ok(all),
+            Err(d) => last = Some(d),
+        }
+    }
+    Err(last.unwrap_or_else(|| Diagnosis::new("no row strides fit the assumptions")))
+}

@@ -1,0 +1,325 @@
+//! Loads and stores: bounds, poison, races, and what a profiler counts.
+
+use warpwright_core::ir::Reduction;
+
+use super::{Machine, lanes};
+use crate::arithmetic::Arithmetic;
+use crate::code::{Access, Form, Memory, Reg, WARP};
+use crate::count::{Counters, Tally};
+use crate::hazard::HazardKind;
+use crate::memory::element;
+use crate::order::Agent;
+use crate::shadow::Touch;
+
+impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
+    pub(super) fn load(&mut self, to: Reg, access: u32, mask: u32) {
+        let access: &'a Access = &self.code.accesses[access as usize];
+        let inside = self.inside(access, mask);
+        let offsets = self.offsets(access, inside);
+        let at = self.at(to);
+        match access.memory {
+            Memory::Local(l) => {
+                let memory = &self.locals[l as usize];
+                let registers = &mut self.registers[at..at + W];
+                if inside == Self::ALL {
+                    for lane in 0..W {
+                        registers[lane] = memory.get(offsets[lane] as usize).copied().unwrap_or(A::POISON);
+                    }
+                } else {
+                    for lane in lanes(inside) {
+                        registers[lane] = memory.get(offsets[lane] as usize).copied().unwrap_or(A::POISON);
+                    }
+                }
+            }
+            Memory::Global(g) => {
+                let memory = &self.globals[g as usize];
+                let registers = &mut self.registers[at..at + W];
+                for lane in lanes(inside) {
+                    registers[lane] = memory.load(offsets[lane] as usize);
+                }
+            }
+        }
+        for lane in lanes(mask & !inside) {
+            self.registers[at + lane] = A::POISON;
+        }
+        self.observe(access, &offsets, inside, Touch::Read);
+    }
+
+    pub(super) fn store(&mut self, from: Reg, access: u32, mask: u32) {
+        let access: &'a Access = &self.code.accesses[access as usize];
+        let inside = self.inside(access, mask);
+        let offsets = self.offsets(access, inside);
+        let mut values = self.read(from);
+        if A::rounds(access.dtype) {
+            for value in &mut values {
+                *value = value.round(access.dtype);
+            }
+        }
+        match access.memory {
+            Memory::Local(l) => {
+                let memory = &mut self.locals[l as usize];
+                for lane in lanes(inside) {
+                    if let Some(place) = memory.get_mut(offsets[lane] as usize) {
+                        *place = values[lane];
+                    }
+                }
+            }
+            Memory::Global(g) => {
+                let memory = &self.globals[g as usize];
+                for lane in lanes(inside) {
+                    memory.store(offsets[lane] as usize, values[lane]);
+                }
+                self.check_poison(access, g, &values, inside);
+            }
+        }
+        self.observe(access, &offsets, inside, Touch::Write);
+    }
+
+    pub(super) fn reduce(&mut self, from: Reg, access: u32, reduction: Reduction, mask: u32) {
+        let access: &'a Access = &self.code.accesses[access as usize];
+        let inside = self.inside(access, mask);
+        let offsets = self.offsets(access, inside);
+        let values = self.read(from);
+        let combine = |old: A, value: A| {
+            let new = match reduction {
+                Reduction::Sum => old.add(value),
+                Reduction::Max => old.max(value),
+                Reduction::Min => old.min(value),
+            };
+            new.round(access.dtype)
+        };
+        match access.memory {
+            Memory::Local(l) => {
+                let memory = &mut self.locals[l as usize];
+                for lane in lanes(inside) {
+                    if let Some(place) = memory.get_mut(offsets[lane] as usize) {
+                        *place = combine(*place, values[lane]);
+                    }
+                }
+            }
+            Memory::Global(g) => {
+                let memory = &self.globals[g as usize];
+                for lane in lanes(inside) {
+                    if let Some(cell) = memory.cells.get(offsets[lane] as usize) {
+                        A::update(cell, &|old| combine(old, values[lane]));
+                    }
+                }
+                self.check_poison(access, g, &values, inside);
+            }
+        }
+        self.observe(access, &offsets, inside, Touch::Atomic);
+    }
+
+    /// The lanes of the mask whose index lies inside the buffer. Others are reported.
+    fn inside(&mut self, access: &'a Access, mask: u32) -> u32 {
+        let mut inside = mask;
+        for (form, extent) in &access.checks {
+            if self.whole_warp_inside(form, *extent) {
+                continue;
+            }
+            let values = self.lane_values(form);
+            for lane in lanes(mask) {
+                if !(0..*extent).contains(&values[lane]) {
+                    inside &= !(1 << lane);
+                }
+            }
+        }
+        if let Some(lane) = lanes(mask & !inside).next() {
+            let outside = (mask & !inside).count_ones();
+            let (name, extents) = self.buffer_name(access.memory);
+            let thread = self.thread(lane);
+            let text = element(&name, &self.index_in_lane(&access.index, lane));
+            for _ in 1..outside {
+                self.hazards.add(HazardKind::OutOfBounds, access.site, String::new);
+            }
+            self.hazard(HazardKind::OutOfBounds, access.site, || {
+                format!("{text} of a buffer of extents {extents:?}, by thread {thread}")
+            });
+        }
+        inside
+    }
+
+    /// Whether the bounds of the lane vector already show that every lane is inside.
+    fn whole_warp_inside(&self, form: &Form, extent: i64) -> bool {
+        if !form.dynamic.is_empty() {
+            return false;
+        }
+        let uniform = self.uniform_part(form);
+        let (lo, hi) = form
+            .lanes
+            .map_or((0, 0), |l| self.code.lanes[l as usize].bounds.get(self.warp).copied().unwrap_or((0, 0)));
+        uniform.wrapping_add(lo) >= 0 && uniform.wrapping_add(hi) < extent
+    }
+
+    /// The physical offset in each lane; those outside the mask mean nothing.
+    #[inline]
+    fn offsets(&self, access: &Access, mask: u32) -> [i64; W] {
+        let mut offsets = self.lane_values(&access.offset);
+        if access.table
+            && let Memory::Local(l) = access.memory
+            && let Some(table) = &self.code.locals[l as usize].table
+        {
+            for lane in lanes(mask & Self::ALL) {
+                offsets[lane] = table.get(offsets[lane] as usize).map_or(0, |p| i64::from(*p));
+            }
+        }
+        offsets
+    }
+
+    pub(super) fn buffer_name(&self, memory: Memory) -> (String, Vec<i64>) {
+        match memory {
+            Memory::Local(l) => {
+                let b = &self.code.locals[l as usize];
+                (b.name.clone(), b.extents.clone())
+            }
+            Memory::Global(g) => {
+                let b = &self.code.globals[g as usize];
+                (b.name.clone(), b.extents.clone())
+            }
+        }
+    }
+
+    pub(super) fn index_in_lane(&self, index: &[Form], lane: usize) -> Vec<i64> {
+        index.iter().map(|f| self.lane_value(f, lane)).collect()
+    }
+
+    /// Poison that reaches an output is a fault (rule 12).
+    fn check_poison(&mut self, access: &'a Access, global: u32, values: &[A; W], mask: u32) {
+        if !self.code.globals[global as usize].output || !(self.checks || W != WARP) {
+            return;
+        }
+        let mut poisoned = lanes(mask).filter(|lane| values[*lane].is_poison());
+        if let Some(lane) = poisoned.next() {
+            let more = poisoned.count();
+            let name = self.code.globals[global as usize].name.clone();
+            let text = element(&name, &self.index_in_lane(&access.index, lane));
+            let thread = self.thread(lane);
+            self.hazard(HazardKind::Uninitialised, access.site, || {
+                format!("{text} gets data that was never stored, from thread {thread}")
+            });
+            for _ in 0..more {
+                self.hazards.add(HazardKind::Uninitialised, access.site, String::new);
+            }
+        }
+    }
+
+    /// Races and counters of an access.
+    fn observe(&mut self, access: &'a Access, offsets: &[i64; W], mask: u32, touch: Touch) {
+        if !self.checks || W != WARP || mask == 0 {
+            return;
+        }
+        for lane in lanes(mask) {
+            let agent = self.agent(lane);
+            let stamp = self.order.now;
+            let clash = match access.memory {
+                Memory::Local(l) => {
+                    let shadow = &mut self.shadows[l as usize];
+                    shadow.touch(&self.order, offsets[lane] as usize, agent, stamp, touch)
+                }
+                Memory::Global(g) => {
+                    let Some(shadow) = &self.globals[g as usize].shadow else { break };
+                    shadow.touch(&self.order, offsets[lane] as usize, self.block, agent, stamp, touch)
+                }
+            };
+            if let Some(clash) = clash {
+                let (name, _) = self.buffer_name(access.memory);
+                let text = element(&name, &self.index_in_lane(&access.index, lane));
+                let kind = if clash.proxy { HazardKind::ProxyFence } else { HazardKind::Race };
+                let block = self.block;
+                self.hazards.add(kind, access.site, || clash.describe(&text, agent, block));
+            }
+        }
+        if access.width > 0 {
+            let bytes = i64::from(access.width) * access.dtype.bytes();
+            self.count_access(access.memory, access.site, offsets, access.dtype.bytes(), bytes, mask, touch);
+        }
+    }
+
+    /// Counts one request: lane `l` moves `bytes` bytes from element `offsets[l]` on, each of `unit` bytes.
+    #[allow(clippy::too_many_arguments)]
+    pub(super) fn count_access(
+        &mut self,
+        memory: Memory,
+        site: u32,
+        offsets: &[i64; W],
+        unit: i64,
+        bytes: i64,
+        mask: u32,
+        touch: Touch,
+    ) {
+        let mut counters = Counters::default();
+        match memory {
+            Memory::Global(_) => {
+                let mut addresses = [0; WARP];
+                let mut count = 0;
+                for lane in lanes(mask) {
+                    addresses[count] = offsets[lane] * unit;
+                    count += 1;
+                }
+                let sectors = Tally::sectors(&addresses[..count], bytes);
+                if touch == Touch::Read {
+                    counters.global_load_requests = 1;
+                    counters.global_load_sectors = sectors;
+                } else {
+                    counters.global_store_requests = 1;
+                    counters.global_store_sectors = sectors;
+                }
+            }
+            Memory::Local(_) => {
+                let mut addresses = [(0, 0); WARP];
+                let mut count = 0;
+                for lane in lanes(mask) {
+                    addresses[count] = (lane as u8, offsets[lane] * unit);
+                    count += 1;
+                }
+                let wavefronts = self.tally.wavefronts(&addresses[..count], bytes);
+                if touch == Touch::Read {
+                    counters.shared_load_requests = 1;
+                    counters.shared_load_wavefronts = wavefronts;
+                } else {
+                    counters.shared_store_requests = 1;
+                    counters.shared_store_wavefronts = wavefronts;
+                }
+            }
+        }
+        self.count(site, counters);
+    }
+
+    pub(super) fn count(&mut self, site: u32, counters: Counters) {
+        self.counters += counters;
+        self.sites[site as usize] += counters;
+    }
+
+    /// One element is touched by an agent of an instruction.
+    #[allow(clippy::too_many_arguments)]
+    pub(super) fn touch_element(
+        &mut self,
+        memory: Memory,
+        offset: usize,
+        agent: Agent,
+        stamp: u32,
+        touch: Touch,
+        site: u32,
+        index: impl FnOnce() -> Vec<i64>,
+    ) {
+        if !self.checks || W != WARP {
+            return;
+        }
+        let clash = match memory {
+            Memory::Local(l) => {
+                let shadow = &mut self.shadows[l as usize];
+                shadow.touch(&self.order, offset, agent, stamp, touch)
+            }
+            Memory::Global(g) => self.globals[g as usize]
+                .shadow
+                .as_ref()
+                .and_then(|s| s.touch(&self.order, offset, self.block, agent, stamp, touch)),
+        };
+        if let Some(clash) = clash {
+            let (name, _) = self.buffer_name(memory);
+            let kind = if clash.proxy { HazardKind::ProxyFence } else { HazardKind::Race };
+            let block = self.block;
+            self.hazards.add(kind, site, || clash.describe(&element(&name, &index()), agent, block));
+        }
+    }
+}

@@ -1,0 +1,525 @@
+//! Instructions: each moves data by its own address rule, under its own stream.
+
+use warpwright_core::instr::{Behaviour, Lane};
+
+use super::{Machine, lanes};
+use crate::arithmetic::Arithmetic;
+use crate::code::{Argument, Call, Memory, MemoryWindow, RegisterWindow, WARP};
+use crate::count::{Counters, Tally};
+use crate::hazard::HazardKind;
+use crate::memory::{element, place};
+use crate::order::{Agent, Stream};
+use crate::shadow::Touch;
+
+/// Bytes of a row of the 128-byte swizzle, and of the pieces that it moves.
+const SWIZZLE_ROW: i64 = 128;
+const PIECE: i64 = 16;
+
+impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
+    pub(super) fn call(&mut self, call: &'a Call, mask: u32) {
+        if let Some(fault) = call.fault.as_ref().filter(|_| W == WARP) {
+            self.hazard(HazardKind::Operand, call.site, || fault.clone());
+        }
+        if W != WARP {
+            self.call_in_order(call);
+            return;
+        }
+        match (call.record.behaviour, &call.arguments[..]) {
+            (
+                Behaviour::Multiply { m, n, k },
+                [Argument::Registers(d), Argument::Registers(a), Argument::Registers(b)],
+            ) => {
+                self.multiply(d, a, b, [m as usize, n as usize, k as usize], false);
+            }
+            (Behaviour::LoadMatrix { .. }, [Argument::Registers(d), Argument::Memory(a)]) => {
+                self.load_matrix(call, d, a)
+            }
+            (
+                Behaviour::Shuffle(lane),
+                [Argument::Registers(t), Argument::Registers(v), Argument::Integer(d)],
+            ) => {
+                let d = self.lane_value(d, 0);
+                self.shuffle(t, v, lane, d);
+            }
+            (
+                Behaviour::ChainedSum,
+                [Argument::Registers(before), Argument::Registers(total), Argument::Memory(chain)],
+            ) => {
+                self.chained_sum(call, before, total, chain);
+            }
+            (
+                Behaviour::CopyAsync16,
+                [Argument::Memory(d), Argument::Memory(a), Argument::Integer(valid)],
+            ) => {
+                self.copy_async(call, d, a, valid, mask);
+            }
+            (Behaviour::BulkLoad, [Argument::Memory(d), Argument::Memory(a)]) => {
+                self.bulk(call, d, a, true, mask)
+            }
+            (Behaviour::BulkStore, [Argument::Memory(d), Argument::Memory(a)]) => {
+                self.bulk(call, a, d, false, mask)
+            }
+            (
+                Behaviour::WarpgroupMultiply { k },
+                [Argument::Registers(d), Argument::Memory(a), Argument::Memory(b)],
+            ) => {
+                self.warpgroup_multiply(call, d, a, b, k);
+            }
+            _ => self.hazard(HazardKind::Operand, call.site, || {
+                format!("{}: operands in memories that the instruction does not take", call.record.name)
+            }),
+        }
+    }
+
+    /// The register file index of each element of a window.
+    fn register_places(&self, w: &RegisterWindow) -> impl Iterator<Item = usize> {
+        let slots = self.slots();
+        let first = self.at(w.base);
+        let length = self.registers.len();
+        w.elements.iter().map(move |(slot, lane)| {
+            let (warp, lane) = (*lane as usize / W, *lane as usize % W);
+            (first + (warp * slots + *slot as usize) * W + lane).min(length - 1)
+        })
+    }
+
+    fn gather(&self, w: &RegisterWindow) -> Vec<A> {
+        self.register_places(w).map(|at| self.registers[at]).collect()
+    }
+
+    /// `d += a b`, or `a b^T` if `transposed`.
+    fn multiply(
+        &mut self,
+        d: &RegisterWindow,
+        a: &RegisterWindow,
+        b: &RegisterWindow,
+        [m, n, k]: [usize; 3],
+        transposed: bool,
+    ) {
+        let (a, b) = (self.gather(a), self.gather(b));
+        self.accumulate(d, &a, &b, [m, n, k], transposed);
+    }
+
+    /// Sums in the order of k, each product added to the accumulator with one rounding.
+    fn accumulate(&mut self, d: &RegisterWindow, a: &[A], b: &[A], [m, n, k]: [usize; 3], transposed: bool) {
+        if d.elements.len() != m * n || a.len() != m * k || b.len() != k * n {
+            return;
+        }
+        let row_b: Vec<A> = if transposed {
+            (0..k).flat_map(|l| (0..n).map(move |j| j * k + l)).map(|at| b[at]).collect()
+        } else {
+            b.to_vec()
+        };
+        let places: Vec<usize> = self.register_places(d).collect();
+        let mut sums = vec![A::POISON; n];
+        for i in 0..m {
+            for (j, sum) in sums.iter_mut().enumerate() {
+                *sum = self.registers[places[i * n + j]];
+            }
+            for l in 0..k {
+                let x = a[i * k + l];
+                for (sum, y) in sums.iter_mut().zip(&row_b[l * n..(l + 1) * n]) {
+                    *sum = sum.mul_add(x, *y);
+                }
+            }
+            for (j, sum) in sums.iter().enumerate() {
+                self.registers[places[i * n + j]] = sum.round(d.dtype);
+            }
+        }
+        self.counters.fma += (m * n * k) as u64;
+    }
+
+    fn shuffle(&mut self, t: &RegisterWindow, v: &RegisterWindow, lane: Lane, d: i64) {
+        let values = self.gather(v);
+        let places: Vec<usize> = self.register_places(t).collect();
+        for (l, at) in places.into_iter().enumerate() {
+            let source = lane.source(l as i64, d) as usize;
+            if let Some(value) = values.get(source) {
+                self.registers[at] = *value;
+            }
+        }
+    }
+
+    fn chained_sum(
+        &mut self,
+        call: &'a Call,
+        before: &RegisterWindow,
+        total: &RegisterWindow,
+        chain: &MemoryWindow,
+    ) {
+        let index: Vec<i64> = self.index_in_lane(&chain.start, 0);
+        let Memory::Global(g) = chain.memory else { return };
+        let info = &self.code.globals[g as usize];
+        let Some(at) = place(info, &index) else {
+            let text = element(&info.name, &index);
+            self.hazard(HazardKind::OutOfBounds, call.site, || text);
+            return;
+        };
+        let sum = if at == 0 { A::from_f64(0.0) } else { self.globals[g as usize].load(at - 1) };
+        if sum.is_poison() {
+            self.hazard(HazardKind::Chain, call.site, || "the block before has given nothing".to_string());
+        }
+        if !self.launch.ordered {
+            self.hazard(HazardKind::Chain, call.site, || {
+                "the blocks of the launch are not ordered".to_string()
+            });
+        }
+        let own = self.gather(total).first().copied().unwrap_or(A::POISON);
+        for at in self.register_places(before).collect::<Vec<_>>() {
+            self.registers[at] = sum;
+        }
+        self.globals[g as usize].store(at, sum.add(own));
+    }
+
+    /// The first index of a window, as a lane sees it.
+    fn start(&self, w: &MemoryWindow, lane: usize) -> Vec<i64> {
+        w.start.iter().map(|f| self.lane_value(f, lane)).collect()
+    }
+
+    /// The physical offset of an element of a block's buffer by the buffer's own layout.
+    fn local_offset(&self, local: u32, index: &[i64]) -> Option<usize> {
+        let info = &self.code.locals[local as usize];
+        let inside = index.iter().zip(&info.extents).all(|(i, e)| (0..*e).contains(i));
+        if !inside {
+            return None;
+        }
+        let flat: i64 = index.iter().zip(&info.strides).map(|(i, s)| i * s).sum();
+        let at = usize::try_from(flat).ok()?;
+        let at = match &info.table {
+            Some(table) => *table.get(at)? as usize,
+            None => at,
+        };
+        (at < info.elements).then_some(at)
+    }
+
+    /// The index of element `inner` of a window that starts at `start`.
+    fn inner_index(w: &MemoryWindow, start: &[i64], inner: &[i64]) -> Vec<i64> {
+        let mut index = start.to_vec();
+        for (dim, i) in w.kept.iter().zip(inner) {
+            index[*dim] += i;
+        }
+        index
+    }
+
+    fn load_matrix(&mut self, call: &'a Call, d: &RegisterWindow, a: &MemoryWindow) {
+        let Memory::Local(local) = a.memory else { return };
+        if a.shape != [16, 16] || d.elements.len() != 256 {
+            return;
+        }
+        let start = self.start(a, 0);
+        let unit = a.dtype.bytes();
+        let piece = PIECE / unit;
+        let places: Vec<usize> = self.register_places(d).collect();
+        let mut addresses = [(0u8, 0i64); WARP];
+        for lane in 0..WARP {
+            // Lane l gives the address of row l % 8 of tile l / 8; tiles go down first.
+            let (tile, row) = (lane / 8, lane % 8);
+            let (i, j) = (8 * (tile % 2) + row, 8 * (tile / 2));
+            let index = Self::inner_index(a, &start, &[i as i64, j as i64]);
+            let Some(at) = self.local_offset(local, &index) else {
+                self.outside(call, a.memory, &index, lane);
+                continue;
+            };
+            addresses[lane] = (lane as u8, at as i64 * unit);
+            if at as i64 % piece != 0 {
+                self.hazard(HazardKind::Operand, call.site, || {
+                    format!(
+                        "{}: row {i} of a tile does not start at a multiple of 16 bytes",
+                        call.record.name
+                    )
+                });
+            }
+            let agent = Agent::new(self.thread(lane), Stream::Program);
+            for c in 0..8 {
+                let value = self.locals[local as usize].get(at + c).copied().unwrap_or(A::POISON);
+                self.registers[places[i * 16 + j + c]] = value;
+                if at + c < self.code.locals[local as usize].elements {
+                    let now = self.order.now;
+                    self.touch_element(a.memory, at + c, agent, now, Touch::Read, call.site, || {
+                        Self::inner_index(a, &start, &[i as i64, (j + c) as i64])
+                    });
+                }
+            }
+        }
+        if self.checks {
+            let wavefronts = self.tally.wavefronts(&addresses, PIECE);
+            let counters = Counters {
+                shared_load_requests: 1,
+                shared_load_wavefronts: wavefronts,
+                ..Counters::default()
+            };
+            self.count(call.site, counters);
+        }
+    }
+
+    fn outside(&mut self, call: &'a Call, memory: Memory, index: &[i64], lane: usize) {
+        let (name, extents) = self.buffer_name(memory);
+        let thread = self.thread(lane);
+        let text = element(&name, index);
+        self.hazard(HazardKind::OutOfBounds, call.site, || {
+            format!("{text} of a buffer of extents {extents:?}, by thread {thread}")
+        });
+    }
+
+    fn copy_async(
+        &mut self,
+        call: &'a Call,
+        d: &MemoryWindow,
+        a: &MemoryWindow,
+        valid: &crate::code::Form,
+        mask: u32,
+    ) {
+        let (Memory::Local(local), Memory::Global(global)) = (d.memory, a.memory) else { return };
+        let unit = d.dtype.bytes();
+        let count = d.shape.first().copied().unwrap_or(0);
+        let (mut reads, mut writes) = ([0i64; W], [0i64; W]);
+        let mut reading = 0u32;
+        for lane in lanes(mask) {
+            let agent = Agent::new(self.thread(lane), Stream::CpAsync);
+            let stamp = self.order.issue(agent);
+            let (to, from) = (self.start(d, lane), self.start(a, lane));
+            let valid = self.lane_value(valid, lane).clamp(0, count);
+            let Some(at) = self.local_offset(local, &to) else {
+                self.outside(call, d.memory, &to, lane);
+                continue;
+            };
+            writes[lane] = at as i64;
+            if at as i64 * unit % PIECE != 0 {
+                self.hazard(HazardKind::Operand, call.site, || {
+                    format!("{}: the destination is not a multiple of 16 bytes", call.record.name)
+                });
+            }
+            for e in 0..count {
+                let mut value = A::from_f64(0.0);
+                if e < valid {
+                    let index = Self::inner_index(a, &from, &[e]);
+                    match place(&self.code.globals[global as usize], &index) {
+                        Some(source) => {
+                            if e == 0 {
+                                reads[lane] = source as i64;
+                                reading |= 1 << lane;
+                                if source as i64 * unit % PIECE != 0 {
+                                    self.hazard(HazardKind::Operand, call.site, || {
+                                        format!(
+                                            "{}: the source is not a multiple of 16 bytes",
+                                            call.record.name
+                                        )
+                                    });
+                                }
+                            }
+                            value = self.globals[global as usize].load(source);
+                            self.touch_element(
+                                a.memory,
+                                source,
+                                agent,
+                                stamp,
+                                Touch::Read,
+                                call.site,
+                                || index,
+                            );
+                        }
+                        None => {
+                            self.outside(call, a.memory, &index, lane);
+                            value = A::POISON;
+                        }
+                    }
+                }
+                let place = at + e as usize;
+                if place < self.code.locals[local as usize].elements {
+                    self.locals[local as usize][place] = value;
+                    self.touch_element(d.memory, place, agent, stamp, Touch::Write, call.site, || {
+                        Self::inner_index(d, &to, &[e])
+                    });
+                }
+            }
+        }
+        if self.checks {
+            if reading != 0 {
+                self.count_access(a.memory, call.site, &reads, unit, PIECE, reading, Touch::Read);
+            }
+            self.count_access(d.memory, call.site, &writes, unit, PIECE, mask, Touch::Write);
+        }
+    }
+
+    /// The offsets of a box in swizzled shared memory, by the instruction's own rule. The layout that the program
+    /// states is compared with it: if they differ, the program means one thing and the machine does another.
+    fn swizzled(&mut self, call: &'a Call, w: &MemoryWindow, lane: usize) -> Option<Vec<usize>> {
+        let Memory::Local(local) = w.memory else { return None };
+        let [rows, columns] = w.shape[..] else { return None };
+        let info = &self.code.locals[local as usize];
+        let start = self.start(w, lane);
+        let last = Self::inner_index(w, &start, &[rows - 1, columns - 1]);
+        let inside = |index: &[i64]| index.iter().zip(&info.extents).all(|(i, e)| (0..*e).contains(i));
+        if !inside(&start) || !inside(&last) {
+            self.outside(call, w.memory, if inside(&start) { &last } else { &start }, lane);
+            return None;
+        }
+        // The instruction counts rows of 128 bytes from the start of the buffer.
+        let c_order = warpwright_core::layout::row_major_strides(&info.extents);
+        let flat: i64 = start.iter().zip(&c_order).map(|(i, s)| i * s).sum();
+        let unit = w.dtype.bytes();
+        let (row, piece) = (SWIZZLE_ROW / unit, PIECE / unit);
+        let mut offsets = Vec::with_capacity((rows * columns) as usize);
+        let elements = info.elements;
+        let mut differs = false;
+        for i in 0..rows {
+            for j in 0..columns {
+                let plain = flat + row * i + j;
+                let (r, p) = (plain / row, plain % row / piece);
+                let at = (plain - p * piece + (p ^ (r % 8)) * piece) as usize;
+                if self.checks && j % piece == 0 {
+                    let index = Self::inner_index(w, &start, &[i, j]);
+                    differs |= self.local_offset(local, &index) != Some(at);
+                }
+                offsets.push(at.min(elements.saturating_sub(1)));
+            }
+        }
+        if differs {
+            let name = self.code.locals[local as usize].name.clone();
+            self.hazard(HazardKind::Operand, call.site, || {
+                format!(
+                    "{}: the layout of {name} is not the 128-byte swizzle of the instruction",
+                    call.record.name
+                )
+            });
+        }
+        Some(offsets)
+    }
+
+    fn bulk(&mut self, call: &'a Call, shared: &MemoryWindow, tensor: &MemoryWindow, load: bool, mask: u32) {
+        let (Memory::Local(local), Memory::Global(global)) = (shared.memory, tensor.memory) else { return };
+        for lane in lanes(mask) {
+            let thread = self.thread(lane);
+            let (inner, outer) = if load {
+                (Agent::new(thread, Stream::BulkLoad), Agent::new(thread, Stream::BulkLoad))
+            } else {
+                (Agent::new(thread, Stream::BulkRead), Agent::new(thread, Stream::BulkWrite))
+            };
+            let stamp = self.order.issue(inner);
+            self.order.issue(outer);
+            let Some(offsets) = self.swizzled(call, shared, lane) else { continue };
+            let unit = shared.dtype.bytes();
+            if self.start(shared, lane).last().is_some_and(|c| c % 64 != 0)
+                || self.box_start(shared, lane) * unit % 1024 != 0
+            {
+                self.hazard(HazardKind::Operand, call.site, || {
+                    format!(
+                        "{}: the box in shared memory does not start at a multiple of 1024 bytes",
+                        call.record.name
+                    )
+                });
+            }
+            let (to, from) = (self.start(shared, lane), self.start(tensor, lane));
+            let [rows, columns] = shared.shape[..] else { continue };
+            let mut addresses = Vec::new();
+            for i in 0..rows {
+                for j in 0..columns {
+                    let at = offsets[(i * columns + j) as usize];
+                    let index = Self::inner_index(tensor, &from, &[i, j]);
+                    let there = place(&self.code.globals[global as usize], &index);
+                    if let Some(there) = there {
+                        addresses.push(there as i64 * unit);
+                    }
+                    let touch = if load { Touch::Write } else { Touch::Read };
+                    self.touch_element(shared.memory, at, inner, stamp, touch, call.site, || {
+                        Self::inner_index(shared, &to, &[i, j])
+                    });
+                    if load {
+                        let value = there.map_or(A::from_f64(0.0), |t| self.globals[global as usize].load(t));
+                        self.locals[local as usize][at] = value;
+                    } else if let Some(there) = there {
+                        let value = self.locals[local as usize][at].round(tensor.dtype);
+                        if value.is_poison() && self.checks && self.code.globals[global as usize].output {
+                            let text = element(&self.code.globals[global as usize].name, &index);
+                            self.hazard(HazardKind::Uninitialised, call.site, || {
+                                format!("{text} gets data that was never stored, from thread {thread}")
+                            });
+                        }
+                        self.globals[global as usize].store(there, value);
+                    }
+                    if let Some(there) = there {
+                        let touch = if load { Touch::Read } else { Touch::Write };
+                        self.touch_element(tensor.memory, there, outer, stamp, touch, call.site, || index);
+                    }
+                }
+            }
+            self.order.tick();
+            if let Some((ring, ordinal)) = &call.signal {
+                let ordinal = self.lane_value(ordinal, lane);
+                let bytes = rows * columns * unit;
+                if self.checks {
+                    let faults = self.rings[*ring as usize].link(ordinal, inner, stamp, bytes);
+                    self.ring_faults(*ring, faults, call.site);
+                }
+            } else if load {
+                self.hazard(HazardKind::Phase, call.site, || {
+                    format!("{} reports to no phase", call.record.name)
+                });
+            }
+            if self.checks {
+                self.count_bulk(call, load, &addresses, rows * columns * unit, unit);
+            }
+        }
+    }
+
+    fn count_bulk(&mut self, call: &'a Call, load: bool, addresses: &[i64], bytes: i64, unit: i64) {
+        let sectors = if addresses.is_empty() { 0 } else { Tally::sectors(addresses, unit) };
+        let wavefronts = (bytes as u64).div_ceil(128);
+        let mut counters = Counters::default();
+        if load {
+            counters.global_load_requests = 1;
+            counters.global_load_sectors = sectors;
+            counters.shared_store_requests = 1;
+            counters.shared_store_wavefronts = wavefronts;
+        } else {
+            counters.global_store_requests = 1;
+            counters.global_store_sectors = sectors;
+            counters.shared_load_requests = 1;
+            counters.shared_load_wavefronts = wavefronts;
+        }
+        self.count(call.site, counters);
+    }
+
+    /// The C-order number of the first element of a window.
+    fn box_start(&self, w: &MemoryWindow, lane: usize) -> i64 {
+        let Memory::Local(local) = w.memory else { return 0 };
+        let strides = warpwright_core::layout::row_major_strides(&self.code.locals[local as usize].extents);
+        self.start(w, lane).iter().zip(&strides).map(|(i, s)| i * s).sum()
+    }
+
+    fn warpgroup_multiply(
+        &mut self,
+        call: &'a Call,
+        d: &RegisterWindow,
+        a: &MemoryWindow,
+        b: &MemoryWindow,
+        k: i64,
+    ) {
+        let first = self.executing.base;
+        let agent = Agent::new(first, Stream::Wgmma);
+        let stamp = if self.checks { self.order.issue_wgmma(first) } else { self.order.now };
+        let [m, n] = d.shape[..] else { return };
+        let mut operands = Vec::new();
+        for w in [a, b] {
+            let Some(offsets) = self.swizzled(call, w, 0) else { return };
+            let Memory::Local(local) = w.memory else { return };
+            let columns = w.shape.last().copied().unwrap_or(1);
+            let start = self.start(w, 0);
+            let mut values = Vec::with_capacity(offsets.len());
+            for (number, at) in offsets.iter().enumerate() {
+                values.push(self.locals[local as usize][*at]);
+                self.touch_element(w.memory, *at, agent, stamp, Touch::Read, call.site, || {
+                    Self::inner_index(w, &start, &[number as i64 / columns, number as i64 % columns])
+                });
+            }
+            operands.push(values);
+        }
+        if let Some(accumulator) = d.accumulator.filter(|_| self.checks) {
+            let base = (self.at(d.base) - self.base) / W;
+            let reach = d.elements.iter().map(|e| e.0 as usize).max().unwrap_or(0);
+            for warp in first / WARP..first / WARP + 4 {
+                self.wgmma_on(warp, accumulator, base..base + reach + 1, stamp, call.site);
+            }
+        }
+        self.accumulate(d, &operands[0], &operands[1], [m as usize, n as usize, k as usize], true);
+    }
+}
