@@ -103,6 +103,19 @@ pub fn check(
     }
 }
 
+/// How long a program takes over the field, compilation included and inputs not: seconds, and multiply-adds done. For
+/// benchmarks.
+///
+/// # Errors
+/// As [`check`].
+pub fn time(program: &Program, sizes: &[(&str, i64)], trials: &Trials) -> Result<(f64, u64), Diagnosis> {
+    let flags: Vec<_> = program.params.iter().filter(|p| p.kind == ParamKind::Flag).collect();
+    let flags = flags.iter().map(|p| (p.sym.name().to_string(), true)).collect();
+    let trial = Trial { seed: trials.seed, flags: &flags };
+    let (_, seen, seconds) = execute::<Field>(program, sizes, &trial, trials.options)?;
+    Ok((seconds, seen.counters.fma))
+}
+
 /// Whether a program takes maxima or minima, which the field does not have.
 fn compares(program: &Program) -> bool {
     fn in_value(value: &Value) -> bool {
@@ -209,8 +222,8 @@ fn check_once<A: Arithmetic>(
     number: u32,
 ) -> Result<ExactReport, Diagnosis> {
     let in_order = Options { mode: Mode::InOrder, checks: true, blocks: Blocks::All };
-    let (got, seen) = execute::<A>(program, sizes, trial, options)?;
-    let (want, _) = execute::<A>(spec, sizes, trial, in_order).map_err(|d| d.at("the specification"))?;
+    let (got, seen, _) = execute::<A>(program, sizes, trial, options)?;
+    let (want, ..) = execute::<A>(spec, sizes, trial, in_order).map_err(|d| d.at("the specification"))?;
     let sampled = seen.claim == Claim::Sample;
     let mut result = ExactReport { trials: 1, compared: 0, differing: 0, first: None, run: seen };
     for expected in &want {
@@ -253,10 +266,12 @@ fn execute<A: Arithmetic>(
     sizes: &[(&str, i64)],
     trial: &Trial<'_>,
     options: Options,
-) -> Result<(Vec<Output<A>>, Report), Diagnosis> {
+) -> Result<(Vec<Output<A>>, Report, f64), Diagnosis> {
     let given = arguments(program, sizes, trial)?;
     let values = integers(program, &given)?;
+    let start = std::time::Instant::now();
     let code = lower(program, &values, options.mode)?;
+    let compiling = start.elapsed();
     let mut globals = Vec::with_capacity(code.globals.len());
     for info in &code.globals {
         let buffer = info.parameter.and_then(|n| tensor(program, n));
@@ -272,13 +287,15 @@ fn execute<A: Arithmetic>(
         })
         .collect();
     let watch = Watch { checks: options.checks };
+    let start = std::time::Instant::now();
     let outcome: Outcome = run(&code, options.mode, &mut globals, &scalars, watch, options.blocks);
+    let seconds = (start.elapsed() + compiling).as_secs_f64();
     let seen = report::<A>(program, &code, options.mode, outcome);
     let outputs = code.globals.iter().zip(globals).filter(|(info, _)| info.output);
     let outputs = outputs
         .map(|(info, memory)| Output { name: info.name.clone(), info: info.clone(), memory })
         .collect();
-    Ok((outputs, seen))
+    Ok((outputs, seen, seconds))
 }
 
 /// Random content for a tensor that is read; poison for the rest, for the padding of rows, and for what a flag forbids

@@ -100,7 +100,7 @@ impl Order {
             detailed,
             now: 1,
             floor: 1,
-            rows: vec![Rc::new(vec![0; per_thread * STREAMS as usize]); per_thread],
+            rows: std::iter::repeat_n(Rc::new(vec![0; per_thread * STREAMS as usize]), per_thread).collect(),
             own: vec![[0; STREAMS as usize]; per_thread],
             groups: [vec![Vec::new(); per_thread], vec![Vec::new(); per_thread]],
             warpgroups: vec![Vec::new(); per_thread],

@@ -127,10 +127,11 @@ impl LocalShadow {
                 clash(Touch::Write, Some(writer), true);
             }
         }
-        if touch != Touch::Atomic && !self.atomic.is_empty() {
-            if let Some(other) = unordered(order, self.atomic[e], self.adders.get(&e), thread) {
-                clash(Touch::Atomic, other, false);
-            }
+        if touch != Touch::Atomic
+            && !self.atomic.is_empty()
+            && let Some(other) = unordered(order, self.atomic[e], self.adders.get(&e), thread)
+        {
+            clash(Touch::Atomic, other, false);
         }
         if touch != Touch::Read
             && let Some(other) = unordered(order, self.read[e], self.readers.get(&e), thread)

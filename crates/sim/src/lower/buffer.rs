@@ -313,12 +313,12 @@ impl<'p> Lowering<'p> {
         }
         let mut owner = self.lane_vector(b.origin.clone());
         let mut slot = Form::default();
-        for dim in 0..forms.len() {
+        for (dim, form) in forms.iter().enumerate() {
             let (sum, factor) = match b.pitches[dim] {
                 Some(pitch) => (&mut owner, pitch),
                 None => (&mut slot, b.strides[dim]),
             };
-            let term = self.scale(&forms[dim], factor);
+            let term = self.scale(form, factor);
             *sum = self.add(sum, &term);
         }
         if let Some(fragment) = &b.fragment {

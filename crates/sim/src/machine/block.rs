@@ -64,15 +64,7 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
                 self.executing = outer;
             }
             Op::Uniform(variable, value) => self.uniforms[*variable as usize] = self.uniform_integral(value),
-            Op::Poison { first, count } => {
-                if self.checks {
-                    self.each_warp(u32::MAX, |machine, mask| {
-                        for slot in *first..first + count {
-                            machine.write(Reg(slot), &[A::POISON; W], mask);
-                        }
-                    });
-                }
-            }
+            Op::Poison { first, count } if self.checks => self.poison_range(*first, *count),
             Op::PoisonLocal(local) => self.locals[*local as usize].fill(A::POISON),
             Op::ResetRing(ring) => self.rings[*ring as usize].reset(),
             Op::Sync { sync, site, .. } => {
@@ -131,15 +123,16 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
         below(hi) & !below(lo)
     }
 
-    fn each_warp(&mut self, mask: u32, mut f: impl FnMut(&mut Self, u32)) {
+    /// Registers of all threads of the range become poison.
+    fn poison_range(&mut self, slot: u32, count: u32) {
         let first = self.executing.base / WARP;
         let last = (self.executing.base + self.executing.size).div_ceil(WARP);
         for warp in first..last {
             self.warp = warp;
             self.base = warp * self.slots() * W;
-            let members = self.members(warp) & mask;
-            if members != 0 {
-                f(self, members);
+            let members = self.members(warp);
+            for slot in slot..slot + count {
+                self.write(Reg(slot), &[A::POISON; W], members);
             }
         }
     }

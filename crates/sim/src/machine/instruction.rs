@@ -210,7 +210,7 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
         let piece = PIECE / unit;
         let places: Vec<usize> = self.register_places(d).collect();
         let mut addresses = [(0u8, 0i64); WARP];
-        for lane in 0..WARP {
+        for (lane, address) in addresses.iter_mut().enumerate() {
             // Lane l gives the address of row l % 8 of tile l / 8; tiles go down first.
             let (tile, row) = (lane / 8, lane % 8);
             let (i, j) = (8 * (tile % 2) + row, 8 * (tile / 2));
@@ -219,7 +219,7 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
                 self.outside(call, a.memory, &index, lane);
                 continue;
             };
-            addresses[lane] = (lane as u8, at as i64 * unit);
+            *address = (lane as u8, at as i64 * unit);
             if at as i64 % piece != 0 {
                 self.hazard(HazardKind::Operand, call.site, || {
                     format!(

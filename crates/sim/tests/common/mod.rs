@@ -1,5 +1,8 @@
 //! The nine programs and their specifications.
 
+// Each test file uses a part of this.
+#![allow(dead_code)]
+
 use warpwright_core::ir::{Program, parse};
 
 /// A program of the repository, with some of its constants replaced in the text.
