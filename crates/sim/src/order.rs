@@ -74,7 +74,7 @@ pub(crate) type Row = Rc<Vec<u32>>;
 pub(crate) struct Order {
     pub threads: usize,
     /// Whether anything but barriers of the whole block orders accesses.
-    detailed: bool,
+    pub detailed: bool,
     /// The present stamp.
     pub now: u32,
     /// Ordinary accesses with smaller stamps are ordered before everything from now on.
@@ -121,6 +121,12 @@ impl Order {
             return true;
         }
         self.detailed && self.knows(thread, agent) >= stamp
+    }
+
+    /// Whether ordinary accesses at `stamp` are ordered before everything from now on.
+    #[inline]
+    pub fn settled(&self, stamp: u32) -> bool {
+        stamp < self.floor
     }
 
     /// Up to which stamp `thread` knows `agent` to be finished.

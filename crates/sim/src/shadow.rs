@@ -141,13 +141,15 @@ impl LocalShadow {
         match touch {
             Touch::Write => {
                 self.write[e] = pack(stamp, agent.0);
-                if unpack(self.read[e]).1 == MANY {
+                if order.detailed && unpack(self.read[e]).1 == MANY {
                     self.readers.remove(&e);
                 }
                 self.read[e] = 0;
                 if let Some(a) = self.atomic.get_mut(e) {
                     *a = 0;
-                    self.adders.remove(&e);
+                    if order.detailed {
+                        self.adders.remove(&e);
+                    }
                 }
             }
             Touch::Read => add(order, &mut self.read[e], &mut self.readers, e, agent, stamp),
@@ -171,6 +173,9 @@ fn unordered(order: &Order, record: u64, all: Option<&Vec<u64>>, thread: usize) 
     if agent != MANY {
         return (!order.ordered(Agent(agent), at, thread)).then_some(Some(Agent(agent)));
     }
+    if !order.detailed {
+        return (!order.settled(at)).then_some(None);
+    }
     all?.iter().find_map(|r| {
         let (at, agent) = unpack(*r);
         (!order.ordered(Agent(agent), at, thread)).then_some(Some(Agent(agent)))
@@ -191,6 +196,11 @@ fn add(
     let mine = pack(stamp, agent.0);
     if at == 0 || other == agent.0 || (other != MANY && order.ordered(Agent(other), at, agent.thread())) {
         *record = mine;
+        return;
+    }
+    if !order.detailed {
+        // Only barriers of the whole block: several in this epoch is all there is to know.
+        *record = if order.settled(at) { mine } else { pack(stamp, MANY) };
         return;
     }
     if other != MANY {

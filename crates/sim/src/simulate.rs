@@ -62,9 +62,7 @@ pub enum Domain {
     F32,
     /// f64, and mixtures of f64 and narrower types.
     F64,
-    /// Complex numbers of two f32.
-    C64,
-    /// Complex numbers of two f64.
+    /// Complex numbers, those of two f32 rounded after each operation.
     C128,
     /// 32-bit integers that wrap.
     I32,
@@ -79,10 +77,8 @@ impl Domain {
     pub fn native(program: &Program) -> Domain {
         let types = dtypes(program);
         let any = |wanted: &[DType]| types.iter().any(|t| wanted.contains(t));
-        if any(&[DType::C128]) || any(&[DType::C64]) && any(&[DType::F64]) {
+        if any(&[DType::C128, DType::C64]) {
             Domain::C128
-        } else if any(&[DType::C64]) {
-            Domain::C64
         } else if any(&[DType::F64]) {
             Domain::F64
         } else if any(&[DType::I32]) && types.iter().all(|t| *t == DType::I32) {
@@ -204,7 +200,6 @@ pub fn simulate(
     match Domain::native(program) {
         Domain::F32 => simulate_in::<f32>(program, arguments, options),
         Domain::F64 => simulate_in::<f64>(program, arguments, options),
-        Domain::C64 => simulate_in::<Complex<f32>>(program, arguments, options),
         Domain::C128 => simulate_in::<Complex<f64>>(program, arguments, options),
         Domain::I32 => simulate_in::<Integer>(program, arguments, options),
         Domain::Field | Domain::FieldPair => Err(Diagnosis::new("no program computes in the field natively")),
