@@ -40,6 +40,8 @@ pub(super) struct Body<'a> {
     pub(super) ranges: Ranges,
     /// Variables whose C type is `long long`.
     pub(super) long_variables: HashSet<Sym>,
+    /// Variables that stand for a sum.
+    pub(super) bound: HashSet<Sym>,
     /// Variables that are written as another: thread variables with one name at the top.
     pub(super) aliases: HashMap<Sym, Sym>,
     /// What the text so far mentions: the rest is not declared.

@@ -64,6 +64,11 @@ impl Body<'_> {
         lo >= i64::from(i32::MIN) && hi <= i64::from(i32::MAX)
     }
 
+    /// Whether an atom is a name that a `let` gave.
+    fn is_bound(&self, atom: &Atom) -> bool {
+        matches!(atom, Atom::Var(sym) if self.bound.contains(sym))
+    }
+
     fn term_bounds(&self, atom: &Atom, coefficient: i64) -> (Option<i64>, Option<i64>) {
         let bounds = self.ranges.of(&Index::atom(atom.clone()).scaled(coefficient));
         (bounds.lo, bounds.hi)
@@ -74,11 +79,11 @@ impl Body<'_> {
         lo.is_some_and(|l| l >= i64::from(i32::MIN)) && hi.is_some_and(|h| h <= i64::from(i32::MAX))
     }
 
-    /// Positional notation: positive terms before negative ones, larger coefficients first.
+    /// Positional notation: positive terms before negative ones, names for sums first, then larger coefficients.
     fn sum(&mut self, index: &Index) -> Text {
         let long = !self.sum_fits(index);
         let mut terms: Vec<_> = index.terms().iter().collect();
-        terms.sort_by_key(|(atom, c)| (*c < 0, c.unsigned_abs().wrapping_neg(), rank(atom)));
+        terms.sort_by_key(|(atom, c)| (*c < 0, !self.is_bound(atom), c.unsigned_abs().wrapping_neg(), rank(atom)));
         let parts = terms.len() + usize::from(index.constant_term() != 0);
         let mut text = String::new();
         let mut strength = Strength::Sum;

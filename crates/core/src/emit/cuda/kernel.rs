@@ -117,6 +117,7 @@ impl<'a> Body<'a> {
             names,
             ranges,
             long_variables: HashSet::new(),
+            bound: HashSet::new(),
             aliases: HashMap::new(),
             used: HashSet::new(),
             written: HashSet::new(),

@@ -12,6 +12,7 @@
 //! The text includes no header. It needs C++17, and the architecture that [`Source::needs`] asks for.
 
 mod body;
+mod coordinates;
 mod element;
 mod index;
 mod instruction;
@@ -112,6 +113,8 @@ impl<'a> Writer<'a> {
         if self.launches > 1 {
             name = format!("{name}_{}", self.kernels.len() + 1);
         }
+        let body = coordinates::name_coordinates(launch.body, &self.unit.buffers);
+        let launch = &Launch { body: &body, ..launch.clone() };
         let (kernel, text) = kernel::kernel(self.unit, launch, name, &mut self.prelude, &mut self.tickets)?;
         self.kernels.push(kernel);
         self.texts.push(text);

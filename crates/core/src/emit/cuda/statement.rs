@@ -58,6 +58,7 @@ impl Body<'_> {
         self.ranges.set(var, bounds);
         self.names.declare(var);
         self.used.remove(var);
+        self.bound.insert(var.clone());
         let c_type = self.index_type(value);
         if c_type != "int" {
             self.long_variables.insert(var.clone());
