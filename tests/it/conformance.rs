@@ -18,7 +18,7 @@ const PROGRAMS: &[(&str, &str, &[u32])] = &[
     ("hgemm_tma_wgmma", "h200", &[168]),
     ("reduce_two_pass", "a100-40gb", &[40, 32]),
     ("scan_look_back", "a100-40gb", &[40]),
-    ("sgemm_block_tiling", "h200", &[128]),
+    ("sgemm_block_tiling", "a100-40gb", &[128]),
     ("sgemm_split_k", "a100-40gb", &[80, 40]),
     ("sgemm_virtual_threads", "a100-40gb", &[128]),
     ("tsmttsm_atomic", "a100-40gb", &[40, 128]),

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::corner::Corner;
 use super::names::Names;
 use super::source::{Scratch, TensorMap};
 use super::spelling::Prelude;
@@ -57,6 +58,10 @@ pub(super) struct Body<'a> {
     pub(super) named: Vec<(Nest, Sym)>,
     /// The `own` loops around the statement in hand.
     pub(super) owned: Vec<Owned>,
+    /// Register tiles whose first element has a pointer.
+    pub(super) corners: Vec<Corner>,
+    /// The loops around the statement in hand that are not unrolled.
+    pub(super) serial_loops: usize,
     /// Named hardware barriers, each for one kind of range: its first thread, its size, its first number.
     pub(super) barriers: Vec<(i64, i64, i64)>,
     pub(super) maps: Vec<(String, TensorMap)>,

@@ -20,7 +20,7 @@ use crate::sym::Sym;
 
 /// The statements with their coordinates named.
 pub(super) fn name_coordinates(stmts: &[Stmt], buffers: &HashMap<Sym, Buffer>) -> Vec<Stmt> {
-    let mut stmts = stmts.to_vec();
+    let mut stmts = without_inner_lets(stmts, &[]);
     let ordinals = ordinals(&stmts);
     let mut namer = Namer { buffers, ordinals, named: Vec::new() };
     namer.list(&mut stmts, false);
@@ -62,7 +62,7 @@ impl Namer<'_> {
             if matches!(stmt, Stmt::For(For { mode: Mode::Vector, .. })) {
                 continue;
             }
-            let in_thread = in_thread || matches!(stmt, Stmt::For(For { mode: Mode::Threads { pitch: 1 }, .. }));
+            let in_thread = in_thread || matches!(stmt, Stmt::For(For { mode: Mode::Threads { .. }, .. }));
             for body in walk::bodies_mut(stmt) {
                 self.list(body, in_thread);
             }
@@ -106,7 +106,8 @@ impl Namer<'_> {
     fn known_part(&self, index: &Index, inner: &[Sym]) -> Index {
         let known = |atom: &Atom| {
             let mut all = true;
-            Index::atom(atom.clone()).for_each_var(&mut |s| all &= !inner.contains(s) && !self.ordinals.contains(s));
+            Index::atom(atom.clone())
+                .for_each_var(&mut |s| all &= !inner.contains(s) && !self.ordinals.contains(s));
             all
         };
         let terms = index.terms().iter().filter(|(atom, _)| known(atom));
@@ -175,6 +176,34 @@ impl Namer<'_> {
         }
         uses
     }
+}
+
+/// The statements with every `let` that mentions the variable of an unrolled loop written out: what is known outside
+/// the loop is named there.
+fn without_inner_lets(stmts: &[Stmt], unrolled: &[Sym]) -> Vec<Stmt> {
+    let mut out: Vec<Stmt> = Vec::new();
+    let mut rest = stmts.to_vec();
+    rest.reverse();
+    while let Some(mut stmt) = rest.pop() {
+        if let Stmt::Let(var, value) = &stmt
+            && unrolled.iter().any(|s| value.mentions(s))
+        {
+            rest = walk::substitute(&rest, &|s| (s == var).then(|| value.clone()));
+            continue;
+        }
+        let mut inside = unrolled.to_vec();
+        if let Stmt::For(For { var, mode: Mode::Unroll, .. }) = &stmt {
+            inside.push(var.clone());
+        }
+        if let Stmt::Own(own) = &stmt {
+            inside.extend(own.vars.iter().cloned());
+        }
+        for body in walk::bodies_mut(&mut stmt) {
+            *body = without_inner_lets(body, &inside);
+        }
+        out.push(stmt);
+    }
+    out
 }
 
 fn ordinals(stmts: &[Stmt]) -> Vec<Sym> {

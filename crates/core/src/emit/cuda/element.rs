@@ -30,6 +30,11 @@ impl Body<'_> {
         let name = self.names.of(&access.buffer).to_string();
         match buffer.space {
             Space::Param(_) | Space::Global => {
+                if let Some(stride) = &buffer.row_stride
+                    && let Some(element) = self.element_by_corner(access, stride)
+                {
+                    return Ok(element);
+                }
                 let offset = self.global_offset(buffer, &access.index);
                 Ok(format!("{name}[{}]", offset.text))
             }
@@ -298,7 +303,7 @@ fn constant(extent: &Index, buffer: &Buffer) -> Result<i64, Diagnosis> {
 }
 
 /// `product + column`
-fn added(product: String, column: Text) -> Text {
+pub(super) fn added(product: String, column: Text) -> Text {
     if column.text == "0" {
         return Text::new(product, Strength::Product);
     }

@@ -83,7 +83,9 @@ impl Body<'_> {
     fn sum(&mut self, index: &Index) -> Text {
         let long = !self.sum_fits(index);
         let mut terms: Vec<_> = index.terms().iter().collect();
-        terms.sort_by_key(|(atom, c)| (*c < 0, !self.is_bound(atom), c.unsigned_abs().wrapping_neg(), rank(atom)));
+        terms.sort_by_key(|(atom, c)| {
+            (*c < 0, !self.is_bound(atom), c.unsigned_abs().wrapping_neg(), rank(atom))
+        });
         let parts = terms.len() + usize::from(index.constant_term() != 0);
         let mut text = String::new();
         let mut strength = Strength::Sum;

@@ -127,6 +127,8 @@ impl<'a> Body<'a> {
             role: None,
             named: Vec::new(),
             owned: Vec::new(),
+            corners: Vec::new(),
+            serial_loops: 0,
             barriers: Vec::new(),
             maps: Vec::new(),
             to_declare: HashSet::new(),

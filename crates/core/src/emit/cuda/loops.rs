@@ -75,6 +75,8 @@ impl Body<'_> {
         head: impl FnOnce(&mut Self, &str) -> String,
     ) -> Result<(), Diagnosis> {
         let mut opening = String::new();
+        let corners = if unrolled { self.declare_corners(l)? } else { self.corners.len() };
+        self.serial_loops += usize::from(!unrolled);
         if c_type != "int" {
             self.long_variables.insert(l.var.clone());
         }
@@ -83,6 +85,8 @@ impl Body<'_> {
             opening = head(s, &name);
             s.with_range(&l.var, interval, |s| s.statements(&l.body, executing))
         })?;
+        self.serial_loops -= usize::from(!unrolled);
+        self.forget_corners(corners);
         if let Some(ordinal) = &l.counting {
             opening.push_str(&format!(", ++{}", self.variable(ordinal).text));
         } else if body.is_empty() {

@@ -13,6 +13,7 @@
 
 mod body;
 mod coordinates;
+mod corner;
 mod element;
 mod index;
 mod instruction;

@@ -257,6 +257,55 @@ fn lists_that_halve_or_double_are_loops_and_others_are_written_out() {
 }
 
 #[test]
+fn coordinates_have_names_and_a_tile_is_counted_from_its_corner() {
+    assert_text(
+        &statements(
+            "program p(M: size, N: size, K: size, alpha: f32, A: in f32[M, K; lda], C: out f32[M, N; ldc]) {
+                for by in block.y(ceil(M, 16)), bx in block.x(ceil(N, 64)) {
+                    for t in threads(32@1) {
+                        alloc acc: f32[2, 2] reg
+                        for k in 0..ceil(K, 8) {
+                            for i in unroll 0..2, j in unroll 0..2 {
+                                acc[i, j] = 16*by + t/2 + i < M && 8*k + t%2 + j < K ? A[16*by + t/2 + i, 8*k + t%2 + j] : 0
+                            }
+                        }
+                        for i in unroll 0..2, j in unroll 0..2 {
+                            let m = 16*by + 8*i + t/4
+                            let n = 64*bx + 2*t + j
+                            if m < M && n < N { C[m, n] = alpha * acc[i, j] }
+                        }
+                    }
+                }
+            }",
+        ),
+        "
+        float acc[2][2];
+        const int m = 16*by + tid/2;
+        for (int k = 0; k < ceil_div(K, 8); ++k) {
+            const int k2 = 8*k + tid%2;
+            #pragma unroll
+            for (int i = 0; i < 2; ++i) {
+                #pragma unroll
+                for (int j = 0; j < 2; ++j) {
+                    acc[i][j] = m + i < M && k2 + j < K ? A[(long long)(m + i)*lda + k2 + j] : 0.0f;
+                }
+            }
+        }
+        const int m2 = 16*by + tid/4;
+        const int n = 64*bx + 2*tid;
+        float* c = &C[(long long)m2*ldc + n];
+        #pragma unroll
+        for (int i = 0; i < 2; ++i) {
+            #pragma unroll
+            for (int j = 0; j < 2; ++j) {
+                if (m2 + 8*i < M && n + j < N) c[(long long)(8*i)*ldc + j] = alpha*acc[i][j];
+            }
+        }
+        ",
+    );
+}
+
+#[test]
 fn fragments_of_pairs_are_taken_apart_in_own_loops() {
     assert_text(
         &statements(
