@@ -29,7 +29,15 @@ pub struct Facts {
     steps: HashMap<Sym, Index>,
     /// Symbols made here, to count the steps of loops.
     counts: Vec<Sym>,
-    partitions: Vec<(Index, Vec<Sym>)>,
+    partitions: Vec<Partition>,
+}
+
+/// A loop or several that share out a box.
+#[derive(Clone, Debug)]
+struct Partition {
+    by: Index,
+    vars: Vec<Sym>,
+    of: Vec<Index>,
 }
 
 /// A state of [`Facts`] to which [`Facts::reset`] can go back.
@@ -114,10 +122,11 @@ impl Facts {
         self.definitions.insert(sym.clone(), value);
     }
 
-    /// `vars` together never take the same values for two different values of `by`: a partition by construction
-    /// (rule 7).
-    pub fn partition(&mut self, by: &Index, vars: &[Sym]) {
-        self.partitions.push((self.expanded(by), vars.to_vec()));
+    /// `vars` together never take the same values for two different values of `by`, as long as everything in `of` (the
+    /// bounds of what is shared out, and into how many shares) stays the same: a partition by construction (rule 7).
+    pub fn partition(&mut self, by: &Index, vars: &[Sym], of: &[&Index]) {
+        let of = of.iter().map(|i| self.expanded(i)).collect();
+        self.partitions.push(Partition { by: self.expanded(by), vars: vars.to_vec(), of });
     }
 
     /// `cond` holds.
@@ -257,7 +266,7 @@ pub struct Touch<'a> {
 }
 
 /// Whether no two different iterations of the loop over `var` touch the same element, the earlier or later one by `a`
-/// and the other by `b`: `Some(true)` if so, `Some(false)` if all of them touch the same, `None` if it cannot be told.
+/// and the other by `b`: `Some(true)` if so, `Some(false)` if all of them touch the same ones, `None` if it cannot be told.
 /// `common` says which symbols have the same value in both iterations: those bound outside the loop.
 pub fn disjoint_iterations(
     var: &Sym,
@@ -266,7 +275,7 @@ pub fn disjoint_iterations(
     b: Touch<'_>,
 ) -> Option<bool> {
     let nearer = a.index.iter().zip(b.index).any(|(x, y)| {
-        strides_apart(var, common, &a.facts.expanded(x), &b.facts.expanded(y), &a.facts.ranges)
+        strides_apart(var, common, &a.facts.expanded(x), &b.facts.expanded(y), &b.facts.ranges)
     });
     if nearer {
         return Some(true);
@@ -297,8 +306,12 @@ pub fn disjoint_iterations(
     if refuted(&facts, &overlap.clone().and(before)) && refuted(&facts, &overlap.and(after)) {
         return Some(true);
     }
-    // The same expression of nothing that the loop changes: the same element each time.
-    (same == Cond::TRUE && !facts.mentions_in_guards(var)).then_some(false)
+    // Nothing that the loop changes decides which elements these are: the same ones each time.
+    let the_same = a.index.iter().zip(b.index).all(|(x, y)| {
+        let (x, y) = (a.facts.expanded(x), b.facts.expanded(y));
+        x == y && !x.mentions(var)
+    });
+    (the_same && !a.facts.is_guarded(var) && !b.facts.is_guarded(var)).then_some(false)
 }
 
 /// The common case, cheaply: whether `x` in one iteration and `y` in another are apart because each step of `var` moves
@@ -357,9 +370,15 @@ fn other_iteration(var: &Sym, common: &dyn Fn(&Sym) -> bool, touch: Touch<'_>) -
 
 /// What is known of partitions by construction when `var` differs: each part's variables differ somewhere.
 fn different_parts(var: &Sym, facts: &Facts, moved: &HashMap<Sym, Sym>) -> Cond {
-    let own = facts.partitions.iter().filter(|(by, _)| by.as_var() == Some(var));
-    own.fold(Cond::TRUE, |all, (_, vars)| {
-        let differ = vars
+    let the_same = |i: &Index| {
+        let mut same = true;
+        i.for_each_var(&mut |s| same &= !moved.contains_key(s));
+        same
+    };
+    let own = facts.partitions.iter().filter(|p| p.by.as_var() == Some(var) && p.of.iter().all(the_same));
+    own.fold(Cond::TRUE, |all, partition| {
+        let differ = partition
+            .vars
             .iter()
             .filter_map(|v| Some((v, moved.get(v)?)))
             .map(|(v, w)| Cond::compare(Comparison::Ne, Index::var(v), Index::var(w)));
@@ -368,10 +387,20 @@ fn different_parts(var: &Sym, facts: &Facts, moved: &HashMap<Sym, Sym>) -> Cond 
 }
 
 impl Facts {
-    /// Whether a guard (not a range) depends on `var`.
-    fn mentions_in_guards(&self, var: &Sym) -> bool {
-        let bounds = |c: &Cond| matches!(c, Cond::Compare(_, a, b) if a.as_var() == Some(var) || b.as_var() == Some(var));
-        self.known.iter().any(|c| c.mentions(var) && !bounds(c))
+    /// Whether anything but its range is known of `var`: a guard may let only some of its values through.
+    fn is_guarded(&self, var: &Sym) -> bool {
+        let (mut bounds, mut others) = (0, 0);
+        for cond in self.known.iter().filter(|c| c.mentions(var)) {
+            match cond {
+                Cond::Compare(Comparison::Lt | Comparison::Le, a, b)
+                    if a.as_var() == Some(var) || b.as_var() == Some(var) =>
+                {
+                    bounds += 1;
+                }
+                _ => others += 1,
+            }
+        }
+        bounds > 2 || others > 0
     }
 }
 
@@ -379,8 +408,24 @@ impl Facts {
 fn refuted(facts: &Facts, cond: &Cond) -> bool {
     let mut store = Store { first: facts.store.atoms.len() as u32, ..Store::default() };
     store.assume(cond, Some(&facts.store), &facts.ranges);
-    let choices: Vec<&[Cond]> = facts.store.choices.iter().map(Vec::as_slice).collect();
-    Refutation { facts, cases: Cell::new(MOST_CASES) }.refutes(store, &choices)
+    if store.impossible || facts.store.impossible || store.contradicts(&facts.store) {
+        return true;
+    }
+    let (system, matters) = store.with_what_matters(&facts.store);
+    if system.infeasible() {
+        return true;
+    }
+    // Only choices about something that is connected with the question can help.
+    let atoms = || facts.store.atoms.iter().chain(&store.atoms).zip(&matters).filter(|(_, m)| **m);
+    let connected = |sym: &Sym| atoms().any(|(atom, _)| Index::atom(atom.clone()).mentions(sym));
+    let choices = facts.store.choices.iter().filter(|options| {
+        let mut matters = false;
+        options.iter().for_each(|c| c.for_each_var(&mut |s| matters = matters || connected(s)));
+        matters
+    });
+    let choices: Vec<&[Cond]> = choices.map(Vec::as_slice).collect();
+    let cases = Cell::new(MOST_CASES);
+    Refutation { facts, cases }.refutes_by_cases(store, &choices)
 }
 
 struct Refutation<'a> {
@@ -390,7 +435,7 @@ struct Refutation<'a> {
 
 impl Refutation<'_> {
     /// Whether `store`, what is known and one of each of `choices` contradict each other.
-    fn refutes(&self, mut store: Store, choices: &[&[Cond]]) -> bool {
+    fn refutes(&self, store: Store, choices: &[&[Cond]]) -> bool {
         let base = &self.facts.store;
         if store.impossible || base.impossible || store.contradicts(base) {
             return true;
@@ -399,9 +444,11 @@ impl Refutation<'_> {
             return false;
         }
         self.cases.set(self.cases.get() - 1);
-        if store.with_what_matters(base).infeasible() {
-            return true;
-        }
+        store.with_what_matters(base).0.infeasible() || self.refutes_by_cases(store, choices)
+    }
+
+    fn refutes_by_cases(&self, mut store: Store, choices: &[&[Cond]]) -> bool {
+        let base = &self.facts.store;
         // Choices of the question first: they are about it for certain.
         let (options, choices) = match (store.choices.pop(), choices) {
             (Some(own), rest) => (own, rest),
@@ -533,8 +580,9 @@ impl Store {
         Some(column)
     }
 
-    /// The rows of this store and those of `base` that are connected with them through common columns.
-    fn with_what_matters(&self, base: &Store) -> System {
+    /// The rows of this store and those of `base` that are connected with them through common columns; and which
+    /// columns those are.
+    fn with_what_matters(&self, base: &Store) -> (System, Vec<bool>) {
         let mut matters = vec![false; self.first as usize + self.atoms.len()];
         let mut system = self.system.clone();
         for row in system.zero.iter().chain(&system.not_negative) {
@@ -555,7 +603,7 @@ impl Store {
                 if is_zero { system.zero.push(row.clone()) } else { system.not_negative.push(row.clone()) }
             }
             if !grown {
-                return system;
+                return (system, matters);
             }
         }
     }

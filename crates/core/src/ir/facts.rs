@@ -82,9 +82,9 @@ pub fn enter_loop(facts: &mut Facts, l: &For) {
     match &l.range {
         Range::Span { lo, hi, step } => facts.runs_over(&l.var, lo, hi, step),
         Range::List(values) => facts.is_one_of(&l.var, values),
-        Range::Part { index, lo, hi, .. } => {
+        Range::Part { index, parts, lo, hi } => {
             facts.runs_over(&l.var, lo, hi, &1.into());
-            facts.partition(index, std::slice::from_ref(&l.var));
+            facts.partition(index, std::slice::from_ref(&l.var), &[parts, lo, hi]);
         }
     }
     l.counting.iter().for_each(|ordinal| facts.at_least(ordinal, 0));
@@ -95,7 +95,8 @@ pub fn enter_tasks(facts: &mut Facts, t: &Tasks) {
     for (var, extent) in t.vars.iter().zip(&t.extents) {
         facts.runs_over(var, &0.into(), extent, &1.into());
     }
-    facts.partition(&t.start, &t.vars);
+    let of: Vec<&Index> = t.extents.iter().chain([&t.stride]).collect();
+    facts.partition(&t.start, &t.vars, &of);
 }
 
 /// Adds what is known inside a loop over owned elements. Its variables count from the start of the window.

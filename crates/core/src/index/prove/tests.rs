@@ -208,7 +208,8 @@ fn iterations_that_write_their_own_elements_are_disjoint() {
     // Every iteration of `ty` touches row `i` of the tile.
     let outside_i = |s: &Sym| *s != ty;
     assert_eq!(test(&ty, &outside_i, &[v(&i)]), Some(false));
-    assert_eq!(test(&ty, &inside, &[v(&i)]), None);
+    assert_eq!(test(&ty, &inside, &[v(&i)]), Some(false));
+    assert_eq!(test(&ty, &inside, &[&v(&i) + &v(&ty)]), None);
 }
 
 #[test]
@@ -250,6 +251,33 @@ fn strided_and_shared_loops_are_partitions() {
         disjoint_iterations(&g, &common, touch, touch)
     };
     assert_eq!(test(&facts), None);
-    facts.partition(&v(&g), &[tm.clone(), tn.clone()]);
+    // A box whose size changes from one iteration to the next is shared out anew each time.
+    let mark = facts.mark();
+    facts.partition(&v(&g), &[tm.clone(), tn.clone()], &[&v(&s), &v(&grid)]);
+    assert_eq!(test(&facts), None);
+    facts.reset(mark);
+    facts.partition(&v(&g), &[tm.clone(), tn.clone()], &[&v(&n), &v(&grid)]);
     assert_eq!(test(&facts), Some(true));
+}
+
+#[test]
+fn only_unguarded_iterations_certainly_collide() {
+    let mut facts = Facts::new();
+    let n = size(&mut facts, "n");
+    let i = upto(&mut facts, "i", v(&n));
+    let common = |s: &Sym| *s == n;
+    let zero = [Index::default()];
+    let test = |facts: &Facts| {
+        let touch = Touch { facts, index: &zero };
+        disjoint_iterations(&i, &common, touch, touch)
+    };
+    assert_eq!(test(&facts), Some(false));
+    for guard in [Cond::eq(v(&i), 0.into()), Cond::lt(v(&i), 1.into())] {
+        let mark = facts.mark();
+        facts.assume(&guard);
+        assert_eq!(test(&facts), Some(true), "{guard}");
+        facts.reset(mark);
+    }
+    facts.assume(&Cond::lt(v(&i).rem(7), 1.into()));
+    assert_eq!(test(&facts), None);
 }

@@ -112,7 +112,7 @@ impl<'a> Search<'a, '_> {
 
     fn misplaced(&mut self, stmt: &'a Stmt, executor: &Executor<'a>) -> Option<Diagnosis> {
         let here = executor.threads;
-        if executor.own.is_some() && !matches!(stmt, Stmt::Assign(_) | Stmt::If(_) | Stmt::Let(..)) {
+        if executor.own.is_some() && !alone(stmt) {
             return Some(
                 Diagnosis::new("this stands inside a loop over owned elements")
                     .because("there each thread is alone with one element")
@@ -163,6 +163,9 @@ impl<'a> Search<'a, '_> {
             Space::Shared => shared_below_block(&format!("`{}`", buffer.sym), executor),
             Space::Reg => {
                 let mut owners = executor.clone();
+                if owners.own.is_some() {
+                    owners.threads = 1;
+                }
                 if let Some(role) = &buffer.role {
                     let role = self.roles.iter().find(|r| r.sym == *role)?;
                     if executor.threads != executor.block {
@@ -183,6 +186,16 @@ impl<'a> Search<'a, '_> {
             }
             Space::Param(_) | Space::Global => None,
         }
+    }
+}
+
+/// What a thread can do alone.
+fn alone(stmt: &Stmt) -> bool {
+    match stmt {
+        Stmt::Assign(_) | Stmt::If(_) | Stmt::Let(..) => true,
+        Stmt::For(l) => matches!(l.mode, Mode::Serial | Mode::Unroll | Mode::Vector),
+        Stmt::Alloc(buffer) => buffer.space == Space::Reg && !buffer.is_distributed(),
+        _ => false,
     }
 }
 

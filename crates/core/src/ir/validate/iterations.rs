@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use crate::index::{Facts, Index, Touch, disjoint_iterations, strides_apart};
 use crate::instr::{self, OperandAccess};
 use crate::ir::{
-    Access, Assign, AssignOp, Buffer, For, Operand, Reduction, Span, Stmt, Value, Window, facts, walk,
+    Access, Assign, AssignOp, Buffer, For, Operand, Range, Reduction, Span, Stmt, Value, Window, facts, walk,
 };
 use crate::sym::Sym;
 
@@ -107,6 +107,12 @@ fn answer(
     buffers: &HashMap<Sym, Buffer>,
     order: Order,
 ) -> Option<bool> {
+    if let Range::List(values) = &l.range
+        && (1..values.len()).any(|at| values[..at].contains(&values[at]))
+    {
+        // Two iterations with one value of the variable cannot be told apart by it.
+        return None;
+    }
     let mut inside: HashSet<Sym> = walk::binders(&l.body).into_iter().chain(l.counting.clone()).collect();
     if inside.contains(buffer) {
         return Some(true);
@@ -259,6 +265,9 @@ mod tests {
         assert_eq!(verdicts(scan, "y"), named(&[("i", None)]));
         let halves = "program p(n: size, y: inout f32[2*n]) { for i in 0..n { y[2*i] += y[2*i + 1] } }";
         assert_eq!(verdicts(halves, "y"), named(&[("i", Some(true))]));
+        let list = "program p(y: out f32[9]) { for i in [1, 2, 4] { y[i] = 1 } }";
+        assert_eq!(verdicts(list, "y"), named(&[("i", Some(true))]));
+        assert_eq!(verdicts(&list.replace("2, 4", "2, 1"), "y"), named(&[("i", None)]));
         let far = "program p(n: size, y: inout f32[n]) { for i in 0..4 { y[i] = 4 <= i ? y[i - 4] : 0 } }";
         assert_eq!(verdicts(far, "y"), named(&[("i", Some(true))]));
     }

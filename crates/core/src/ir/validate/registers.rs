@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::executors::{Executor, Executors};
 use crate::diag::Diagnosis;
 use crate::index::{Cond, Facts, Index, prove};
-use crate::ir::{Access, Assign, Buffer, Mode, Own, Program, Span, Stmt, Window, walk};
+use crate::ir::{Access, Assign, Buffer, Mode, Own, Program, Range, Space, Span, Stmt, Value, Window, walk};
 use crate::layout::Fragment;
 use crate::sym::Sym;
 
@@ -21,9 +21,19 @@ impl Constants {
     pub fn of(program: &Program) -> Constants {
         let (mut unrolled, mut countable) = (HashSet::new(), HashSet::new());
         walk::for_each(&program.body, &mut |stmt| {
-            if let Stmt::For(l) = stmt
-                && l.range.constant_trip_count().is_some()
-            {
+            let Stmt::For(l) = stmt else { return };
+            // The first value too: an unrolled loop from `t` on is no constant in any iteration.
+            let known = |s: &Sym| unrolled.contains(s) || countable.contains(s);
+            let from_constant = match &l.range {
+                Range::Span { lo, .. } => {
+                    let mut all = true;
+                    lo.for_each_var(&mut |s| all &= known(s));
+                    all
+                }
+                Range::List(_) => true,
+                Range::Part { .. } => false,
+            };
+            if from_constant && l.range.constant_trip_count().is_some() {
                 match l.mode {
                     Mode::Unroll | Mode::Vector => unrolled.insert(l.var.clone()),
                     Mode::Serial => countable.insert(l.var.clone()),
@@ -70,11 +80,33 @@ struct Tile {
 impl Registers<'_> {
     /// Faults of an element statement executed by `executor`.
     pub fn assign(&self, a: &Assign, executor: &Executor<'_>, facts: &Facts) -> Vec<Diagnosis> {
-        let mut faults = Vec::new();
-        let mut touch = |access: &Access| faults.extend(self.access(access, executor, facts));
-        touch(&a.target);
-        a.value.for_each_access(&mut touch);
+        let mut faults: Vec<Diagnosis> = self.access(&a.target, executor, facts).into_iter().collect();
+        self.loads(&a.value, executor, facts, &mut faults);
         faults
+    }
+
+    /// Faults of the loads of a value, each under the conditions of the choices around it: only the chosen arm is read.
+    fn loads(&self, value: &Value, executor: &Executor<'_>, facts: &Facts, faults: &mut Vec<Diagnosis>) {
+        match value {
+            Value::Const(_) | Value::Scalar(_) => {}
+            Value::Load(access) => faults.extend(self.access(access, executor, facts)),
+            Value::Unary(_, a) | Value::Cast(_, a) => self.loads(a, executor, facts, faults),
+            Value::Binary(_, a, b) => {
+                self.loads(a, executor, facts, faults);
+                self.loads(b, executor, facts, faults);
+            }
+            Value::Select(c, a, b) => {
+                for (cond, arm) in [(c.clone(), a), (c.clone().negate(), b)] {
+                    let mut registers = false;
+                    arm.for_each_access(&mut |a| registers |= self.buffers[&a.buffer].space == Space::Reg);
+                    if registers {
+                        let mut facts = facts.clone();
+                        facts.assume(&cond);
+                        self.loads(arm, executor, &facts, faults);
+                    }
+                }
+            }
+        }
     }
 
     fn access(&self, access: &Access, executor: &Executor<'_>, facts: &Facts) -> Option<Diagnosis> {
@@ -83,6 +115,10 @@ impl Registers<'_> {
         let index: Vec<Index> = access.index.iter().map(|i| facts.expanded(i)).collect();
         if let Some(fault) = self.number(buffer, &index, false).or_else(|| inside(buffer, &index, facts)) {
             return Some(fault);
+        }
+        if base.own.is_some() {
+            // Allocated inside the `own` loop: each element's owner has its own.
+            return None;
         }
         let owner = owner(buffer, &base.first, &index);
         let (thread, tile) = match executor.own {

@@ -188,6 +188,15 @@ fn registers_have_owners() {
         &edited("reduce_two_pass", "s[w] = v[w, e]", "s[w] = v[w, 5]"),
         &["thread 32*w + e touches v[w, 5]", "lives in thread 32*w + 5"],
     );
+    let from_t =
+        launch("for t in threads(8@1) { alloc r: f32[16] reg for i in unroll t..t + 8 { r[i] = 0 } }");
+    unfit(&from_t, &["which register of `r` is meant depends on `i`"]);
+    // Only the chosen arm is read.
+    let chosen = launch(
+        "for t in threads(8@1) { alloc r: f32[4] reg for i in unroll 0..4 { r[i] = 1 <= i ? r[i - 1] : 0 } }",
+    );
+    valid_on(&chosen, "h200").map_err(|f| said(&f)).expect("i - 1 is no register of 0");
+    unfit(&chosen.replace("1 <= i", "0 <= n"), &["index i - 1 of `r` may lie outside 0..4"]);
     // Lane 0 of the warp under a guard is lane 0, whatever the loop says.
     let guarded = edited(
         "reduce_two_pass",
@@ -209,6 +218,10 @@ fn fragments_are_touched_by_own_loops_and_instructions() {
         &edited("hgemm_cp_async", "acc[wm, wn, mi, ni, i, j] = 0", "acc[wm, wn, mi, ni, i, 7 - j] = 0"),
         &["touches acc[wm, wn, mi, ni, i, -j + 7]", "and its fragment"],
     );
+    let alone = "acc[wm, wn, mi, ni, i, j] = 0 alloc r: f32[2] reg for q in unroll 0..2 { r[q] = 0 } \
+                 for q in unroll 0..2 { acc[wm, wn, mi, ni, i, j] += r[q] }";
+    let temporary = edited("hgemm_cp_async", "acc[wm, wn, mi, ni, i, j] = 0", alone);
+    valid_on(&temporary, "h200").map_err(|f| said(&f)).expect("each owner has registers of its own");
     // Moving by whole registers of a thread keeps the owner: columns 8 apart have the same place in the quad.
     let swapped = edited("hgemm_tma_wgmma", "acc[w, i, j] = 0", "acc[w, i, (j + 8)%128] = 0");
     valid_on(&swapped, "h200").map_err(|f| said(&f)).expect("the owner is the same");
@@ -423,14 +436,7 @@ fn blocks_keep_apart_or_the_question_stays_open() {
         &["different blocks of `b` touch the same element of `part`", "not atomic"],
     );
     let plain = text("tsmttsm_atomic").replace("atomic C[", "C[");
-    let valid = valid_on(&plain, "h200");
-    match valid {
-        Ok(valid) => assert_fault(
-            valid.open_questions(),
-            &["different blocks of `b` may touch the same element of `C`"],
-        ),
-        Err(faults) => assert_fault(&faults, &["different blocks of `b` touch the same element of `C`"]),
-    }
+    unfit(&plain, &["different blocks of `b` touch the same element of `C`", "reduce atomically"]);
     let overlap = edited("sgemm_block_tiling", "let m = 128*by + 8*ty + i", "let m = 127*by + 8*ty + i");
     let valid = valid_on(&overlap, "h200").expect("cannot be told from the indices alone");
     assert_fault(
