@@ -387,7 +387,8 @@ fn different_parts(var: &Sym, facts: &Facts, moved: &HashMap<Sym, Sym>) -> Cond 
 }
 
 impl Facts {
-    /// Whether anything but its range is known of `var`: a guard may let only some of its values through.
+    /// Whether anything but its range is known of `var`: a guard may let only some of its values through, or a partition
+    /// give each a share of its own.
     fn is_guarded(&self, var: &Sym) -> bool {
         let (mut bounds, mut others) = (0, 0);
         for cond in self.known.iter().filter(|c| c.mentions(var)) {
@@ -400,7 +401,7 @@ impl Facts {
                 _ => others += 1,
             }
         }
-        bounds > 2 || others > 0
+        bounds > 2 || others > 0 || self.partitions.iter().any(|p| p.by.mentions(var))
     }
 }
 

@@ -289,6 +289,6 @@ mod tests {
             for k in part(s, 4) 0..n { for t in threads(1@1) { y[k] = 1 } } } }";
         assert_eq!(verdicts(text, "y"), named(&[("s", Some(true)), ("k", Some(true)), ("t", Some(true))]));
         let whole = text.replace("part(s, 4) ", "");
-        assert_eq!(verdicts(&whole, "y")[0], ("s".to_string(), None));
+        assert_eq!(verdicts(&whole, "y")[0], ("s".to_string(), Some(false)));
     }
 }
