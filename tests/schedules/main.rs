@@ -6,3 +6,4 @@ mod lowering;
 mod pipelines;
 mod reductions;
 mod synchronised;
+mod wide;

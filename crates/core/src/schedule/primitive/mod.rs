@@ -16,6 +16,7 @@ mod storage_align;
 mod storage_order;
 mod swizzle;
 mod tail;
+mod tensorize;
 mod tile;
 mod unroll;
 mod vectorize;
@@ -38,6 +39,7 @@ pub use storage_align::StorageAlign;
 pub use storage_order::{Part, StorageOrder};
 pub use swizzle::{Bits, Swizzle};
 pub use tail::{Strategy, Tail};
+pub use tensorize::Tensorize;
 pub use tile::Tile;
 pub use unroll::Unroll;
 pub use vectorize::Vectorize;
@@ -108,6 +110,7 @@ const PRIMITIVES: &[Entry] = &[
     },
     Entry { name: "swizzle", usage: swizzle::USAGE, read: |c| Ok(Box::new(Swizzle::read(c)?)) },
     Entry { name: "tail", usage: tail::USAGE, read: |c| Ok(Box::new(Tail::read(c)?)) },
+    Entry { name: "tensorize", usage: tensorize::USAGE, read: |c| Ok(Box::new(Tensorize::read(c)?)) },
 ];
 
 /// Reads a step.

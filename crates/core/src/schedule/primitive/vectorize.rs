@@ -37,10 +37,10 @@ use std::collections::HashMap;
 
 use crate::diag::Diagnosis;
 use crate::index::{Comparison, Cond, Index};
-use crate::ir::{Access, Assign, AssignOp, Buffer, For, If, Mode, Program, Range, Space, Stmt, Value};
+use crate::ir::{Access, Assign, AssignOp, Buffer, For, If, Mode, Program, Range, Space, Stmt, Value, walk};
 use crate::schedule::facts::Facts;
 use crate::schedule::handle::LoopRef;
-use crate::schedule::rewrite::{Place, at_loops, inline_lets, refresh_loop, rewrite_loops};
+use crate::schedule::rewrite::{Neighbours, Place, at_loops, inline_lets, refresh_loop, rewrite_loops};
 use crate::schedule::step::{Argument, Call};
 use crate::sym::Sym;
 
@@ -156,6 +156,10 @@ impl<'a> Lanes<'a> {
         match body {
             [] => Ok(Vec::new()),
             [Stmt::Assign(a)] => self.assignment(a, facts),
+            [Stmt::For(one)] if one.range == Range::upto(1) && one.counting.is_none() => {
+                let body = walk::substitute(&one.body, &|s| (*s == one.var).then(Index::default));
+                self.statements(&body, facts)
+            }
             [Stmt::If(i)] if !i.cond.mentions(&self.l.var) => {
                 let (mut holds, mut fails) = (facts.clone(), facts.clone());
                 holds.assume(&i.cond);
@@ -309,62 +313,9 @@ impl<'a> Lanes<'a> {
                 self.count, buffer.sym
             ));
         }
-        let mut inside = facts.clone();
-        inside.enter(&self.head());
-        let index: Vec<Index> = access.index.iter().map(|i| inside.ranges().simplify(i)).collect();
-        let at_0 = |i: &Index| i.substitute(&|s| (*s == self.l.var).then(Index::default));
-        let (along, aligned) = match (&buffer.layout, buffer.constant_extents()) {
-            (Some(layout), _) => {
-                let offset = inside.ranges().simplify(&layout.apply(&index));
-                let first = at_0(&offset);
-                (&offset - &first == Index::var(&self.l.var), facts.is_multiple(&first, self.count))
-            }
-            _ => {
-                let (last, rows) = index.split_last().ok_or("it has no dimensions")?;
-                let along =
-                    last - &at_0(last) == Index::var(&self.l.var) && !rows.iter().any(|i| self.varies(i));
-                (
-                    along,
-                    facts.is_multiple(&at_0(last), self.count) && self.rows_are_aligned(rows, buffer, facts),
-                )
-            }
-        };
-        if !along {
-            return Err(format!("its elements are not neighbours in `{}`", buffer.sym));
-        }
-        if !aligned {
-            return Err(format!(
-                "the first of its elements in `{}` is not known to stand at a multiple of {}{}",
-                buffer.sym,
-                self.count,
-                buffer.row_stride.as_ref().map(|s| format!(" (is `{s}` one?)")).unwrap_or_default()
-            ));
-        }
-        Ok(true)
+        let lanes = Neighbours { var: &self.l.var, count: self.count, facts };
+        lanes.check(&access.index, buffer).map(|()| true)
     }
-
-    /// Whether every row that `rows` names starts at a multiple of the vector: its number, or the length of what each
-    /// step skips, is one.
-    fn rows_are_aligned(&self, rows: &[Index], buffer: &Buffer, facts: &Facts) -> bool {
-        let inner = |dim: usize| match &buffer.row_stride {
-            Some(stride) => vec![Index::var(stride)],
-            None => buffer.dims[dim + 1..].iter().map(|d| d.extent.clone()).collect(),
-        };
-        rows.iter().enumerate().all(|(dim, row)| {
-            let factors =
-                inner(dim).iter().chain([row]).map(|f| power_of_2_in(f, self.count, facts)).product::<i64>();
-            factors % self.count == 0
-        })
-    }
-}
-
-/// The largest power of 2, at most `most`, that an index is known to be a multiple of.
-fn power_of_2_in(index: &Index, most: i64, facts: &Facts) -> i64 {
-    let mut power = most;
-    while power > 1 && !facts.is_multiple(index, power) {
-        power /= 2;
-    }
-    power
 }
 
 /// The value with every choice made as if its condition held; `cond` is told of each condition.

@@ -5,16 +5,22 @@ mod effects;
 mod fission;
 mod guard;
 mod parallel;
+mod retile;
 mod stages;
 mod storage;
+mod unify;
+mod wide;
 
 pub(super) use cover::alike;
 pub(super) use effects::count_uses;
 pub(super) use fission::{distribute, inline_lets, interchange, map_accesses, refresh_loop, sink};
 pub(super) use guard::{bounds as guard_bounds, guard_leaves, guard_loads, guarded_load};
 pub(super) use parallel::{independent, parallel};
+pub(super) use retile::{Tiling, own_nests, retile};
 pub(super) use stages::Stages;
 pub(super) use storage::{Storage, strided, with_layout};
+pub(super) use unify::{Nest, Pattern};
+pub(super) use wide::Neighbours;
 
 use super::facts::Facts;
 use super::handle::LoopRef;
@@ -33,7 +39,8 @@ pub(super) struct Place<'a> {
 }
 
 impl Place<'_> {
-    fn inside(&self, stmt: &Stmt) -> Place<'_> {
+    /// What is known inside a statement; conditions are left to the caller.
+    pub fn inside(&self, stmt: &Stmt) -> Place<'_> {
         let mut facts = self.facts.clone();
         let mut outer = self.outer.clone();
         match stmt {
