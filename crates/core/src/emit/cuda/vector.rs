@@ -46,10 +46,10 @@ impl Body<'_> {
         let unit = self.unit;
         let dtype = unit.buffer(&a.target.buffer)?.dtype;
         let Some((wide, has_parts)) = vector_type(dtype, trips) else { return Ok(false) };
-        let target = self.is_contiguous(&a.target, var)?;
+        let target = self.is_contiguous(&a.target, var, trips)?;
         if let Value::Load(source) = &a.value
             && target
-            && self.is_contiguous(source, var)?
+            && self.is_contiguous(source, var, trips)?
         {
             self.written.insert(a.target.buffer.clone());
             self.moved_wide.extend([a.target.buffer.clone(), source.buffer.clone()]);
@@ -57,8 +57,8 @@ impl Body<'_> {
             self.line(format!("*({wide}*)&{to} = *(const {wide}*)&{from};"));
             return Ok(true);
         }
-        let sources = self.wide_sources(&a.value, var, dtype)?;
-        if !has_parts || (sources.is_empty() && !self.in_memory(&a.target, var)?) {
+        let sources = self.wide_sources(&a.value, var, trips, dtype)?;
+        if !has_parts || (sources.is_empty() && !self.in_memory(&a.target, var, trips)?) {
             return Ok(false);
         }
         self.computed_vector(var, trips, a, wide, &sources)?;
@@ -76,7 +76,7 @@ impl Body<'_> {
     ) -> Result<(), Diagnosis> {
         let unit = self.unit;
         let dtype = unit.buffer(&a.target.buffer)?.dtype;
-        let stores_wide = self.in_memory(&a.target, var)?;
+        let stores_wide = self.in_memory(&a.target, var, trips)?;
         self.written.insert(a.target.buffer.clone());
         let body = self.nested(|s| {
             let mut names = Vec::new();
@@ -117,7 +117,13 @@ impl Body<'_> {
     }
 
     /// The loads of a value that are contiguous in memory and of the wanted type.
-    fn wide_sources(&mut self, value: &Value, var: &Sym, dtype: DType) -> Result<Vec<Access>, Diagnosis> {
+    fn wide_sources(
+        &mut self,
+        value: &Value,
+        var: &Sym,
+        trips: i64,
+        dtype: DType,
+    ) -> Result<Vec<Access>, Diagnosis> {
         let mut all = Vec::new();
         value.for_each_access(&mut |access| {
             if !all.contains(access) {
@@ -127,23 +133,29 @@ impl Body<'_> {
         let mut sources = Vec::new();
         for access in all {
             let same = self.unit.buffer(&access.buffer)?.dtype == dtype;
-            if same && self.in_memory(&access, var)? {
+            if same && self.in_memory(&access, var, trips)? {
                 sources.push(access);
             }
         }
         Ok(sources)
     }
 
-    fn in_memory(&self, access: &Access, var: &Sym) -> Result<bool, Diagnosis> {
-        Ok(self.unit.buffer(&access.buffer)?.space != Space::Reg && self.is_contiguous(access, var)?)
+    fn in_memory(&self, access: &Access, var: &Sym, trips: i64) -> Result<bool, Diagnosis> {
+        Ok(self.unit.buffer(&access.buffer)?.space != Space::Reg && self.is_contiguous(access, var, trips)?)
     }
 
     /// Whether successive values of `var` touch neighbouring elements.
-    fn is_contiguous(&self, access: &Access, var: &Sym) -> Result<bool, Diagnosis> {
+    fn is_contiguous(&self, access: &Access, var: &Sym, trips: i64) -> Result<bool, Diagnosis> {
         let buffer = self.unit.buffer(&access.buffer)?;
         let Some((last, outer)) = access.index.split_last() else { return Ok(false) };
         if buffer.fragment.is_some() || buffer.dims.last().is_some_and(|d| d.pitch.is_some()) {
             return Ok(false);
+        }
+        if let Some(layout) = &buffer.layout {
+            let mut ranges = self.ranges.clone();
+            ranges.set(var, Interval::new(0, trips - 1));
+            let rest = &ranges.simplify(&layout.apply(&access.index)) - &Index::var(var);
+            return Ok(!rest.mentions(var));
         }
         let rest = last - &Index::var(var);
         Ok(last.coefficient(var) == 1 && !rest.mentions(var) && !outer.iter().any(|i| i.mentions(var)))

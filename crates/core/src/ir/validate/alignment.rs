@@ -18,12 +18,12 @@ pub(super) fn faults(l: &For, buffers: &HashMap<Sym, Buffer>, facts: &Facts) -> 
     let mut accesses = vec![&a.target];
     a.value.for_each_access(&mut |load| accesses.push(load));
     let wide: Vec<(&Buffer, Index)> =
-        accesses.iter().filter_map(|a| Some((&buffers[&a.buffer], neighbours(a, &l.var, facts)?))).collect();
+        accesses.iter().filter_map(|a| neighbours(a, l, lanes, &buffers[&a.buffer], facts)).collect();
     if wide.iter().all(|(buffer, _)| buffer.space == Space::Reg) {
-        let fault = Diagnosis::new(format!("no access moves along its last dimension with `{}`", l.var))
+        let fault = Diagnosis::new(format!("no access moves to the next element with `{}`", l.var))
             .because("a vector access moves neighbours in memory")
             .instead(format!(
-                "vectorise a loop whose variable is added to the last index, such as c + {}",
+                "vectorise a loop whose variable is added to the last index, such as c + {}, or the one that the layout makes contiguous",
                 l.var
             ));
         return vec![fault];
@@ -31,12 +31,29 @@ pub(super) fn faults(l: &For, buffers: &HashMap<Sym, Buffer>, facts: &Facts) -> 
     wide.iter().filter_map(|(buffer, start)| misplaced(buffer, start, lanes, facts)).collect()
 }
 
-/// The first column of an access that moves along its last dimension one by one; `None` for any other.
-fn neighbours(access: &Access, var: &Sym, facts: &Facts) -> Option<Index> {
+/// The buffer of an access that moves to the next element with the loop, and where it starts: the first offset if the
+/// buffer has a layout, else the first column. `None` for any other access.
+fn neighbours<'a>(
+    access: &Access,
+    l: &For,
+    lanes: i64,
+    buffer: &'a Buffer,
+    facts: &Facts,
+) -> Option<(&'a Buffer, Index)> {
     let index: Vec<Index> = access.index.iter().map(|i| facts.expanded(i)).collect();
-    let (last, outer) = index.split_last()?;
-    let start = last - &Index::var(var);
-    (!start.mentions(var) && outer.iter().all(|i| !i.mentions(var))).then_some(start)
+    let moving = match &buffer.layout {
+        Some(layout) => {
+            let mut inside = facts.clone();
+            inside.runs_over(&l.var, &0.into(), &lanes.into(), &1.into());
+            inside.simplify(&layout.apply(&index))
+        }
+        None => {
+            let (last, outer) = index.split_last()?;
+            (!outer.iter().any(|i| i.mentions(&l.var))).then(|| last.clone())?
+        }
+    };
+    let start = &moving - &Index::var(&l.var);
+    (!start.mentions(&l.var)).then_some((buffer, start))
 }
 
 fn misplaced(buffer: &Buffer, start: &Index, lanes: i64, facts: &Facts) -> Option<Diagnosis> {
@@ -51,21 +68,22 @@ fn misplaced(buffer: &Buffer, start: &Index, lanes: i64, facts: &Facts) -> Optio
                 .instead("split the loop"),
         );
     }
+    let what = if buffer.layout.is_some() { "offset" } else { "column" };
     if !facts.is_multiple(start, lanes) {
         return Some(
-            Diagnosis::new(format!("column {start} of `{}` may not be a multiple of {lanes}", buffer.sym))
+            Diagnosis::new(format!("{what} {start} of `{}` may not be a multiple of {lanes}", buffer.sym))
                 .because("a vector access is aligned to its size")
                 .instead("let the vector loop be the inner part of a split by its length"),
         );
     }
     if buffer.space == Space::Shared {
-        return (!keeps_pieces(buffer, lanes)).then(|| {
+        return (buffer.layout.is_none() && !keeps_pieces(buffer, lanes)).then(|| {
             Diagnosis::new(format!(
                 "{lanes} neighbours of `{}` are not contiguous, or not aligned",
                 buffer.sym
             ))
-            .because("its layout takes them apart, or a row is no multiple of them long")
-            .instead("pad rows to multiples, or swizzle whole pieces")
+            .because("a row is no multiple of them long")
+            .instead("pad rows to multiples by a layout")
         });
     }
     row_misaligned(buffer, lanes, facts)

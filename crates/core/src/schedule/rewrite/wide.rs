@@ -19,6 +19,14 @@ impl Neighbours<'_> {
     /// Why the elements of `buffer` at `index` are not neighbours that start at a multiple of their number. Tensors and
     /// shared buffers themselves start at multiples of every access.
     pub fn check(&self, index: &[Index], buffer: &Buffer) -> Result<(), String> {
+        if self.are_neighbours(index, buffer)? {
+            return Ok(());
+        }
+        Err(format!("its elements are not neighbours in `{}`", buffer.sym))
+    }
+
+    /// Whether the elements of `buffer` at `index` are neighbours; if they are, why the first is not aligned.
+    pub fn are_neighbours(&self, index: &[Index], buffer: &Buffer) -> Result<bool, String> {
         let mut inside = self.facts.clone();
         inside.enter_range(self.var, &Index::constant(self.count));
         let index: Vec<Index> = index.iter().map(|i| inside.ranges().simplify(i)).collect();
@@ -37,7 +45,7 @@ impl Neighbours<'_> {
             }
         };
         if !along {
-            return Err(format!("its elements are not neighbours in `{}`", buffer.sym));
+            return Ok(false);
         }
         if !aligned {
             return Err(format!(
@@ -47,7 +55,7 @@ impl Neighbours<'_> {
                 buffer.row_stride.as_ref().map(|s| format!(" (is `{s}` one?)")).unwrap_or_default()
             ));
         }
-        Ok(())
+        Ok(true)
     }
 
     fn first(&self, index: &Index) -> Index {

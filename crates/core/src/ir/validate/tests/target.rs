@@ -346,7 +346,7 @@ fn vector_loops_are_contiguous_and_aligned() {
     vt(
         "AL[tyz, v] = AA[ki, 64*tyz + 4*ty + v]",
         "AL[tyz, v] = AA[ki, 64*tyz + 4*ty + 2*v]",
-        &["no access moves along its last dimension with `v`"],
+        &["no access moves to the next element with `v`"],
     );
     vt(
         "alloc AA: f32[16, 128] shared",
@@ -356,7 +356,7 @@ fn vector_loops_are_contiguous_and_aligned() {
     vt(
         "alloc AA: f32[16, 128] shared",
         "alloc AA: f32[16, 128] shared layout (r, c) => 128*r + xor(c, r%2)",
-        &["4 neighbours of `AA` are not contiguous"],
+        &["no access moves to the next element with `v`"],
     );
     // Read as a row, stored as a column.
     let column =
