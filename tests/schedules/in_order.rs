@@ -154,7 +154,8 @@ impl Machine {
                 Ok(())
             }
             Stmt::Instruction(i) => self.instruction(i),
-            Stmt::Sync(_) => Ok(()),
+            Stmt::On(on) => self.list(&on.body),
+            Stmt::Sync(_) | Stmt::Roles(_) => Ok(()),
             other => Err(format!("{other:?} is not known here")),
         }
     }

@@ -10,11 +10,21 @@ use warpwright_sim::coroutine::{self, Arguments, Policy, Random};
 use crate::check::arguments;
 use crate::in_order;
 
-/// Ways to number 32 threads, and the number of a thread in each.
+/// Who executes a nest.
+#[derive(Clone, Copy, PartialEq)]
+enum Range {
+    Block,
+    /// A warp of the loop over `w`.
+    Warp,
+    /// The first or the second warp, as a role.
+    Role(u64),
+}
+
+/// Ways to number the 32 threads of a warp, and the number of a thread in each.
 const NUMBERINGS: [(&str, &str); 3] = [
     ("t in threads(32@1)", "t"),
     ("r in threads(4@8), c in threads(8@1)", "8*r + c"),
-    ("w in threads(2@16), q in threads(4@4), l in threads(4@1)", "16*w + 4*q + l"),
+    ("v in threads(2@16), q in threads(4@4), l in threads(4@1)", "16*v + 4*q + l"),
 ];
 
 /// Permutations of `0..32`, of a number `#`.
@@ -45,53 +55,81 @@ impl Writer {
         format!("(k{k} + {ahead})%{depth}")
     }
 
-    fn nest(&mut self) {
-        let (loops, number) = self.pick(&NUMBERINGS);
-        let element = self.pick(&PERMUTATIONS).replace('#', number);
+    fn nest(&mut self, range: Range) {
+        let (loops, lane) = self.pick(&NUMBERINGS);
+        let lanes = self.pick(&PERMUTATIONS).replace('#', lane);
+        let swap = self.below(2);
+        let (loops, number, element) = match range {
+            Range::Block if swap == 0 => {
+                (format!("h in threads(2@32), {loops}"), format!("32*h + {lane}"), format!("32*h + {lanes}"))
+            }
+            Range::Block => (
+                format!("h in threads(2@32), {loops}"),
+                format!("32*h + {lane}"),
+                format!("32 - 32*h + {lanes}"),
+            ),
+            Range::Warp => (loops.to_string(), format!("32*w + {lane}"), format!("32*w + {lanes}")),
+            Range::Role(r) => {
+                (loops.to_string(), format!("{} + {lane}", 32 * r), format!("{} + {lanes}", 32 * swap))
+            }
+        };
         let slot = self.slot();
         let statement = match self.below(5) {
             0 | 1 => format!("s[{slot}, {element}] = x[{number}] + {}", self.below(9)),
-            2 => format!("if {number} < 16 {{ s[{slot}, {element}] = 2 * x[{element}] }}"),
+            2 => format!("if {lane} < 16 {{ s[{slot}, {element}] = 2 * x[{element}] }}"),
             3 => format!("atomic s[{slot}, {element}] += x[{number}]"),
-            _ => format!("y[32*b + {number}] += {} * s[{slot}, {element}]", 1 + self.below(9)),
+            _ => format!("y[64*b + {number}] += {} * s[{slot}, {element}]", 1 + self.below(9)),
         };
         let _ = writeln!(self.text, "for {loops} {{ {statement} }}");
     }
 
-    fn list(&mut self, depth: u64) {
+    fn list(&mut self, depth: u64, range: Range) {
         for _ in 0..2 + self.below(3) {
-            match self.below(if depth == 0 { 4 } else { 8 }) {
+            match self.below(if depth == 0 { 4 } else { 9 }) {
                 5 | 6 => {
                     let (lo, hi) = (self.below(2), self.pick(&["n", "2", "5"]));
                     let _ = writeln!(self.text, "for k{} in {lo}..{hi} {{", self.loops);
                     self.loops += 1;
-                    self.list(depth - 1);
+                    self.list(depth - 1, range);
                     self.loops -= 1;
                     self.text += "}\n";
                 }
                 7 => {
                     let limit = 1 + self.below(4);
                     let _ = writeln!(self.text, "if n < {limit} {{");
-                    self.list(depth - 1);
+                    self.list(depth - 1, range);
                     self.text += "} else {\n";
-                    self.list(depth - 1);
+                    self.list(depth - 1, range);
                     self.text += "}\n";
                 }
-                _ => self.nest(),
+                8 if range == Range::Block => {
+                    let role = self.below(4);
+                    let (head, inside) = match role {
+                        0 | 1 => {
+                            (format!("on {} {{\n", ["first", "second"][role as usize]), Range::Role(role))
+                        }
+                        _ => ("for w in threads(2@32) {\n".to_string(), Range::Warp),
+                    };
+                    self.text += &head;
+                    self.list(depth - 1, inside);
+                    self.text += "}\n";
+                }
+                _ => self.nest(range),
             }
         }
     }
 }
 
-/// A program of 2 blocks of 32 threads.
+/// A program of 2 blocks of 64 threads, of which each half is a role.
 fn random_program(seed: u64) -> String {
     let mut writer = Writer { random: Random::new(seed), text: String::new(), loops: 0 };
-    writer.text += "program p(n: size, x: in f32[32], y: inout f32[64]) {
+    writer.text += "program p(n: size, x: in f32[64], y: inout f32[128]) {
 for b in block.x(2) {
-alloc s: f32[3, 32] shared
-for t in threads(32@1) { for d in unroll 0..3 { s[d, t] = x[t] } }
+alloc s: f32[3, 64] shared
+roles first 0..32, second 32..64
+for t in threads(64@1) { for d in unroll 0..3 { s[d, t] = x[t] } }
 ";
-    writer.list(2);
+    writer.list(2, Range::Block);
     writer.text += "}\n}\n";
     writer.text
 }
