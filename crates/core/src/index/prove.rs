@@ -5,6 +5,20 @@
 //! check is left to the simulator. A condition is proved by refuting its negation. Divisions, minima and choices
 //! become columns of a linear system together with what defines them; a disjunction is taken apart case by case; what
 //! ranges over few points is tried out point by point (rule 9).
+//!
+//! ```
+//! # use warpwright_core::index::{Cond, Facts, Index, prove};
+//! # use warpwright_core::sym::Sym;
+//! let (m, by, r) = (Sym::new("M"), Sym::new("by"), Sym::new("r"));
+//! let mut facts = Facts::new();
+//! facts.at_least(&m, 0);
+//! facts.runs_over(&by, &0.into(), &Index::var(&m).ceil_div(128), &1.into());
+//! facts.runs_over(&r, &0.into(), &128.into(), &1.into());
+//! let guard = Cond::lt(&Index::var(&by).scaled(128) + &Index::var(&r), Index::var(&m));
+//! assert_eq!(prove(&facts, &guard), None);
+//! facts.assume(&Cond::eq(Index::var(&m).rem(128), 0.into()));
+//! assert_eq!(prove(&facts, &guard), Some(true));
+//! ```
 
 use std::cell::Cell;
 use std::collections::HashMap;

@@ -48,6 +48,11 @@ fn declaration(buffer: &Buffer) -> Vec<Diagnosis> {
         "only registers have owners",
     );
     refuse(
+        buffer.dims.iter().any(|d| d.extent.as_constant().is_some_and(|e| e < 1)),
+        "has no elements",
+        "each constant extent is at least 1",
+    );
+    refuse(
         buffer.dims.iter().any(|d| d.pitch.is_some_and(|p| p < 1)),
         "has a dimension of pitch 0 or less",
         "neighbouring elements live at least one thread apart",

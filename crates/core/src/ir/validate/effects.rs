@@ -5,7 +5,6 @@ use std::collections::HashMap;
 
 use super::place;
 use crate::diag::Diagnosis;
-use crate::index::Index;
 use crate::instr::{self, Behaviour, Completion, Extent, OperandAccess, Record, WindowSpec};
 use crate::ir::{
     Assign, AssignOp, Buffer, Instruction, Operand, Own, Program, Space, Span, Stmt, Window, walk,
@@ -230,8 +229,8 @@ fn certainly_apart(a: &Window, b: &Window) -> bool {
     };
     a.dims.iter().zip(&b.dims).any(|(x, y)| match (interval(x), interval(y)) {
         (Some((x, n)), Some((y, m))) => {
-            let distance: Option<i64> = Index::as_constant(&(&y - &x));
-            distance.is_some_and(|d| d >= n || -d >= m)
+            let distance = (&y - &x).as_constant();
+            distance.is_some_and(|d| d >= n || d <= -m)
         }
         _ => false,
     })

@@ -131,7 +131,7 @@ fn roles(roles: &[Role], threads: i64, target: &Target) -> Vec<Diagnosis> {
             );
         }
         let Some(count) = role.registers else { continue };
-        registers += count.saturating_mul(size);
+        registers = count.saturating_mul(size).saturating_add(registers);
         if !target.has(Capability::SetMaxRegisters) {
             faults.push(missing(&format!("`regs {count}`"), Capability::SetMaxRegisters, target));
         }

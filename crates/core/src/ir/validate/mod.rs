@@ -7,6 +7,28 @@
 //! Proof travels as a value: [`WellFormed`] and [`Valid`] cannot be built any other way, so a consumer that takes one
 //! never has to ask again.
 //!
+//! ```
+//! use warpwright_core::ir::parse;
+//! use warpwright_core::ir::validate::{check, validate};
+//! use warpwright_core::target::Target;
+//!
+//! let text = "program add_one(n: size, x: in f32[n], y: out f32[n]) {
+//!   for b in block.x(ceil(n, 256)) {
+//!     for t in threads(256@1) {
+//!       if 256*b + t < n { y[256*b + t] = x[256*b + t] + 1 }
+//!     }
+//!   }
+//! }";
+//! let target = Target::by_name("h200").unwrap();
+//! let program = check(parse::program(text).unwrap()).unwrap();
+//! assert_eq!(validate(program, target).unwrap().facts()[0].threads, 256);
+//!
+//! // Warps instead of threads: in order that is one assignment each, on the machine it would be 32.
+//! let program = check(parse::program(&text.replace("256@1", "8@32")).unwrap()).unwrap();
+//! let faults = validate(program, target).unwrap_err();
+//! assert!(faults[0].to_string().contains("32 threads execute one element statement"));
+//! ```
+//!
 //! # What is checked, and where
 //!
 //! | file | rules | question |

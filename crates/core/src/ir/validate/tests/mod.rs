@@ -1,6 +1,7 @@
 //! Tests by text: every program in the repository is well-formed, and one edit of its text is refused for the reason
 //! that the edit is wrong.
 
+mod hostile;
 mod order;
 mod structure;
 mod target;

@@ -19,6 +19,8 @@ fn declarations_suit_their_memory() {
         &["`s` is spread over a number of threads that is not constant"],
     );
     refused(&small("alloc s: f32[4@0] reg"), &["pitch 0"]);
+    refused(&small("alloc s: f32[4, 0] reg"), &["`s` has no elements"]);
+    refused(&small("alloc s: f32[-4, n] global"), &["`s` has no elements"]);
     refused(&small("alloc s: f32[16, 16] reg frag D16x8"), &["no tile", "16 x 8"]);
     refused(&small("alloc s: f32[16, 8@2] reg frag D16x8"), &["both by a fragment and by a pitch"]);
     refused(&small("alloc r: mbar ring 0 count 1"), &["depth 0"]);
