@@ -32,9 +32,9 @@ mod tests {
     use warpwright_core::target;
 
     #[test]
-    fn every_recipe_becomes_cuda_text() {
+    fn every_rung_becomes_cuda_text() {
         let variant = Variant { precision: "f32".parse().unwrap(), layout: "nn".parse().unwrap() };
-        for recipe in kernels::all() {
+        for recipe in kernels::all().filter(|r| r.family == "sgemm") {
             let kernel = kernels::build(recipe, variant).unwrap();
             let valid = validated(kernel.program(), target::DEFAULT)
                 .unwrap_or_else(|e| panic!("{}: {e}", kernel.name));

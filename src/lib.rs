@@ -15,4 +15,5 @@ pub mod reference;
 pub mod report;
 pub mod roofline;
 pub mod run;
+pub mod simulator;
 pub mod verify;

@@ -4,41 +4,69 @@ use num_complex::Complex64;
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::dtype::DType;
 use warpwright_core::instr::{self, Behaviour};
-use warpwright_core::ir::{ParamKind, Program, Stmt, walk};
+use warpwright_core::ir::validate::Valid;
+use warpwright_core::ir::{Buffer, ParamKind, Program, Stmt, walk};
+use warpwright_core::sym::Sym;
 use warpwright_cuda::{MeasureOptions, Timing};
 
 use crate::compile;
 use crate::device::Device;
 use crate::gpu::{self, GpuOptions};
 use crate::inputs::Operands;
-use crate::kernels::Kernel;
+use crate::kernels::{Kernel, Variant, gemm};
 use crate::matrix::Matrix;
 use crate::problem::Problem;
+use crate::reference::Comparison;
 use crate::report::{
-    CheckReport, Cublas, DeviceReport, FloatCheck, KernelReport, Kind, ProblemReport, Report, Time, tflops,
+    CheckReport, Cublas, FloatCheck, KernelReport, Kind, LaunchReport, ProblemReport, Report, Time, tflops,
 };
+use crate::simulator::{self, Checked, SimOptions};
 
-/// What is to be run.
-pub struct Job<'a> {
-    /// The kernel.
-    pub kernel: &'a Kernel,
-    /// The product.
-    pub problem: &'a Problem,
-    /// Its operands.
-    pub operands: &'a Operands,
+/// A kernel as it is run: what it computes, what it was specified to compute, and how it came about.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    /// Its full name.
+    pub name: String,
+    /// The family it belongs to.
+    pub family: String,
+    /// The schedule that made it, in text form; empty for a program that was written by hand.
+    pub schedule: String,
+    /// The finished program.
+    pub program: Program,
+    /// The product as mathematics.
+    pub specification: Program,
+}
+
+impl From<&Kernel> for Subject {
+    fn from(kernel: &Kernel) -> Subject {
+        Subject {
+            name: kernel.name.clone(),
+            family: kernel.family.clone(),
+            schedule: kernel.schedule.text(),
+            program: kernel.program().clone(),
+            specification: kernel.specification().clone(),
+        }
+    }
+}
+
+impl Subject {
+    /// A program of the GEMM kind that was written by hand.
+    pub fn written(program: Program, variant: Variant) -> Subject {
+        Subject {
+            name: program.name.clone(),
+            family: "program".to_string(),
+            schedule: String::new(),
+            specification: gemm::specification(variant),
+            program,
+        }
+    }
 }
 
 /// How much is to be found out.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// Simulate every block instead of a sample.
-    pub full: bool,
-    /// Compute every element of C.
-    pub every_element: bool,
-    /// Random inputs for the exact check.
-    pub trials: u32,
-    /// Seed of those inputs.
-    pub seed: u64,
+    /// How the simulator is used: on its own, or beside a GPU for what a GPU cannot tell.
+    pub simulation: SimOptions,
     /// How to time on a GPU; not at all where absent.
     pub timing: Option<MeasureOptions>,
     /// Whether to compare with cuBLAS on a GPU.
@@ -46,6 +74,7 @@ pub struct Effort {
 }
 
 /// What came of it.
+#[derive(Debug)]
 pub struct Outcome {
     /// The report.
     pub report: Report,
@@ -57,9 +86,80 @@ pub struct Outcome {
     pub notices: Vec<String>,
 }
 
+/// Runs a kernel on a problem.
+pub fn run(
+    device: &Device,
+    subject: &Subject,
+    problem: &Problem,
+    operands: Operands,
+    effort: &Effort,
+) -> Result<Outcome, Diagnosis> {
+    let (given, operands) = effective(problem, operands)?;
+    let valid = compile::validated(&subject.program, device.target()).map_err(|d| d.at(&subject.name))?;
+    let mut outcome = match device {
+        Device::Sim(_) => on_simulator(subject, &valid, &given, &operands, effort)?,
+        Device::Cuda(gpu, target) => {
+            let options = GpuOptions { timing: effort.timing, cublas: effort.cublas };
+            let run = gpu::run(gpu, target, &valid, &given, &operands, &options)?;
+            beside_gpu(subject, &valid, &given, run, effort)?
+        }
+    };
+    outcome.report.device = device.report();
+    outcome.report.problem = ProblemReport::of(problem);
+    Ok(outcome)
+}
+
+/// Everything from the simulator.
+fn on_simulator(
+    subject: &Subject,
+    valid: &Valid,
+    problem: &Problem,
+    operands: &Operands,
+    effort: &Effort,
+) -> Result<Outcome, Diagnosis> {
+    let checked = simulator::check(subject, valid, problem, &effort.simulation)?;
+    let simulated = simulator::run(valid, problem, operands, &effort.simulation)?;
+    let comparison = simulated.comparison.clone().and(checked.comparison.clone());
+    let mut faults = simulated.faults;
+    faults.extend(checked.faults.iter().cloned());
+    let mut check = verdict(&checked, &comparison);
+    if simulated.hazards.any() {
+        check.set_hazards(&simulated.hazards);
+    }
+    check.claims = simulated.claims;
+    Ok(Outcome {
+        report: report(subject, problem, simulated.launches, check, Some(simulated.counters), (None, None)),
+        c: simulated.c,
+        faults,
+        notices: Vec::new(),
+    })
+}
+
+/// The result and its time from the GPU; what a GPU cannot tell from the simulator.
+fn beside_gpu(
+    subject: &Subject,
+    valid: &Valid,
+    problem: &Problem,
+    run: gpu::GpuRun,
+    effort: &Effort,
+) -> Result<Outcome, Diagnosis> {
+    let checked = simulator::check(subject, valid, problem, &effort.simulation)?;
+    let comparison = run.comparison.clone().and(checked.comparison.clone());
+    let mut faults: Vec<String> = run.comparison.first_wrong.iter().map(ToString::to_string).collect();
+    faults.extend(checked.faults.iter().cloned());
+    let counters = simulator::count(valid, problem, &effort.simulation)?;
+    let check = verdict(&checked, &comparison);
+    Ok(Outcome {
+        report: report(subject, problem, run.launches, check, counters, (run.timing.as_ref(), run.cublas.as_ref())),
+        c: Some(run.c),
+        faults,
+        notices: run.notices,
+    })
+}
+
 /// The product that kernels are given. With alpha = 0 BLAS does not read A and B, which comes to the same as a
 /// product with no terms.
-pub fn effective(problem: &Problem, operands: Operands) -> Result<(Problem, Operands), Diagnosis> {
+fn effective(problem: &Problem, operands: Operands) -> Result<(Problem, Operands), Diagnosis> {
     if problem.alpha != Complex64::new(0.0, 0.0) || problem.shape.k == 0 {
         return Ok((*problem, operands));
     }
@@ -77,8 +177,7 @@ pub fn effective(problem: &Problem, operands: Operands) -> Result<(Problem, Oper
 /// chains no sums through blocks, and takes nothing from the size of the launch.
 pub fn deterministic(program: &Program) -> bool {
     let buffers = program.buffers();
-    let is_exact =
-        |sym| buffers.get(sym).is_some_and(|b: &warpwright_core::ir::Buffer| b.dtype == DType::I32);
+    let is_exact = |sym: &Sym| buffers.get(sym).is_some_and(|b: &Buffer| b.dtype == DType::I32);
     let mut deterministic = !program.params.iter().any(|p| p.kind == ParamKind::Launch);
     walk::for_each(&program.body, &mut |stmt| match stmt {
         Stmt::Assign(assign) if assign.atomic => deterministic &= is_exact(&assign.target.buffer),
@@ -90,28 +189,45 @@ pub fn deterministic(program: &Program) -> bool {
     deterministic
 }
 
-/// The kernel in a report, without its launches.
-fn kernel_report(kernel: &Kernel) -> KernelReport {
-    KernelReport {
-        name: kernel.name.clone(),
-        family: kernel.family.clone(),
-        launches: Vec::new(),
-        schedule: kernel.schedule.text(),
-        deterministic: deterministic(kernel.program()),
-    }
+/// The verdict of the checks on a simulator and of a comparison with the reference.
+fn verdict(checked: &Checked, comparison: &Comparison) -> CheckReport {
+    let mut check = CheckReport {
+        exact: Some(checked.exact),
+        float: FloatCheck::of(comparison),
+        races: 0,
+        out_of_bounds: 0,
+        uninitialized: 0,
+        barrier_faults: 0,
+        claims: checked.claims,
+        passed: checked.exact.passed && comparison.passed(),
+    };
+    check.set_hazards(&checked.hazards);
+    check
 }
 
-/// A time and the rate that follows, in a report.
-fn measured(problem: &Problem, timing: Option<&Timing>) -> (Time, Option<f64>) {
-    match timing {
-        Some(timing) => (
-            Time { seconds: Some(timing.median), kind: Some(Kind::Measured) },
-            Some(tflops(problem, timing.median)),
-        ),
-        None => (Time::default(), None),
+fn report(
+    subject: &Subject,
+    problem: &Problem,
+    launches: Vec<LaunchReport>,
+    check: CheckReport,
+    counters: Option<crate::report::Counters>,
+    (timing, cublas): (Option<&Timing>, Option<&Timing>),
+) -> Report {
+    let time = timing.map(|t| Time { seconds: Some(t.median), kind: Some(Kind::Measured) });
+    Report {
+        problem: ProblemReport::of(problem),
+        device: crate::report::DeviceReport { kind: "sim", gpu: String::new() },
+        kernel: KernelReport {
+            name: subject.name.clone(),
+            family: subject.family.clone(),
+            launches,
+            schedule: subject.schedule.clone(),
+            deterministic: deterministic(&subject.program),
+        },
+        check,
+        counters,
+        time: time.unwrap_or_default(),
+        tflops: timing.map(|t| tflops(problem, t.median)),
+        cublas: cublas.map(|t| Cublas { seconds: t.median, tflops: tflops(problem, t.median) }),
     }
-}
-
-fn cublas_report(problem: &Problem, timing: Option<&Timing>) -> Option<Cublas> {
-    timing.map(|t| Cublas { seconds: t.median, tflops: tflops(problem, t.median) })
 }

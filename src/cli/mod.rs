@@ -3,7 +3,10 @@
 //! Results go to standard output, everything else to standard error. The exit status is 0 for success, 1 for
 //! a check that failed, and 2 for wrong use or for a machine that lacks what was asked for.
 
+mod check;
 mod doctor;
+mod gemm;
+mod ladder;
 mod options;
 mod output;
 mod show;
@@ -23,6 +26,12 @@ struct Cli {
 
 #[derive(Subcommand, Debug)]
 enum Command {
+    /// Compute one product: choose or take a kernel, run it, check it, and say what it cost.
+    Gemm(gemm::Options),
+    /// Run every rung of a ladder of kernels, check each, and show what each change buys.
+    Ladder(ladder::Options),
+    /// Check a kernel on the simulator: exactly, and for races, bounds and barriers.
+    Check(check::Options),
     /// Show a kernel at any stage: its specification, the program after each step, the steps.
     Show(show::Options),
     /// Say what this machine has, what it lacks, and how to get it.
@@ -34,6 +43,9 @@ pub fn main() -> ExitCode {
     // clap itself exits with status 2 on wrong use.
     let cli = Cli::parse();
     output::exit_code(match &cli.command {
+        Command::Gemm(options) => gemm::run(options),
+        Command::Ladder(options) => ladder::run(options),
+        Command::Check(options) => check::run(options),
         Command::Show(options) => show::run(options),
         Command::Doctor(options) => doctor::run(options),
     })

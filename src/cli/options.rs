@@ -3,9 +3,12 @@
 use clap::Args;
 use num_complex::Complex64;
 use warpwright_core::diag::Diagnosis;
+use warpwright_cuda::MeasureOptions;
 
-use crate::device::DeviceChoice;
+use crate::device::{Device, DeviceChoice};
 use crate::kernels::Variant;
+use crate::run::Effort;
+use crate::simulator::SimOptions;
 use crate::problem::{Layout, Precision, Problem, Shape, Strides, parse_factor};
 
 /// How results are printed.
@@ -67,6 +70,37 @@ pub struct StrideOptions {
     /// Row stride of C in elements.
     #[arg(long, value_name = "ELEMENTS")]
     pub ldc: Option<i64>,
+}
+
+/// How much is to be found out.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct EffortOptions {
+    /// Simulate every block of a launch instead of a sample.
+    #[arg(long)]
+    pub full: bool,
+    /// Random inputs of the exact check.
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub trials: u32,
+    /// Seed of all random numbers.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+}
+
+impl EffortOptions {
+    /// What is wanted of a run on this device.
+    pub fn effort(&self, device: &Device) -> Effort {
+        let on_gpu = matches!(device, Device::Cuda(..));
+        Effort {
+            simulation: SimOptions {
+                full: self.full,
+                trials: self.trials,
+                seed: self.seed,
+                ..SimOptions::default()
+            },
+            timing: on_gpu.then(MeasureOptions::default),
+            cublas: on_gpu,
+        }
+    }
 }
 
 impl ProductOptions {

@@ -11,6 +11,8 @@ use warpwright_core::diag::Diagnosis;
 pub enum Failure {
     /// Wrong use, or a machine that lacks something: exit status 2.
     Refused(Diagnosis),
+    /// A check that failed; what is wrong has been printed: exit status 1.
+    Wrong,
     /// Nobody reads standard output any more, which is no fault: exit status 0.
     Closed,
 }
@@ -28,6 +30,7 @@ pub type Outcome = Result<(), Failure>;
 pub fn exit_code(outcome: Outcome) -> ExitCode {
     match outcome {
         Ok(()) | Err(Failure::Closed) => ExitCode::SUCCESS,
+        Err(Failure::Wrong) => ExitCode::from(1),
         Err(Failure::Refused(diagnosis)) => {
             notice(&format!("error: {diagnosis}"));
             ExitCode::from(2)

