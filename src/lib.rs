@@ -1,6 +1,7 @@
 //! Warpwright.
 
 pub mod bind;
+pub mod choose;
 pub mod cli;
 pub mod compile;
 pub mod device;

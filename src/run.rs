@@ -150,7 +150,14 @@ fn beside_gpu(
     let counters = simulator::count(valid, problem, &effort.simulation)?;
     let check = verdict(&checked, &comparison);
     Ok(Outcome {
-        report: report(subject, problem, run.launches, check, counters, (run.timing.as_ref(), run.cublas.as_ref())),
+        report: report(
+            subject,
+            problem,
+            run.launches,
+            check,
+            counters,
+            (run.timing.as_ref(), run.cublas.as_ref()),
+        ),
         c: Some(run.c),
         faults,
         notices: run.notices,

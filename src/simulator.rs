@@ -98,7 +98,12 @@ pub struct Checked {
 }
 
 /// Checks a program against its specification and the rules for infinities and NaNs.
-pub fn check(subject: &Subject, valid: &Valid, problem: &Problem, options: &SimOptions) -> Result<Checked, Diagnosis> {
+pub fn check(
+    subject: &Subject,
+    valid: &Valid,
+    problem: &Problem,
+    options: &SimOptions,
+) -> Result<Checked, Diagnosis> {
     let mut small = *problem;
     if !options.full {
         small = at_size(problem, stand_in(problem.shape));
@@ -126,7 +131,13 @@ pub fn check(subject: &Subject, valid: &Valid, problem: &Problem, options: &SimO
     sprinkle(&mut operands.b, 3, options.seed.wrapping_add(2));
     let whole = SimOptions { full: true, ..*options };
     let special = run(valid, &small, &operands, &whole)?;
-    faults.extend(special.comparison.first_wrong.iter().map(|w| format!("with infinities and NaNs among the data, {w}")));
+    faults.extend(
+        special
+            .comparison
+            .first_wrong
+            .iter()
+            .map(|w| format!("with infinities and NaNs among the data, {w}")),
+    );
     let mut hazards = Hazards::of(&exact.run);
     if !hazards.any() {
         hazards = special.hazards;
@@ -161,7 +172,12 @@ pub struct Simulated {
 }
 
 /// Runs a program on given operands.
-pub fn run(valid: &Valid, problem: &Problem, operands: &Operands, options: &SimOptions) -> Result<Simulated, Diagnosis> {
+pub fn run(
+    valid: &Valid,
+    problem: &Problem,
+    operands: &Operands,
+    options: &SimOptions,
+) -> Result<Simulated, Diagnosis> {
     let blocks = if options.full || options.every_element { Blocks::All } else { Blocks::Sample(BLOCKS) };
     let (report, c) = execute(valid.program(), problem, operands, blocks, options.launch_size)?;
     let whole = report.claim == Claim::Launch;
@@ -171,7 +187,9 @@ pub fn run(valid: &Valid, problem: &Problem, operands: &Operands, options: &SimO
         let compare = |region: &Region| {
             expected(problem, &operands.a, &operands.b, Some(&operands.c), region).compare(&c)
         };
-        computed(&c, &before(problem, operands)).iter().fold(Comparison::empty(), |sum, r| sum.and(compare(r)))
+        computed(&c, &before(problem, operands))
+            .iter()
+            .fold(Comparison::empty(), |sum, r| sum.and(compare(r)))
     };
     let mut faults: Vec<String> = report.hazards.iter().map(ToString::to_string).collect();
     faults.extend(comparison.first_wrong.iter().map(ToString::to_string));
@@ -268,7 +286,9 @@ fn arguments(program: &Program, binding: &Binding, operands: &Operands, c: Matri
 /// The sizes that an exact check is given by name.
 fn sizes(program: &Program, problem: &Problem, options: &SimOptions) -> BTreeMap<String, i64> {
     let mut sizes: BTreeMap<String, i64> =
-        [("M", problem.shape.m), ("N", problem.shape.n), ("K", problem.shape.k)].map(|(n, v)| (n.to_string(), v)).into();
+        [("M", problem.shape.m), ("N", problem.shape.n), ("K", problem.shape.k)]
+            .map(|(n, v)| (n.to_string(), v))
+            .into();
     for param in &program.params {
         if param.kind == warpwright_core::ir::ParamKind::Launch {
             sizes.insert(param.sym.name().to_string(), options.launch_size);
@@ -308,7 +328,9 @@ fn computed(after: &Matrix, before: &Matrix) -> Vec<Region> {
     let mut regions: Vec<Region> = Vec::new();
     for row in 0..after.rows() {
         let (new, old) = (&after.bytes()[after.row_range(row)], &before.bytes()[before.row_range(row)]);
-        let differs = |column: usize| new[column * size..(column + 1) * size] != old[column * size..(column + 1) * size];
+        let differs = |column: usize| {
+            new[column * size..(column + 1) * size] != old[column * size..(column + 1) * size]
+        };
         let mut column = 0;
         while column < after.columns() {
             let start = column;

@@ -79,7 +79,8 @@ struct SizeVerdict {
 }
 
 fn parse_setting(text: &str) -> Result<(String, i64), Diagnosis> {
-    let refuse = || Diagnosis::new(format!("`{text}` is not a setting")).instead("write NAME=NUMBER, such as n=1000");
+    let refuse =
+        || Diagnosis::new(format!("`{text}` is not a setting")).instead("write NAME=NUMBER, such as n=1000");
     let (name, value) = text.split_once('=').ok_or_else(refuse)?;
     Ok((name.trim().to_string(), value.trim().parse().map_err(|_| refuse())?))
 }
@@ -112,7 +113,12 @@ fn products(options: &Options, subject: &Subject) -> Outcome {
         for fault in &outcome.faults {
             notice(&format!("wrong at {shape}: {fault}"));
         }
-        verdicts.push(SizeVerdict { m: shape.m, n: shape.n, k: shape.k, passed: outcome.report.check.passed });
+        verdicts.push(SizeVerdict {
+            m: shape.m,
+            n: shape.n,
+            k: shape.k,
+            passed: outcome.report.check.passed,
+        });
         last = Some(outcome.report);
         progress.step();
     }
@@ -123,7 +129,8 @@ fn products(options: &Options, subject: &Subject) -> Outcome {
     if options.output.json {
         print_json(&Checked { report, sizes: verdicts })?;
     } else {
-        let line = |v: &SizeVerdict| format!("{} {}x{}x{}", if v.passed { "ok   " } else { "WRONG" }, v.m, v.n, v.k);
+        let line =
+            |v: &SizeVerdict| format!("{} {}x{}x{}", if v.passed { "ok   " } else { "WRONG" }, v.m, v.n, v.k);
         let sizes: Vec<String> = verdicts.iter().map(line).collect();
         print(&format!("{}\n{}", sizes.join("\n"), text::describe(&report, None)))?;
     }

@@ -10,14 +10,14 @@ use super::output::{Failure, Outcome, notice, print, print_json};
 use super::source::{self, Source};
 use crate::device::Device;
 use crate::inputs::{self, Operands};
-use crate::kernels::{self, Variant};
+use crate::kernels::Variant;
 use crate::matrix::Matrix;
 use crate::problem::{Problem, Shape};
 use crate::report::progress::Progress;
 use crate::report::text;
 use crate::roofline::Roofline;
 use crate::run::{self, Subject};
-use crate::{memory, npy};
+use crate::{choose, memory, npy};
 
 /// Options of `gemm`.
 #[derive(Args, Debug)]
@@ -65,7 +65,7 @@ pub fn run(options: &Options) -> Outcome {
     let (device, notices) = options.device.device.open()?;
     notices.iter().for_each(|n| notice(n));
     let operands = operands(options, &problem)?;
-    let subject = subject(options, &problem)?;
+    let subject = subject(options, &problem, &device)?;
     let mut effort = options.effort.effort(&device);
     effort.simulation.every_element = options.out.is_some();
     let outcome = {
@@ -90,7 +90,11 @@ pub fn run(options: &Options) -> Outcome {
 fn operands(options: &Options, problem: &Problem) -> Result<Operands, Diagnosis> {
     let seed = options.effort.seed;
     let random = Operands::random(problem, seed)?;
-    let read = |path: &Option<PathBuf>, name: &str, (rows, columns): (i64, i64), stride: i64, other: Matrix| match path {
+    let read = |path: &Option<PathBuf>,
+                name: &str,
+                (rows, columns): (i64, i64),
+                stride: i64,
+                other: Matrix| match path {
         Some(path) => npy::read_operand(path, name, problem.dtype(), rows as usize, columns as usize)?
             .with_stride(stride as usize),
         None => Ok(other),
@@ -104,12 +108,12 @@ fn operands(options: &Options, problem: &Problem) -> Result<Operands, Diagnosis>
 }
 
 /// The kernel that is asked for, or a sensible one.
-fn subject(options: &Options, problem: &Problem) -> Result<Subject, Diagnosis> {
+fn subject(options: &Options, problem: &Problem, device: &Device) -> Result<Subject, Diagnosis> {
     let variant = Variant { precision: problem.precision, layout: problem.layout };
     let source = match (&options.kernel, &options.schedule) {
         (Some(name), _) => source::find(name, variant)?,
         (None, Some(path)) => source::from_file(path, variant)?,
-        (None, None) => Source::Kernel(kernels::build(kernels::choose(problem)?, variant)?),
+        (None, None) => Source::Kernel(choose::kernel(problem, device.target())?),
     };
     Ok(source.into_subject(variant))
 }

@@ -67,7 +67,8 @@ pub fn run(options: &Options) -> Outcome {
     let usual = if matches!(device, Device::Sim(_)) { Shape::cube(512) } else { Shape::cube(4096) };
     let problem = options.product.problem(options.size.unwrap_or(usual))?;
     memory::check_fits(&problem, 3.0)?;
-    let (reports, faults) = climb(&rungs, &device, &problem, &options.effort.effort(&device), options.effort.seed)?;
+    let (reports, faults) =
+        climb(&rungs, &device, &problem, &options.effort.effort(&device), options.effort.seed)?;
     if let Some(path) = &options.html {
         let page = html::page(&format!("Warpwright: the ladder {}", options.name), &reports);
         std::fs::write(path, page).map_err(|e| {
@@ -98,6 +99,10 @@ fn climb(
     let (mut reports, mut faults) = (Vec::new(), Vec::new());
     for (i, recipe) in rungs.iter().enumerate() {
         progress.say(format!("{} {}", recipe.rung, recipe.title));
+        if let Err(reason) = (recipe.schedule)(variant) {
+            notice(&format!("rung {} is left out: {reason}", recipe.rung));
+            continue;
+        }
         let kernel = kernels::build(recipe, variant)?;
         // cuBLAS is timed once, beside the first rung.
         let effort = Effort { cublas: effort.cublas && i == 0, ..*effort };
@@ -141,12 +146,15 @@ fn row(rung: &RungReport) -> Vec<String> {
     let report = &rung.report;
     let unknown = || "-".to_string();
     let launch = report.kernel.launches.last();
-    let ratio = |total: u64, of: u64| if of == 0 { unknown() } else { format!("{:.2}", total as f64 / of as f64) };
+    let ratio =
+        |total: u64, of: u64| if of == 0 { unknown() } else { format!("{:.2}", total as f64 / of as f64) };
     let counters = report.counters.as_ref();
     vec![
         rung.rung.to_string(),
         rung.name.clone(),
-        launch.map_or_else(unknown, |l| l.block.iter().filter(|e| **e > 1).map(u32::to_string).collect::<Vec<_>>().join("x")),
+        launch.map_or_else(unknown, |l| {
+            l.block.iter().filter(|e| **e > 1).map(u32::to_string).collect::<Vec<_>>().join("x")
+        }),
         launch.map_or_else(unknown, |l| bytes(l.shared_bytes)),
         launch.and_then(|l| l.registers).map_or_else(unknown, |r| r.to_string()),
         counters.map_or_else(unknown, |c| ratio(c.global_load_sectors, c.global_load_requests)),

@@ -7,9 +7,9 @@ use warpwright_cuda::MeasureOptions;
 
 use crate::device::{Device, DeviceChoice};
 use crate::kernels::Variant;
+use crate::problem::{Layout, Precision, Problem, Shape, Strides, parse_factor};
 use crate::run::Effort;
 use crate::simulator::SimOptions;
-use crate::problem::{Layout, Precision, Problem, Shape, Strides, parse_factor};
 
 /// How results are printed.
 #[derive(Args, Clone, Copy, Debug)]

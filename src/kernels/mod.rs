@@ -12,8 +12,7 @@ use warpwright_core::diag::Diagnosis;
 use warpwright_core::ir::Program;
 use warpwright_core::schedule::Schedule;
 
-use crate::bind::Binding;
-use crate::problem::{Layout, Precision, Problem};
+use crate::problem::{Layout, Precision};
 
 /// What a kernel of the GEMM kind is generated for. Sizes are arguments of the call, not of the generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -90,27 +89,6 @@ pub fn ladder(name: &str) -> Result<Vec<&'static Recipe>, Diagnosis> {
     }
     Ok(rungs)
 }
-
-/// A sensible kernel for a problem: the last rung of the first ladder whose schedule exists for the variant and whose
-/// assumptions hold; for products that are small in C, one whose tiles are small.
-pub fn choose(problem: &Problem) -> Result<&'static Recipe, Diagnosis> {
-    let variant = Variant { precision: problem.precision, layout: problem.layout };
-    let small = problem.shape.m <= SMALL || problem.shape.n <= SMALL;
-    let fits = |recipe: &&'static Recipe| {
-        !(small && recipe.rung > SMALL_RUNG)
-            && build(recipe, variant).is_ok_and(|kernel| Binding::new(kernel.program(), problem, 1).is_ok())
-    };
-    let rungs: Vec<&'static Recipe> = sgemm::RUNGS.iter().collect();
-    rungs.into_iter().rev().find(fits).ok_or_else(|| {
-        Diagnosis::new(format!("no kernel fits {} {} {}", problem.shape, problem.precision, problem.layout))
-            .instead("name one with --kernel to see why")
-    })
-}
-
-/// Products with at most this many rows or columns waste most of a large tile.
-const SMALL: i64 = 48;
-/// The last rung with tiles of 32 x 32.
-const SMALL_RUNG: u32 = 3;
 
 /// Makes the kernel of a recipe for a variant.
 pub fn build(recipe: &Recipe, variant: Variant) -> Result<Kernel, Diagnosis> {
