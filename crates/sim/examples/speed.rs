@@ -1,6 +1,6 @@
 //! Multiply-adds per second of the block-tiled sgemm on the simulator, compilation to flat code included.
 //!
-//! `cargo run --release -p warpwright-sim --example speed [SIZE]`
+//! `cargo run --release -p warpwright-sim --example speed [SIZE [f32|field [plain|checked]]]`
 
 use std::time::Instant;
 
@@ -14,7 +14,14 @@ const PROGRAM: &str = include_str!("../../../programs/sgemm_block_tiling.ww");
 fn main() {
     let n: i64 = std::env::args().nth(1).and_then(|a| a.parse().ok()).unwrap_or(512);
     let program = parse::program(PROGRAM).expect("the program of the repository reads");
-    for checks in [false, true] {
+    let argument = |n: usize| std::env::args().nth(n);
+    let wanted = |name: &str| argument(2).is_none_or(|a| a == name);
+    let checks: &[bool] = match argument(3).as_deref() {
+        Some("plain") => &[false],
+        Some(_) => &[true],
+        None => &[false, true],
+    };
+    for &checks in checks.iter().filter(|_| wanted("f32")) {
         let mut arguments = Arguments::default();
         for name in ["M", "N", "K", "lda", "ldb", "ldc"] {
             arguments.integers.insert(name.into(), n);
@@ -36,7 +43,7 @@ fn main() {
         println!("f32            checks {checks:5}  {rate:.2e} fma/s  ({seconds:.3} s)");
     }
     // Over the field through the exact check, of which the specification is the program itself in one block.
-    for checks in [false, true] {
+    for &checks in checks.iter().filter(|_| wanted("field")) {
         let options = Options { checks, ..Options::default() };
         let sizes = [("M", n), ("N", n), ("K", n)];
         let start = Instant::now();

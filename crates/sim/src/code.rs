@@ -142,6 +142,8 @@ pub(crate) struct Access {
     /// Elements that count as one access of a lane: more than 1 for the first element of a vector loop, 0 for others.
     pub width: u32,
     pub dtype: DType,
+    /// Its place in [`Code::accesses`].
+    pub number: u32,
 }
 
 /// An operand of an instruction.
@@ -425,6 +427,8 @@ pub(crate) struct LaunchCode {
     pub locals: Vec<u32>,
     pub rings: Vec<u32>,
     pub shared_bytes: i64,
+    /// For a nest that is run point by point: the lane variables that hold the point.
+    pub points: Vec<u32>,
 }
 
 /// What a register that never changes holds.

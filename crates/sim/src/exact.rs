@@ -10,6 +10,7 @@
 
 use std::collections::BTreeMap;
 
+use rayon::prelude::{IntoParallelIterator, ParallelIterator};
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::dtype::DType;
 use warpwright_core::ir::{
@@ -17,10 +18,11 @@ use warpwright_core::ir::{
 };
 
 use crate::arithmetic::{Arithmetic, Field, FieldPair, Integer};
-use crate::lower::{Mode, lower};
+use crate::code::Code;
+use crate::lower::{Mode, lower, lower_points};
 use crate::machine::Watch;
 use crate::memory::Global;
-use crate::run::{Outcome, run};
+use crate::run::{Outcome, run, run_points};
 use crate::sample::Blocks;
 use crate::simulate::{Claim, Options, Report, dtypes, integers, report, tensor};
 
@@ -147,9 +149,12 @@ struct Trial<'a> {
 impl Trial<'_> {
     /// The bits of an element of a named tensor, or of a scalar.
     fn bits(&self, name: &str, element: u64) -> [u64; 2] {
-        let named = name.bytes().fold(self.seed, |h, b| mix(h ^ u64::from(b)));
-        let first = mix(named ^ mix(element));
-        [first, mix(first)]
+        random_bits(self.named(name), element)
+    }
+
+    /// The seed of a name.
+    fn named(&self, name: &str) -> u64 {
+        name.bytes().fold(self.seed, |h, b| mix(h ^ u64::from(b)))
     }
 
     /// The value of a scalar that a flag determines: `beta0` says that `beta` is 0, `alpha1` that `alpha` is 1.
@@ -163,6 +168,12 @@ impl Trial<'_> {
             None
         }
     }
+}
+
+/// The random bits of an element.
+fn random_bits(named: u64, element: u64) -> [u64; 2] {
+    let first = mix(named ^ mix(element));
+    [first, mix(first)]
 }
 
 /// A good mixture of the bits of a number (splitmix64).
@@ -221,10 +232,9 @@ fn check_once<A: Arithmetic>(
     options: Options,
     number: u32,
 ) -> Result<ExactReport, Diagnosis> {
-    let in_order = Options { mode: Mode::InOrder, checks: true, blocks: Blocks::All };
     let (got, seen, _) = execute::<A>(program, sizes, trial, options)?;
-    let (want, ..) = execute::<A>(spec, sizes, trial, in_order).map_err(|d| d.at("the specification"))?;
-    let sampled = seen.claim == Claim::Sample;
+    let wanted = (seen.claim == Claim::Sample).then(|| written(&got));
+    let want = specify::<A>(spec, sizes, trial, wanted.as_deref()).map_err(|d| d.at("the specification"))?;
     let mut result = ExactReport { trials: 1, compared: 0, differing: 0, first: None, run: seen };
     for expected in &want {
         let Some(found) = got.iter().find(|o| o.name == expected.name) else {
@@ -236,12 +246,16 @@ fn check_once<A: Arithmetic>(
                 expected.name
             )));
         }
-        for index in warpwright_core::layout::indices(&expected.info.extents) {
+        let indices: Box<dyn Iterator<Item = Vec<i64>>> = match &wanted {
+            Some(points) => {
+                let dims = expected.info.extents.len().max(1);
+                Box::new(points.chunks_exact(dims).map(<[i64]>::to_vec))
+            }
+            None => Box::new(warpwright_core::layout::indices(&expected.info.extents)),
+        };
+        for index in indices {
             let place = |o: &Output<A>| crate::memory::place(&o.info, &index).unwrap_or(usize::MAX);
             let at = place(found);
-            if sampled && !found.memory.shadow.as_ref().is_some_and(|s| s.written(at)) {
-                continue;
-            }
             result.compared += 1;
             let (a, b) = (found.memory.load(at), expected.memory.load(place(expected)));
             if a != b || a.is_poison() {
@@ -252,6 +266,75 @@ fn check_once<A: Arithmetic>(
         }
     }
     Ok(result)
+}
+
+/// The elements that the simulated blocks wrote, in any output.
+fn written<A: Arithmetic>(outputs: &[Output<A>]) -> Vec<i64> {
+    let mut points = Vec::new();
+    let Some(first) = outputs.first() else { return points };
+    let width = first.info.extents.last().copied().unwrap_or(1);
+    let rows = first.info.extents.len().saturating_sub(1);
+    for index in warpwright_core::layout::indices(&first.info.extents[..rows]) {
+        let start: i64 = index.iter().zip(&first.info.strides).map(|(i, s)| i * s).sum();
+        for column in 0..width {
+            let at = (start + column) as usize;
+            let touched = |o: &Output<A>| o.memory.shadow.as_ref().is_some_and(|s| s.written(at));
+            if outputs.iter().any(touched) {
+                points.extend(&index);
+                points.push(column);
+            }
+        }
+    }
+    points
+}
+
+/// The most loop bodies of a specification that is run as a whole because it cannot be run for single elements.
+const MOST_WORK: f64 = 2e9;
+
+/// The outputs by the specification: point by point where that is possible, else in order.
+fn specify<A: Arithmetic>(
+    spec: &Program,
+    sizes: &[(&str, i64)],
+    trial: &Trial<'_>,
+    wanted: Option<&[i64]>,
+) -> Result<Vec<Output<A>>, Diagnosis> {
+    let given = arguments(spec, sizes, trial)?;
+    let values = integers(spec, &given)?;
+    let Some((code, extents)) = lower_points(spec, &values)? else {
+        let work = sizes.iter().map(|(_, n)| (*n).max(1) as f64).product::<f64>();
+        if wanted.is_some() && work > MOST_WORK {
+            return Err(Diagnosis::new("it is too large to run as a whole")
+                .because("it cannot be run for single elements")
+                .instead("check smaller sizes"));
+        }
+        let in_order = Options { mode: Mode::InOrder, checks: true, blocks: Blocks::All };
+        return execute::<A>(spec, sizes, trial, in_order).map(|(outputs, ..)| outputs);
+    };
+    let (globals, scalars) = inputs::<A>(spec, &code, trial);
+    let hazards = run_points(&code, &extents, &globals, &scalars, wanted);
+    if let Some(hazard) = hazards.report(&|_| String::new()).first() {
+        return Err(Diagnosis::new(format!("it is wrong itself: {}", hazard.what)));
+    }
+    Ok(outputs(&code, globals))
+}
+
+/// Memory and scalars of a trial.
+fn inputs<A: Arithmetic>(program: &Program, code: &Code<'_>, trial: &Trial<'_>) -> (Vec<Global<A>>, Vec<A>) {
+    let globals = code.globals.iter().map(|info| {
+        let buffer = info.parameter.and_then(|n| tensor(program, n));
+        random_tensor::<A>(info, buffer, program, trial)
+    });
+    let scalars = program.params.iter().filter(|p| matches!(p.kind, ParamKind::Scalar(_)));
+    let scalars = scalars.map(|p| match trial.determined(p.sym.name()) {
+        Some(value) => A::from_f64(value),
+        None => A::from_random(trial.bits(p.sym.name(), 0)),
+    });
+    (globals.collect(), scalars.collect())
+}
+
+fn outputs<A: Arithmetic>(code: &Code<'_>, globals: Vec<Global<A>>) -> Vec<Output<A>> {
+    let outputs = code.globals.iter().zip(globals).filter(|(info, _)| info.output);
+    outputs.map(|(info, memory)| Output { name: info.name.clone(), info: info.clone(), memory }).collect()
 }
 
 /// An output after a run.
@@ -272,30 +355,13 @@ fn execute<A: Arithmetic>(
     let start = std::time::Instant::now();
     let code = lower(program, &values, options.mode)?;
     let compiling = start.elapsed();
-    let mut globals = Vec::with_capacity(code.globals.len());
-    for info in &code.globals {
-        let buffer = info.parameter.and_then(|n| tensor(program, n));
-        globals.push(random_tensor::<A>(info, buffer, program, trial));
-    }
-    let scalars: Vec<A> = program
-        .params
-        .iter()
-        .filter(|p| matches!(p.kind, ParamKind::Scalar(_)))
-        .map(|p| match trial.determined(p.sym.name()) {
-            Some(value) => A::from_f64(value),
-            None => A::from_random(trial.bits(p.sym.name(), 0)),
-        })
-        .collect();
+    let (mut globals, scalars) = inputs::<A>(program, &code, trial);
     let watch = Watch { checks: options.checks };
     let start = std::time::Instant::now();
     let outcome: Outcome = run(&code, options.mode, &mut globals, &scalars, watch, options.blocks);
     let seconds = (start.elapsed() + compiling).as_secs_f64();
     let seen = report::<A>(program, &code, options.mode, outcome);
-    let outputs = code.globals.iter().zip(globals).filter(|(info, _)| info.output);
-    let outputs = outputs
-        .map(|(info, memory)| Output { name: info.name.clone(), info: info.clone(), memory })
-        .collect();
-    Ok((outputs, seen, seconds))
+    Ok((outputs(&code, globals), seen, seconds))
 }
 
 /// Random content for a tensor that is read; poison for the rest, for the padding of rows, and for what a flag forbids
@@ -316,11 +382,21 @@ fn random_tensor<A: Arithmetic>(
         _ => false,
     };
     if read {
-        for (number, index) in warpwright_core::layout::indices(&info.extents).enumerate() {
-            if let Some(at) = crate::memory::place(info, &index) {
-                memory.store(at, A::from_random(trial.bits(&info.name, number as u64)));
+        let named = trial.named(&info.name);
+        let width = info.extents.last().copied().unwrap_or(1);
+        let rows = info.extents.len().saturating_sub(1);
+        let count: i64 = info.extents[..rows].iter().product();
+        (0..count).into_par_iter().for_each(|row| {
+            let (mut rest, mut start) = (row, 0);
+            for (extent, stride) in info.extents[..rows].iter().zip(&info.strides).rev() {
+                start += rest % extent * stride;
+                rest /= extent;
             }
-        }
+            for column in 0..width {
+                let bits = random_bits(named, (row * width + column) as u64);
+                memory.store((start + column) as usize, A::from_random(bits));
+            }
+        });
     }
     memory
 }

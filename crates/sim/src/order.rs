@@ -123,6 +123,11 @@ impl Order {
         self.detailed && self.knows(thread, agent) >= stamp
     }
 
+    /// The stamp from which accesses may still be unordered.
+    pub fn floor(&self) -> u32 {
+        self.floor
+    }
+
     /// Whether ordinary accesses at `stamp` are ordered before everything from now on.
     #[inline]
     pub fn settled(&self, stamp: u32) -> bool {

@@ -102,6 +102,79 @@ impl LocalShadow {
         self.adders.clear();
     }
 
+    /// The lanes of a warp touch an element each, in a launch that knows only barriers of the whole block. Returns
+    /// false, having recorded nothing, if anything may be wrong.
+    pub fn touch_warp<const W: usize>(
+        &mut self,
+        order: &Order,
+        offsets: &[i64; W],
+        mask: u32,
+        first: usize,
+        touch: Touch,
+    ) -> bool {
+        let live = pack(order.floor(), 0);
+        let at = |lane: u32| offsets[lane as usize] as usize;
+        let record =
+            |lane: u32| pack(order.now, Agent::new(first + lane as usize, crate::order::Stream::Program).0);
+        // A record is harmless if it is older than the last barrier, or the thread's own.
+        let harmless = |old: u64, mine: u64| old < live || old as u32 == mine as u32;
+        let mut rest = mask;
+        while rest != 0 {
+            let lane = rest.trailing_zeros();
+            rest &= rest - 1;
+            let (e, mine) = (at(lane), record(lane));
+            let mut fine = harmless(self.write[e], mine);
+            if touch != Touch::Atomic && !self.atomic.is_empty() {
+                fine &= harmless(self.atomic[e], mine);
+            }
+            if touch != Touch::Read {
+                fine &= harmless(self.read[e], mine);
+            }
+            if !fine {
+                return false;
+            }
+        }
+        let mut rest = mask;
+        match touch {
+            Touch::Read => {
+                while rest != 0 {
+                    let lane = rest.trailing_zeros();
+                    rest &= rest - 1;
+                    let (e, mine) = (at(lane), record(lane));
+                    let old = self.read[e];
+                    self.read[e] = if harmless(old, mine) { mine } else { mine | u64::from(MANY) };
+                }
+            }
+            Touch::Write => {
+                while rest != 0 {
+                    let lane = rest.trailing_zeros();
+                    rest &= rest - 1;
+                    let (e, mine) = (at(lane), record(lane));
+                    // Two lanes of one store that meet: the slow way says which.
+                    if !harmless(self.write[e], mine) {
+                        return false;
+                    }
+                    self.write[e] = mine;
+                    self.read[e] = 0;
+                    if let Some(a) = self.atomic.get_mut(e) {
+                        *a = 0;
+                    }
+                }
+            }
+            Touch::Atomic => {
+                while rest != 0 {
+                    let lane = rest.trailing_zeros();
+                    rest &= rest - 1;
+                    let (e, mine) = (at(lane), record(lane));
+                    if let Some(old) = self.atomic.get_mut(e) {
+                        *old = if harmless(*old, mine) { mine } else { mine | u64::from(MANY) };
+                    }
+                }
+            }
+        }
+        true
+    }
+
     /// `agent` touches element `e` at `stamp`.
     #[inline]
     pub fn touch(

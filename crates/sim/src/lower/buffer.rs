@@ -404,7 +404,8 @@ impl<'p> Lowering<'p> {
         }
         let site = self.site_of(key, stmt);
         let width = self.width;
-        self.code.accesses.push(Access { memory, offset, table, checks, index, site, width, dtype });
+        let number = self.code.accesses.len() as u32;
+        self.code.accesses.push(Access { memory, offset, table, checks, index, site, width, dtype, number });
         Ok(self.code.accesses.len() as u32 - 1)
     }
 }

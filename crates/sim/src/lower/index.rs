@@ -443,6 +443,7 @@ pub(super) fn is_uniform(test: &Test) -> bool {
 }
 
 /// The value of a computation other than a choice, on the values of its operands.
+#[inline(never)]
 pub(crate) fn compute(value: &Integral, v: &[i64]) -> i64 {
     match value {
         Integral::Copy(_) | Integral::Select(..) => v[0],

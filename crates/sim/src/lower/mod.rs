@@ -3,6 +3,7 @@
 mod buffer;
 mod index;
 mod instruction;
+mod points;
 mod statement;
 mod value;
 
@@ -17,6 +18,7 @@ use warpwright_core::sym::Sym;
 use crate::code::{Code, Constant, Form, LaunchCode, Op, Site, Step};
 use buffer::RegisterBuffer;
 pub(crate) use index::compute;
+pub(crate) use points::lower_points;
 
 /// How a program is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -343,6 +345,7 @@ impl<'p> Lowering<'p> {
             locals: (0..self.code.locals.len() as u32).collect(),
             rings: (0..self.code.rings.len() as u32).collect(),
             shared_bytes,
+            points: Vec::new(),
         }
     }
 

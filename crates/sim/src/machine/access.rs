@@ -2,7 +2,7 @@
 
 use warpwright_core::ir::Reduction;
 
-use super::{Machine, lanes};
+use super::{Cost, Machine, lanes};
 use crate::arithmetic::Arithmetic;
 use crate::code::{Access, Form, Memory, Reg, WARP};
 use crate::count::{Counters, Tally};
@@ -208,6 +208,14 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
         if !self.checks || W != WARP || mask == 0 {
             return;
         }
+        if let (Memory::Local(l), false) = (access.memory, self.order.detailed) {
+            // Nothing is wrong nearly always, and then nothing has to be looked at twice.
+            let shadow = &mut self.shadows[l as usize];
+            if shadow.touch_warp(&self.order, offsets, mask, self.warp * W, touch) {
+                self.count_request(access, offsets, mask, touch);
+                return;
+            }
+        }
         for lane in lanes(mask) {
             let agent = self.agent(lane);
             let stamp = self.order.now;
@@ -229,10 +237,33 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
                 self.hazards.add(kind, access.site, || clash.describe(&text, agent, block));
             }
         }
-        if access.width > 0 {
-            let bytes = i64::from(access.width) * access.dtype.bytes();
-            self.count_access(access.memory, access.site, offsets, access.dtype.bytes(), bytes, mask, touch);
+        self.count_request(access, offsets, mask, touch);
+    }
+
+    /// Counts an element statement's request, or remembers what the last one like it cost.
+    fn count_request(&mut self, access: &'a Access, offsets: &[i64; W], mask: u32, touch: Touch) {
+        if access.width == 0 {
+            return;
         }
+        let unit = access.dtype.bytes();
+        let bytes = i64::from(access.width) * unit;
+        if access.table || !access.offset.dynamic.is_empty() {
+            self.count_access(access.memory, access.site, offsets, unit, bytes, mask, touch);
+            return;
+        }
+        let first = mask.trailing_zeros() as usize;
+        let place = offsets[first].wrapping_mul(unit)
+            & if matches!(access.memory, Memory::Global(_)) { 31 } else { 3 };
+        let number = access.number as usize * self.warps() + self.warp;
+        let known = self.costs[number];
+        let cost = if known.mask == mask && known.place == place as i32 {
+            known.cost
+        } else {
+            let cost = self.cost(access.memory, offsets, unit, bytes, mask);
+            self.costs[number] = Cost { mask, place: place as i32, cost };
+            cost
+        };
+        self.add_request(access.memory, access.site, u64::from(cost), touch);
     }
 
     /// Counts one request: lane `l` moves `bytes` bytes from element `offsets[l]` on, each of `unit` bytes.
@@ -247,42 +278,50 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
         mask: u32,
         touch: Touch,
     ) {
-        let mut counters = Counters::default();
-        match memory {
+        let cost = self.cost(memory, offsets, unit, bytes, mask);
+        self.add_request(memory, site, u64::from(cost), touch);
+    }
+
+    /// The sectors or wavefronts of a request.
+    fn cost(&mut self, memory: Memory, offsets: &[i64; W], unit: i64, bytes: i64, mask: u32) -> u32 {
+        let mut count = 0;
+        let cost = match memory {
             Memory::Global(_) => {
                 let mut addresses = [0; WARP];
-                let mut count = 0;
                 for lane in lanes(mask) {
-                    addresses[count] = offsets[lane] * unit;
+                    addresses[count] = offsets[lane].wrapping_mul(unit);
                     count += 1;
                 }
-                let sectors = Tally::sectors(&addresses[..count], bytes);
-                if touch == Touch::Read {
-                    counters.global_load_requests = 1;
-                    counters.global_load_sectors = sectors;
-                } else {
-                    counters.global_store_requests = 1;
-                    counters.global_store_sectors = sectors;
-                }
+                Tally::sectors(&addresses[..count], bytes)
             }
             Memory::Local(_) => {
                 let mut addresses = [(0, 0); WARP];
-                let mut count = 0;
                 for lane in lanes(mask) {
-                    addresses[count] = (lane as u8, offsets[lane] * unit);
+                    addresses[count] = (lane as u8, offsets[lane].wrapping_mul(unit));
                     count += 1;
                 }
-                let wavefronts = self.tally.wavefronts(&addresses[..count], bytes);
-                if touch == Touch::Read {
-                    counters.shared_load_requests = 1;
-                    counters.shared_load_wavefronts = wavefronts;
-                } else {
-                    counters.shared_store_requests = 1;
-                    counters.shared_store_wavefronts = wavefronts;
-                }
+                self.tally.wavefronts(&addresses[..count], bytes)
             }
+        };
+        cost as u32
+    }
+
+    fn add_request(&mut self, memory: Memory, site: u32, cost: u64, touch: Touch) {
+        let sums = [&mut self.counters, &mut self.sites[site as usize]];
+        for sum in sums {
+            let (requests, costs) = match (memory, touch) {
+                (Memory::Global(_), Touch::Read) => {
+                    (&mut sum.global_load_requests, &mut sum.global_load_sectors)
+                }
+                (Memory::Global(_), _) => (&mut sum.global_store_requests, &mut sum.global_store_sectors),
+                (Memory::Local(_), Touch::Read) => {
+                    (&mut sum.shared_load_requests, &mut sum.shared_load_wavefronts)
+                }
+                (Memory::Local(_), _) => (&mut sum.shared_store_requests, &mut sum.shared_store_wavefronts),
+            };
+            *requests += 1;
+            *costs += cost;
         }
-        self.count(site, counters);
     }
 
     pub(super) fn count(&mut self, site: u32, counters: Counters) {

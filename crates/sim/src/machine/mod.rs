@@ -60,10 +60,21 @@ pub(crate) struct Machine<'a, A: Arithmetic, const W: usize> {
     /// For each warp: the stamp of the last `wgmma.fence`.
     fences: Vec<u32>,
     tally: Tally,
+    /// For each access and warp: what the last request cost, if the next is like it.
+    costs: Vec<Cost>,
     pub counters: Counters,
     /// Counters by site.
     pub sites: Vec<Counters>,
     pub hazards: Hazards,
+}
+
+/// What a request cost: sectors or wavefronts. The same lanes at the same distances cost the same wherever they are,
+/// but for the place in a sector or word.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cost {
+    mask: u32,
+    place: i32,
+    cost: u32,
 }
 
 /// An accumulator register of a warp.
@@ -124,6 +135,7 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
                 .collect(),
             fences: vec![0; warps],
             tally: Tally::default(),
+            costs: vec![Cost::default(); if watch.checks { code.accesses.len() * warps } else { 0 }],
             counters: Counters::default(),
             sites: vec![Counters::default(); code.sites.len()],
             hazards: Hazards::default(),
@@ -166,6 +178,24 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
             self.warp(body, 1);
         }
         self.counters.blocks_simulated += 1;
+    }
+
+    /// Runs the body for some points, one in each lane; `points` holds their coordinates one after another.
+    pub fn run_points(&mut self, points: &[i64]) {
+        let launch = self.launch;
+        let dims = launch.points.len().max(1);
+        let count = points.len() / dims;
+        self.uniforms.fill(0);
+        for (dim, variable) in launch.points.iter().enumerate() {
+            for (lane, point) in points.chunks_exact(dims).enumerate() {
+                self.dynamics[*variable as usize][lane] = point[dim];
+            }
+        }
+        self.fill_constants();
+        let mask = if count >= 32 { u32::MAX } else { (1 << count) - 1 };
+        if mask != 0 {
+            self.warp(&launch.body, mask & Self::ALL);
+        }
     }
 
     fn fill_constants(&mut self) {
@@ -321,6 +351,23 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
 }
 
 /// The lanes of a mask, lowest first.
-fn lanes(mask: u32) -> impl Iterator<Item = usize> + Clone {
-    (0..32).filter(move |lane| mask >> lane & 1 == 1)
+#[derive(Clone, Copy, Debug)]
+struct Lanes(u32);
+
+fn lanes(mask: u32) -> Lanes {
+    Lanes(mask)
+}
+
+impl Iterator for Lanes {
+    type Item = usize;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<usize> {
+        if self.0 == 0 {
+            return None;
+        }
+        let lane = self.0.trailing_zeros() as usize;
+        self.0 &= self.0 - 1;
+        Some(lane)
+    }
 }
