@@ -3,6 +3,7 @@ use std::path::Path;
 use super::lower;
 use crate::ir::validate::check;
 use crate::ir::{Program, parse};
+use crate::schedule::Schedule;
 
 fn text(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs").join(name).with_extension("ww");
@@ -199,4 +200,67 @@ fn guards_go_where_the_host_or_the_caller_promises_whole_tiles() {
     // Without the promise only the part that is certain goes.
     let lowered = lower(&with("", guarded)).expect("lowers").to_string();
     assert_eq!(lowered, with("", "if 64*b + r < M { y[64*b + r, u] = x[64*b + r, u] }").to_string());
+}
+
+/// A product of half-precision matrices, as mathematics.
+const HALF: &str = "program hgemm(M: size, N: size, K: size, alpha: f32,
+    A: in bf16[M, K; lda], B: in bf16[K, N; ldb], C: out f32[M, N; ldc]) {
+  alloc acc: f32[M, N] global
+  for i in 0..M, j in 0..N {
+    acc[i, j] = 0
+    for k in 0..K { acc[i, j] += f32(A[i, k]) * f32(B[k, j]) }
+  }
+  for i in 0..M, j in 0..N { C[i, j] = alpha * acc[i, j] }
+}";
+
+/// Its way to matrix instructions fed by a ring of asynchronous copies.
+const WARPS: &str = "specialize(lda%8, ldb%8)
+tile(C.i, C.j, 32, 32) -> by, bx, i, j
+tile(C.i, C.j, 16, 16) -> wm, wn, i, j
+bind(C.by, block.y)
+bind(C.bx, block.x)
+bind(C.wm, C.wn, threads@32)
+set_scope(acc, reg)
+compute_at(acc, C.wn)
+split(acc.k, 32) -> ko, k
+split(acc.k, 16) -> ks, k
+reorder(acc.ko, acc.ks, acc.i, acc.j, acc.k)
+cache_read(A, acc, shared) -> As
+compute_at(As, acc.ko)
+split(As.c, 8) -> c, e
+bind(As.r, As.c, threads)
+cache_read(B, acc, shared) -> Bs
+compute_at(Bs, acc.ko)
+split(Bs.c, 8) -> c, e
+bind(Bs.r, Bs.c, threads)
+cache_read(As, acc, reg) -> a
+compute_at(a, acc.ks)
+cache_read(Bs, acc, reg) -> b
+compute_at(b, acc.ks)
+split(acc.j, 8) -> ni, j
+reorder(acc.ks, acc.ni, acc.i, acc.j, acc.k)
+tensorize(As.e, cp_async16)
+tensorize(Bs.e, cp_async16)
+swizzle(As)
+swizzle(Bs)
+tensorize(acc.i, mma_m16n8k16_bf16)
+tensorize(a.r, ldmatrix_x4)
+tensorize(b.r, ldmatrix_x4_trans)
+pipeline(acc.ko, 3, via=cp_async)
+unroll(acc.ni, acc.ks, C.jo)
+";
+
+#[test]
+fn a_warp_tile_is_lowered_before_and_after_tensorize() {
+    let schedule = Schedule::run(parse::program(HALF).expect("reads"), WARPS).expect("a schedule");
+    for (step, program) in schedule.prefixes().expect("runs again").iter().enumerate() {
+        let once = lower(program).unwrap_or_else(|d| panic!("step {step}: {d}\n{program}"));
+        check(once.clone()).unwrap_or_else(|faults| panic!("step {step}: {}\n{once}", faults[0]));
+    }
+    // Two versions: asynchronous copies need one barrier a step, after the wait for them; plain ones need another
+    // before the first step.
+    let lowered = lower(schedule.program()).expect("lowers").to_string();
+    let (aligned, general) = lowered.split_once("\n  } else {\n").expect("two versions");
+    assert_eq!((aligned.matches("barrier").count(), general.matches("barrier").count()), (1, 2), "{lowered}");
+    assert!(aligned.contains("cp.wait 1\n        barrier\n"), "{lowered}");
 }
