@@ -1,5 +1,6 @@
 //! Warpwright.
 
+pub mod bench;
 pub mod bind;
 pub mod choose;
 pub mod cli;

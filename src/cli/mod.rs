@@ -3,6 +3,7 @@
 //! Results go to standard output, everything else to standard error. The exit status is 0 for success, 1 for
 //! a check that failed, and 2 for wrong use or for a machine that lacks what was asked for.
 
+mod bench;
 mod check;
 mod doctor;
 mod gemm;
@@ -32,6 +33,8 @@ enum Command {
     Ladder(ladder::Options),
     /// Check a kernel on the simulator: exactly, and for races, bounds and barriers.
     Check(check::Options),
+    /// Time kernels on a GPU beside cuBLAS, or the simulator, or the compiler.
+    Bench(bench::Options),
     /// Show a kernel at any stage: its specification, the program after each step, the steps.
     Show(show::Options),
     /// Say what this machine has, what it lacks, and how to get it.
@@ -46,6 +49,7 @@ pub fn main() -> ExitCode {
         Command::Gemm(options) => gemm::run(options),
         Command::Ladder(options) => ladder::run(options),
         Command::Check(options) => check::run(options),
+        Command::Bench(options) => bench::run(options),
         Command::Show(options) => show::run(options),
         Command::Doctor(options) => doctor::run(options),
     })

@@ -7,7 +7,7 @@ mod run;
 
 pub use executable::{Executable, Prepared};
 pub use operands::OperandSets;
-pub use run::{GpuOptions, GpuRun, run};
+pub use run::{GpuOptions, GpuRun, result, run};
 
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::target::{ComputeCapability, Target};

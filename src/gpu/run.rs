@@ -81,7 +81,7 @@ pub fn run(
 }
 
 /// One call on the first set of operands, on a C that is poisoned where it must not be read.
-fn result(
+pub fn result(
     prepared: &Prepared,
     sets: &OperandSets,
     stream: &Stream,

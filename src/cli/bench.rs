@@ -1,0 +1,170 @@
+//! `bench`: how fast kernels are on a GPU, beside cuBLAS; how fast the simulator and the compiler are.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use warpwright_core::diag::Diagnosis;
+use warpwright_cuda::MeasureOptions;
+
+use super::ladder::parse_size;
+use super::options::{DeviceOptions, OutputOptions, ProductOptions};
+use super::output::{Failure, Outcome, notice, print, print_json};
+use crate::bench::gpu::Measurement;
+use crate::bench::{compiler, gpu, record, simulator};
+use crate::device::Device;
+use crate::kernels::{self, Recipe};
+use crate::memory;
+use crate::problem::Shape;
+use crate::report::number::{count, flops_per_second, seconds};
+use crate::report::progress::Progress;
+use crate::report::table::{numbers, render, words};
+
+/// Options of `bench`.
+#[derive(Args, Debug)]
+pub struct Options {
+    /// A ladder or a kernel, timed on a GPU beside cuBLAS; or `simulator`, or `compiler`.
+    #[arg(value_name = "LADDER|KERNEL|simulator|compiler", default_value = "sgemm")]
+    what: String,
+    /// The sizes, separated by commas: N for a square product, or MxNxK.
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = parse_size, default_value = "4096")]
+    sizes: Vec<Shape>,
+    /// Only these rungs of the ladder, separated by commas.
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
+    rungs: Vec<u32>,
+    #[command(flatten)]
+    product: ProductOptions,
+    /// Repetitions of the simulator's and the compiler's benchmark, of which the median counts.
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    repeats: usize,
+    /// Write the results into this directory, with GPU, driver, CUDA version and date.
+    #[arg(long, value_name = "DIRECTORY")]
+    record: Option<PathBuf>,
+    #[command(flatten)]
+    device: DeviceOptions,
+    #[command(flatten)]
+    output: OutputOptions,
+}
+
+/// Runs `bench`.
+pub fn run(options: &Options) -> Outcome {
+    match options.what.as_str() {
+        "simulator" => bench_simulator(options),
+        "compiler" => bench_compiler(options),
+        _ => bench_gpu(options),
+    }
+}
+
+fn bench_simulator(options: &Options) -> Outcome {
+    let speeds = {
+        let _progress = Progress::waiting("2D block tiling at 512x512x512 on the simulator");
+        simulator::run(options.repeats)?
+    };
+    if options.output.json {
+        return print_json(&speeds);
+    }
+    let columns =
+        [words("arithmetic"), words("checks"), numbers("multiply-adds per second"), numbers("time")];
+    let row = |s: &simulator::Speed| {
+        vec![
+            s.arithmetic.to_string(),
+            if s.checks { "all" } else { "none" }.to_string(),
+            count(s.fma_per_second as u64),
+            seconds(s.seconds),
+        ]
+    };
+    print(&render(&columns, &speeds.iter().map(row).collect::<Vec<_>>()))
+}
+
+fn bench_compiler(options: &Options) -> Outcome {
+    let times = compiler::run(options.product.variant.variant(), options.repeats)?;
+    if options.output.json {
+        return print_json(&times);
+    }
+    let columns =
+        [words("kernel"), numbers("in all"), numbers("schedule"), numbers("validation"), numbers("emission")];
+    let row = |t: &compiler::CompileTime| {
+        let parts = [t.seconds, t.schedule_seconds, t.validate_seconds, t.emit_seconds];
+        std::iter::once(t.kernel.clone()).chain(parts.map(seconds)).collect()
+    };
+    print(&render(&columns, &times.iter().map(row).collect::<Vec<_>>()))
+}
+
+fn bench_gpu(options: &Options) -> Outcome {
+    let recipes = recipes(options)?;
+    let (device, notices) = options.device.device.open()?;
+    notices.iter().for_each(|n| notice(n));
+    let Device::Cuda(gpu, target) = &device else {
+        return Err(Diagnosis::new("there is no GPU to time kernels on")
+            .because("times on the simulator would say nothing about a GPU")
+            .instead("use `bench simulator` or `bench compiler` here, or `ladder` for what kernels count")
+            .into());
+    };
+    let progress = Progress::waiting("cuBLAS");
+    let mut all = Vec::new();
+    for shape in &options.sizes {
+        let problem = options.product.problem(*shape)?;
+        memory::check_fits(&problem, 2.0)?;
+        let tell = |m: &Measurement| {
+            progress.say(format!("{shape} {}: {}", m.kernel, flops_per_second(m.tflops * 1e12)))
+        };
+        all.extend(gpu::run(gpu, target, &problem, &recipes, &MeasureOptions::default(), tell)?);
+    }
+    drop(progress);
+    if let Some(directory) = &options.record {
+        let path = record::write(directory, &options.what, gpu, &all)?;
+        notice(&format!("recorded in {}", path.display()));
+    }
+    if options.output.json {
+        print_json(&all)?;
+    } else {
+        print(&table(&all))?;
+    }
+    if all.iter().all(|m| m.passed != Some(false)) { Ok(()) } else { Err(Failure::Wrong) }
+}
+
+/// The kernels that are meant: a ladder, some of its rungs, or one.
+fn recipes(options: &Options) -> Result<Vec<&'static Recipe>, Diagnosis> {
+    let mut recipes = match kernels::ladder(&options.what) {
+        Ok(rungs) => rungs,
+        Err(no_ladder) => vec![kernels::by_name(&options.what).map_err(|_| no_ladder)?],
+    };
+    if !options.rungs.is_empty() {
+        recipes.retain(|r| options.rungs.contains(&r.rung));
+    }
+    Ok(recipes)
+}
+
+fn table(measurements: &[Measurement]) -> String {
+    let columns = [
+        words("size"),
+        words("kernel"),
+        numbers("registers"),
+        numbers("time"),
+        numbers("quartiles"),
+        numbers("rate"),
+        numbers("of cuBLAS"),
+        words("right"),
+    ];
+    let row = |m: &Measurement| {
+        let registers = m.launches.iter().filter_map(|l| l.registers).max();
+        vec![
+            format!("{}x{}x{}", m.problem.m, m.problem.n, m.problem.k),
+            m.kernel.clone(),
+            registers.map_or("-".to_string(), |r| r.to_string()),
+            seconds(m.seconds),
+            format!(
+                "{:+.1} % {:+.1} %",
+                percent(m.quartiles.0, m.seconds),
+                percent(m.quartiles.1, m.seconds)
+            ),
+            flops_per_second(m.tflops * 1e12),
+            m.of_cublas.map_or("-".to_string(), |r| format!("{r:.3}")),
+            m.passed.map_or("-", |p| if p { "yes" } else { "NO" }).to_string(),
+        ]
+    };
+    render(&columns, &measurements.iter().map(row).collect::<Vec<_>>())
+}
+
+fn percent(value: f64, of: f64) -> f64 {
+    100.0 * (value / of - 1.0)
+}
