@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Everything that needs a GPU, in one command: `bench/gpu.sh [BINARY] [DIRECTORY]`.
+# Says what the machine has, runs every rung of every ladder and checks it, times the ladder beside cuBLAS, and runs
+# each rung under compute-sanitizer at an odd size. Results go to the directory (bench/results by default).
+set -uo pipefail
+cd "$(dirname "$0")/.."
+binary=${1:-target/release/warpwright}
+out=${2:-bench/results}
+mkdir -p "$out"
+failed=0
+
+step() {
+    echo "== $*"
+    "$@" || { echo "== failed: $*"; failed=1; }
+}
+
+if ! "$binary" doctor; then
+    echo "bench/gpu.sh needs a machine with an NVIDIA GPU; skipped"
+    exit 0
+fi
+step "$binary" gemm 512x384x256
+for ladder in sgemm tvm; do
+    step "$binary" ladder "$ladder" --size 1021x509x253
+    step "$binary" ladder "$ladder" --size 4096
+done
+step "$binary" bench sgemm --sizes 1024,2048,4096 --record "$out"
+if command -v compute-sanitizer >/dev/null; then
+    for tool in memcheck racecheck synccheck; do
+        step compute-sanitizer --tool "$tool" --error-exitcode 9 "$binary" ladder sgemm --size 255x129x67
+    done
+else
+    echo "compute-sanitizer is not on the PATH; skipped"
+fi
+exit $failed
