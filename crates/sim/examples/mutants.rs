@@ -4,7 +4,7 @@
 #[path = "../tests/mutants/cases.rs"]
 mod cases;
 
-use warpwright_sim::mutate::{mutants, trial};
+use warpwright_sim::mutate::trial;
 
 fn main() {
     let mut words = std::env::args().skip(1);
@@ -13,19 +13,17 @@ fn main() {
     let only = words.next();
     let cases: Vec<_> =
         cases::nine_programs().into_iter().filter(|c| only.as_ref().is_none_or(|o| *o == c.name)).collect();
-    let all: Vec<_> =
-        cases.iter().flat_map(|c| mutants(&c.program, seed, most).into_iter().map(move |m| (c, m))).collect();
-    let verdicts = trial::trials(&all, seed);
+    let trials = trial::trials(&cases, seed, most);
     let text = |verdict: &Option<String>| verdict.clone().unwrap_or_else(|| "-".into());
-    for ((case, mutant), verdict) in all.iter().zip(&verdicts) {
-        println!("{}: {}: {}", case.name, mutant.kind.name, mutant.site);
-        println!("    refused: {}", text(&verdict.refused));
-        println!("    threads: {}", text(&verdict.threads));
+    for trial in &trials {
+        println!("{}: {}: {}", trial.case.name, trial.mutant.kind.name, trial.mutant.site);
+        println!("    refused: {}", text(&trial.verdict.refused));
+        println!("    threads: {}", text(&trial.verdict.threads));
     }
-    let count = |f: fn(&trial::Verdict) -> bool| verdicts.iter().filter(|v| f(v)).count();
+    let count = |f: fn(&trial::Verdict) -> bool| trials.iter().filter(|t| f(&t.verdict)).count();
     println!(
         "{} mutants: {} refused, {} wrong under threads in random order; {} caught",
-        verdicts.len(),
+        trials.len(),
         count(|v| v.refused.is_some()),
         count(|v| v.threads.is_some()),
         count(trial::Verdict::caught)

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use warpwright_core::ir::{Buffer, Launch, ParamKind, Program, Space, Stmt};
+use warpwright_core::ir::{Buffer, Launch, ParamKind, Program, SharedPlan, Space, Stmt};
 use warpwright_core::layout::row_major_strides;
 
 use super::agent::{Agent, Job};
@@ -97,6 +97,12 @@ pub(super) struct Machine<'a> {
     pub tickets: Vec<(usize, Agent)>,
 }
 
+/// Other statements of the host list, as in a specification, are executed by one thread.
+fn one_thread(stmt: &Stmt) -> Launch<'_> {
+    let (blocks, roles, shared) = (Vec::new(), Vec::new(), SharedPlan::default());
+    Launch { blocks, body: std::slice::from_ref(stmt), threads: 1, roles, shared }
+}
+
 /// Indices of elements.
 pub(super) type Points = Vec<Vec<i64>>;
 
@@ -179,10 +185,10 @@ impl<'a> Machine<'a> {
                     let holds = self.names.cond(&choice.cond, &self.env);
                     self.host(if holds { &choice.then } else { &choice.otherwise })?;
                 }
-                _ => match Launch::of(stmt).map_err(|d| Fault::Refused(d.to_string()))? {
-                    Some(launch) => self.launch(&launch)?,
-                    None => return Err(Fault::Refused("the host only launches".into())),
-                },
+                _ => {
+                    let launch = Launch::of(stmt).map_err(|d| Fault::Refused(d.to_string()))?;
+                    self.launch(&launch.unwrap_or_else(|| one_thread(stmt)))?;
+                }
             }
         }
         Ok(())

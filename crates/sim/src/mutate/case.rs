@@ -1,94 +1,75 @@
 //! A program, the shapes that reach every corner of it, and what it must compute.
 
-use std::collections::HashMap;
-
 use warpwright_core::ir::{Io, ParamKind, Program, Space};
 
-use crate::coroutine::{Arguments, Element, Random, tensor_shapes};
+use crate::coroutine::{self, Arguments, Element, Fault, Policy, Random, tensor_shapes};
 
 /// A program and how to try it.
 pub struct Case {
     /// What reports call it.
     pub name: String,
+    /// What it must compute: a program whose loops stand at host scope.
+    pub specification: Program,
     /// The program.
     pub program: Program,
     /// Sizes, launch parameters, flags and strides; a stride that is not given is that of a packed tensor.
     pub shapes: Vec<Shape>,
-    /// What it must compute.
-    pub specification: Specification,
 }
 
 /// Integer arguments by name.
 pub type Shape = Vec<(&'static str, i64)>;
 
-/// The outputs that a program must give for its arguments, padding included.
-pub type Specification = fn(&Tensors<'_>) -> Outputs;
-
-/// Tensors by name.
-pub type Outputs = Vec<(&'static str, Vec<Element>)>;
-
-/// Arguments, seen as mathematics: elements by logical index.
-pub struct Tensors<'a> {
-    arguments: &'a Arguments,
-    strides: HashMap<String, i64>,
+/// Arguments and what the program must make of them.
+pub struct Example {
+    /// The shape.
+    pub shape: Shape,
+    /// The arguments before.
+    pub before: Arguments,
+    /// The arguments after.
+    pub after: Arguments,
 }
 
-impl<'a> Tensors<'a> {
-    /// Looks at the arguments of a program.
-    pub fn new(program: &Program, arguments: &'a Arguments) -> Tensors<'a> {
-        let shapes = tensor_shapes(program, arguments);
-        Tensors { arguments, strides: shapes.into_iter().map(|(name, _, stride)| (name, stride)).collect() }
+impl Case {
+    /// An example for each shape, with inputs drawn by seed.
+    ///
+    /// # Panics
+    /// If the specification cannot be run, or a shape breaks the assumptions of the program.
+    pub fn examples(&self, seed: u64) -> Vec<Example> {
+        let example = |shape: &Shape| {
+            let before = arguments(&self.program, shape, seed);
+            assert!(coroutine::assumptions_hold(&self.program, &before), "{} {shape:?}", self.name);
+            let mut after = before.clone();
+            let result = coroutine::run(&self.specification, &mut after, Policy::from_seed(seed));
+            assert_eq!(result, Ok(()), "the specification of {} {shape:?}", self.name);
+            Example { shape: shape.clone(), before, after }
+        };
+        self.shapes.iter().map(example).collect()
     }
+}
 
-    /// An integer argument.
-    pub fn size(&self, name: &str) -> i64 {
-        self.arguments.integers[name]
-    }
-
-    /// An element; a vector is a row.
-    pub fn at(&self, tensor: &str, row: i64, column: i64) -> Element {
-        self.arguments.tensors[tensor][(row * self.strides[tensor] + column) as usize]
-    }
-
-    /// The tensor with the elements of a `rows x columns` box replaced.
-    pub fn with(
-        &self,
-        tensor: &str,
-        rows: i64,
-        columns: i64,
-        value: impl Fn(i64, i64) -> Element,
-    ) -> Vec<Element> {
-        let mut content = self.arguments.tensors[tensor].clone();
-        for (row, column) in (0..rows).flat_map(|r| (0..columns).map(move |c| (r, c))) {
-            content[(row * self.strides[tensor] + column) as usize] = value(row, column);
-        }
-        content
-    }
-
-    /// `alpha * product + beta * C`, without reading C if beta is 0 and without what the program has no parameter for.
-    pub fn epilogue(&self, product: Element, row: i64, column: i64) -> Element {
-        let scalars = &self.arguments.scalars;
-        let scaled = scalars.get("alpha").map_or(product, |alpha| alpha.times(product));
-        match (scalars.get("beta"), self.arguments.integers.get("beta0")) {
-            (Some(beta), Some(0)) => scaled.plus(beta.times(self.at("C", row, column))),
-            _ => scaled,
+impl Example {
+    /// What goes wrong when a program runs on the arguments: a fault, or the first output that is not as it must be.
+    pub fn complaint(&self, program: &Program, policy: Policy) -> Option<String> {
+        let mut after = self.before.clone();
+        match coroutine::run(program, &mut after, policy) {
+            Err(fault @ Fault::OutOfBounds { .. }) => Some(format!("{fault} ({:?})", self.shape)),
+            Err(fault) => Some(fault.to_string()),
+            Ok(()) => self.first_difference(&after),
         }
     }
 
-    /// C with the product over `k` of what `a` and `b` give for (row or column, k).
-    pub fn product(
-        &self,
-        (m, n, k): (i64, i64, i64),
-        a: impl Fn(i64, i64) -> Element,
-        b: impl Fn(i64, i64) -> Element,
-    ) -> Outputs {
-        let dot = |i, j| (0..k).fold(Element::ZERO, |sum, p| sum.plus(a(i, p).times(b(j, p))));
-        vec![("C", self.with("C", m, n, |i, j| self.epilogue(dot(i, j), i, j)))]
-    }
-
-    /// M, N and K.
-    pub fn mnk(&self) -> (i64, i64, i64) {
-        (self.size("M"), self.size("N"), self.size("K"))
+    fn first_difference(&self, after: &Arguments) -> Option<String> {
+        let mut names: Vec<&String> = self.after.tensors.keys().collect();
+        names.sort();
+        for name in names {
+            let (expected, got) = (&self.after.tensors[name], &after.tensors[name]);
+            let mut different = (0..expected.len()).filter(|at| expected[*at] != got[*at]);
+            if let Some(first) = different.next() {
+                let count = 1 + different.count();
+                return Some(format!("{count} of {} elements of {name} differ, first {first}", got.len()));
+            }
+        }
+        None
     }
 }
 
@@ -136,17 +117,4 @@ pub fn arguments(program: &Program, shape: &[(&str, i64)], seed: u64) -> Argumen
         arguments.tensors.insert(name, content);
     }
     arguments
-}
-
-/// The first output that is not as specified, if there is one.
-pub fn first_difference(expected: &Outputs, after: &Arguments) -> Option<String> {
-    for (name, expected) in expected {
-        let got = &after.tensors[*name];
-        let different = expected.iter().zip(got).filter(|(e, g)| e != g).count();
-        if different > 0 {
-            let first = expected.iter().zip(got).position(|(e, g)| e != g).unwrap_or(0);
-            return Some(format!("{different} of {} elements of {name} differ, first {first}", got.len()));
-        }
-    }
-    None
 }

@@ -7,9 +7,9 @@ use warpwright_core::ir::Program;
 use warpwright_core::ir::validate;
 use warpwright_core::target::{self, Capability};
 
-use super::Mutant;
-use super::case::{Case, Tensors, arguments, first_difference};
-use crate::coroutine::{self, Policy};
+use super::case::{Case, Example};
+use super::{Mutant, mutants};
+use crate::coroutine::Policy;
 
 /// The complaints of the checkers; `None` where a checker has none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,20 +27,12 @@ impl Verdict {
     }
 }
 
-/// Runs a program, usually a mutant of the case's, on every shape until every checker has complained.
-pub fn trial(case: &Case, program: &Program, seed: u64) -> Verdict {
+/// Runs a program, usually a mutant of the case's, on every example until every checker has complained.
+pub fn trial(examples: &[Example], program: &Program, seed: u64) -> Verdict {
     let mut verdict = Verdict { refused: refusal(program), ..Verdict::default() };
-    for shape in &case.shapes {
-        let before = arguments(&case.program, shape, seed);
-        let expected = (case.specification)(&Tensors::new(&case.program, &before));
+    for example in examples {
         for policy in [Policy::latest(seed), Policy::from_seed(seed)] {
-            if verdict.threads.is_none() {
-                let mut after = before.clone();
-                verdict.threads = match coroutine::run(program, &mut after, policy) {
-                    Err(fault) => Some(fault.to_string()),
-                    Ok(()) => first_difference(&expected, &after),
-                };
-            }
+            verdict.threads = verdict.threads.or_else(|| example.complaint(program, policy));
         }
     }
     verdict
@@ -56,8 +48,21 @@ fn refusal(program: &Program) -> Option<String> {
     }
 }
 
-/// The verdicts on many mutants, each with the case it is of, in the same order; two at a time.
-pub fn trials(mutants: &[(&Case, Mutant)], seed: u64) -> Vec<Verdict> {
+/// A mutant and what is said of it.
+pub struct Trial<'a> {
+    /// The case whose program it is a mutant of.
+    pub case: &'a Case,
+    /// The mutant.
+    pub mutant: Mutant,
+    /// The complaints.
+    pub verdict: Verdict,
+}
+
+/// Draws mutants of all cases, at most `most` of each kind and case, and tries them, two at a time.
+pub fn trials(cases: &[Case], seed: u64, most: usize) -> Vec<Trial<'_>> {
+    let examples: Vec<Vec<Example>> = cases.iter().map(|c| c.examples(seed)).collect();
+    let of_case = |case: usize| mutants(&cases[case].program, seed, most).into_iter().map(move |m| (case, m));
+    let mutants: Vec<(usize, Mutant)> = (0..cases.len()).flat_map(of_case).collect();
     let next = AtomicUsize::new(0);
     let verdicts = Mutex::new(vec![Verdict::default(); mutants.len()]);
     std::thread::scope(|scope| {
@@ -66,11 +71,13 @@ pub fn trials(mutants: &[(&Case, Mutant)], seed: u64) -> Vec<Verdict> {
                 loop {
                     let at = next.fetch_add(1, Ordering::Relaxed);
                     let Some((case, mutant)) = mutants.get(at) else { return };
-                    let verdict = trial(case, &mutant.program, seed);
+                    let verdict = trial(&examples[*case], &mutant.program, seed);
                     verdicts.lock().unwrap_or_else(PoisonError::into_inner)[at] = verdict;
                 }
             });
         }
     });
-    verdicts.into_inner().unwrap_or_else(PoisonError::into_inner)
+    let verdicts = verdicts.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let pairs = mutants.into_iter().zip(verdicts);
+    pairs.map(|((case, mutant), verdict)| Trial { case: &cases[case], mutant, verdict }).collect()
 }
