@@ -17,15 +17,21 @@ fn main() {
     let text = |verdict: &Option<String>| verdict.clone().unwrap_or_else(|| "-".into());
     for trial in &trials {
         println!("{}: {}: {}", trial.case.name, trial.mutant.kind.name, trial.mutant.site);
-        println!("    refused: {}", text(&trial.verdict.refused));
-        println!("    threads: {}", text(&trial.verdict.threads));
+        println!("    refused:  {}", text(&trial.verdict.refused));
+        println!("    in order: {}", text(&trial.verdict.in_order));
+        println!("    classes:  {}", text(&trial.verdict.classes));
+        println!("    SIMT:     {}", text(&trial.verdict.simt));
+        println!("    threads:  {}", text(&trial.verdict.threads));
     }
     let count = |f: fn(&trial::Verdict) -> bool| trials.iter().filter(|t| f(&t.verdict)).count();
     println!(
-        "{} mutants: {} refused, {} wrong under threads in random order; {} caught",
+        "{} mutants: {} refused; {} caught in order, {} by class, {} as SIMT; {} caught in all; {} wrong under threads",
         trials.len(),
         count(|v| v.refused.is_some()),
+        count(|v| v.in_order.is_some()),
+        count(|v| v.classes.is_some()),
+        count(|v| v.simt.is_some()),
+        count(trial::Verdict::caught),
         count(|v| v.threads.is_some()),
-        count(trial::Verdict::caught)
     );
 }

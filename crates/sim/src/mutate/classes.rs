@@ -18,9 +18,13 @@ use crate::{Arguments, Arithmetic, Blocks, Mode, Options, Tensor, simulate};
 /// # Errors
 /// What cannot be run.
 pub fn first_difference(
-    case: &Case, program: &Program, shape: &Shape, seed: u64,
+    case: &Case,
+    program: &Program,
+    shape: &Shape,
+    seed: u64,
 ) -> Result<Option<String>, Diagnosis> {
-    let (mut expected, mut got) = (sprinkled(&case.program, shape, seed), sprinkled(&case.program, shape, seed));
+    let (mut expected, mut got) =
+        (sprinkled(&case.program, shape, seed), sprinkled(&case.program, shape, seed));
     let options = Options { mode: Mode::InOrder, checks: false, blocks: Blocks::All };
     simulate(&case.specification, &mut expected, &options)?;
     simulate(program, &mut got, &options)?;
@@ -62,7 +66,8 @@ impl Class {
 fn sprinkled(program: &Program, shape: &Shape, seed: u64) -> Arguments {
     let in_field = arguments(program, shape, seed);
     let mut random = Random::new(seed);
-    let mut given = Arguments { integers: in_field.integers.clone().into_iter().collect(), ..Arguments::default() };
+    let mut given =
+        Arguments { integers: in_field.integers.clone().into_iter().collect(), ..Arguments::default() };
     for param in &program.params {
         if let ParamKind::Scalar(_) = param.kind {
             let name = param.sym.name();

@@ -9,6 +9,7 @@
 //! [`data`] (values and indices), and [`place`] (layouts, fragments, buffers). [`edit`] is how a single change is made.
 
 pub mod case;
+pub mod classes;
 mod control;
 mod data;
 mod edit;

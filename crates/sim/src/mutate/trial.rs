@@ -3,19 +3,27 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use warpwright_core::ir::Program;
-use warpwright_core::ir::validate;
+use warpwright_core::ir::{ParamKind, Program, validate};
 use warpwright_core::target::{self, Capability};
 
-use super::case::{Case, Example};
-use super::{Mutant, mutants};
+use super::case::{Case, Example, Shape};
+use super::{Mutant, classes, mutants};
 use crate::coroutine::Policy;
+use crate::exact::{self, Trials};
+use crate::{Blocks, Mode, Options};
 
 /// The complaints of the checkers; `None` where a checker has none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
     /// The program is refused before it runs.
     pub refused: Option<String>,
+    /// Over the prime field, in order: another value, poison in an output, a wait that nothing satisfies, an index
+    /// outside its buffer.
+    pub in_order: Option<String>,
+    /// In order with infinities: an output of another class.
+    pub classes: Option<String>,
+    /// Over the prime field, as SIMT: all that, and races, missing fences, wrong owners and operands.
+    pub simt: Option<String>,
     /// Threads in random order.
     pub threads: Option<String>,
 }
@@ -23,19 +31,44 @@ pub struct Verdict {
 impl Verdict {
     /// Whether the checkers that users rely on complain. Threads in random order only confirm.
     pub fn caught(&self) -> bool {
-        self.refused.is_some()
+        [&self.refused, &self.in_order, &self.classes, &self.simt].iter().any(|c| c.is_some())
     }
 }
 
-/// Runs a program, usually a mutant of the case's, on every example until every checker has complained.
-pub fn trial(examples: &[Example], program: &Program, seed: u64) -> Verdict {
+/// Runs a program, usually a mutant of the case's, on every example until every checker has complained. What is
+/// refused is not run in the engines that take only what is not.
+pub fn trial(case: &Case, examples: &[Example], program: &Program, seed: u64) -> Verdict {
     let mut verdict = Verdict { refused: refusal(program), ..Verdict::default() };
     for example in examples {
         for policy in [Policy::latest(seed), Policy::from_seed(seed)] {
             verdict.threads = verdict.threads.or_else(|| example.complaint(program, policy));
         }
+        if verdict.refused.is_none() {
+            let shape = &example.shape;
+            verdict.in_order = verdict.in_order.or_else(|| exact(case, program, shape, seed, Mode::InOrder));
+            verdict.simt = verdict.simt.or_else(|| exact(case, program, shape, seed, Mode::Simt));
+            verdict.classes = verdict.classes.or_else(|| {
+                classes::first_difference(case, program, shape, seed).unwrap_or_else(|d| Some(d.to_string()))
+            });
+        }
     }
     verdict
+}
+
+/// The first complaint of the exact check in a mode.
+fn exact(case: &Case, program: &Program, shape: &Shape, seed: u64, mode: Mode) -> Option<String> {
+    let of_program = |name: &str| case.program.param(name).is_some_and(|p| p.kind != ParamKind::Flag);
+    let sizes: Vec<(&str, i64)> = shape.iter().copied().filter(|(name, _)| of_program(name)).collect();
+    let options = Options { mode, checks: true, blocks: Blocks::All };
+    match exact::check(&case.specification, program, &sizes, &Trials { count: 1, seed, options }) {
+        Err(diagnosis) => Some(diagnosis.to_string()),
+        Ok(report) if report.passed() => None,
+        Ok(report) => {
+            let hazard = report.run.hazards.first().map(ToString::to_string);
+            let difference = report.first.map(|m| format!("{} differs", m.element));
+            hazard.or(difference)
+        }
+    }
 }
 
 fn refusal(program: &Program) -> Option<String> {
@@ -71,7 +104,7 @@ pub fn trials(cases: &[Case], seed: u64, most: usize) -> Vec<Trial<'_>> {
                 loop {
                     let at = next.fetch_add(1, Ordering::Relaxed);
                     let Some((case, mutant)) = mutants.get(at) else { return };
-                    let verdict = trial(&examples[*case], &mutant.program, seed);
+                    let verdict = trial(&cases[*case], &examples[*case], &mutant.program, seed);
                     verdicts.lock().unwrap_or_else(PoisonError::into_inner)[at] = verdict;
                 }
             });

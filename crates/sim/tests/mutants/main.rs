@@ -9,7 +9,7 @@ use warpwright_sim::mutate::trial;
 #[test]
 fn every_program_passes_without_a_false_alarm() {
     for case in cases::nine_programs() {
-        let verdict = trial::trial(&case.examples(1), &case.program, 1);
+        let verdict = trial::trial(&case, &case.examples(1), &case.program, 1);
         assert_eq!(verdict, trial::Verdict::default(), "{}", case.name);
     }
 }
