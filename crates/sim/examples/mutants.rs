@@ -1,5 +1,6 @@
 //! Prints what each checker says of each mutant:
-//! `cargo run -p warpwright-sim --example mutants -- [SEED] [MOST OF EACH KIND] [PROGRAM]`.
+//! `cargo run --release -p warpwright-sim --example mutants -- [SEED] [MOST OF EACH KIND] [PROGRAM | -] [quick]`.
+//! `quick` asks the SIMT engine first, and the others only where it has nothing to say.
 
 #[path = "../tests/mutants/cases.rs"]
 mod cases;
@@ -10,10 +11,11 @@ fn main() {
     let mut words = std::env::args().skip(1);
     let seed = words.next().map_or(1, |s| s.parse().expect("a seed is a number"));
     let most = words.next().map_or(1, |s| s.parse().expect("the most of each kind is a number"));
-    let only = words.next();
+    let only = words.next().filter(|w| w != "-");
+    let effort = if words.next().is_some() { trial::Effort::UntilCaught } else { trial::Effort::All };
     let cases: Vec<_> =
         cases::nine_programs().into_iter().filter(|c| only.as_ref().is_none_or(|o| *o == c.name)).collect();
-    let trials = trial::trials(&cases, seed, most);
+    let trials = trial::trials(&cases, seed, most, effort);
     let text = |verdict: &Option<String>| verdict.clone().unwrap_or_else(|| "-".into());
     for trial in &trials {
         println!("{}: {}: {}", trial.case.name, trial.mutant.kind.name, trial.mutant.site);

@@ -23,6 +23,8 @@ struct Phase {
     row: Vec<u32>,
     /// Asynchronous copies that report here.
     linked: Vec<(Agent, u32)>,
+    /// Who arrived, and when.
+    arrived: Vec<(Agent, u32)>,
     /// Ranges of threads that waited, and since when they know.
     waiters: Vec<(std::ops::Range<usize>, u32)>,
 }
@@ -55,6 +57,9 @@ impl Phases {
     }
 
     pub fn arrive(&mut self, order: &mut Order, thread: usize, ordinal: i64, bytes: i64) -> Vec<Fault> {
+        if let Some(fault) = self.too_early(ordinal, |agent, stamp| order.ordered(agent, stamp, thread)) {
+            return vec![fault];
+        }
         let phase = self.phases.entry(ordinal).or_default();
         if phase.arrivals >= self.count {
             return vec![(
@@ -64,12 +69,35 @@ impl Phases {
         }
         phase.arrivals += 1;
         phase.expected += bytes;
+        phase.arrived.push((Agent::new(thread, Stream::Program), order.now));
         order.publish(thread, &mut phase.row);
         self.complete(ordinal)
     }
 
+    /// What reports to a slot is counted for the phase that the slot is in: the phase before must be complete, and
+    /// whoever reports must know it.
+    fn too_early(&self, ordinal: i64, known: impl Fn(Agent, u32) -> bool) -> Option<Fault> {
+        if ordinal < 0 {
+            return Some((HazardKind::Phase, format!("there is no phase {ordinal}")));
+        }
+        if ordinal < self.depth {
+            return None;
+        }
+        let before = ordinal - self.depth;
+        let complete = self.phases.get(&before).is_some_and(|phase| {
+            phase.done
+                && phase.arrived.iter().chain(&phase.linked).all(|(agent, stamp)| known(*agent, *stamp))
+        });
+        let text =
+            || format!("what is meant for phase {ordinal} may be counted for phase {before} of its slot");
+        (!complete).then(|| (HazardKind::Phase, text()))
+    }
+
     /// An asynchronous copy that will report to a phase.
     pub fn link(&mut self, ordinal: i64, agent: Agent, stamp: u32, bytes: i64) -> Vec<Fault> {
+        if let Some(fault) = self.too_early(ordinal, |_, _| true) {
+            return vec![fault];
+        }
         let phase = self.phases.entry(ordinal).or_default();
         if phase.done {
             return vec![(

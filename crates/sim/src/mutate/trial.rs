@@ -35,22 +35,38 @@ impl Verdict {
     }
 }
 
-/// Runs a program, usually a mutant of the case's, on every example until every checker has complained. What is
-/// refused is not run in the engines that take only what is not.
-pub fn trial(case: &Case, examples: &[Example], program: &Program, seed: u64) -> Verdict {
+/// Which checkers are asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    /// All, on every example until each has complained: for tables.
+    All,
+    /// The SIMT engine first, and the others only if it has nothing to say.
+    UntilCaught,
+}
+
+/// Tries a program, usually a mutant of the case's. What is refused is not run in the engines that take only what is
+/// not.
+pub fn trial(case: &Case, examples: &[Example], program: &Program, seed: u64, effort: Effort) -> Verdict {
     let mut verdict = Verdict { refused: refusal(program), ..Verdict::default() };
-    for example in examples {
-        for policy in [Policy::latest(seed), Policy::from_seed(seed)] {
-            verdict.threads = verdict.threads.or_else(|| example.complaint(program, policy));
+    let enough = |verdict: &Verdict| effort == Effort::UntilCaught && verdict.caught();
+    let first = |ask: &dyn Fn(&Example) -> Option<String>| examples.iter().find_map(ask);
+    if verdict.refused.is_none() {
+        verdict.simt = first(&|e| exact(case, program, &e.shape, seed, Mode::Simt));
+        if !enough(&verdict) {
+            verdict.in_order = first(&|e| exact(case, program, &e.shape, seed, Mode::InOrder));
         }
-        if verdict.refused.is_none() {
-            let shape = &example.shape;
-            verdict.in_order = verdict.in_order.or_else(|| exact(case, program, shape, seed, Mode::InOrder));
-            verdict.simt = verdict.simt.or_else(|| exact(case, program, shape, seed, Mode::Simt));
-            verdict.classes = verdict.classes.or_else(|| {
-                classes::first_difference(case, program, shape, seed).unwrap_or_else(|d| Some(d.to_string()))
+        if !enough(&verdict) {
+            verdict.classes = first(&|e| {
+                let difference = classes::first_difference(case, program, &e.shape, seed);
+                difference.unwrap_or_else(|diagnosis| Some(diagnosis.to_string()))
             });
         }
+    }
+    if effort == Effort::All || verdict.simt.is_none() {
+        verdict.threads = first(&|e| {
+            let policies = [Policy::latest(seed), Policy::from_seed(seed)];
+            policies.into_iter().find_map(|policy| e.complaint(program, policy))
+        });
     }
     verdict
 }
@@ -92,7 +108,7 @@ pub struct Trial<'a> {
 }
 
 /// Draws mutants of all cases, at most `most` of each kind and case, and tries them, two at a time.
-pub fn trials(cases: &[Case], seed: u64, most: usize) -> Vec<Trial<'_>> {
+pub fn trials(cases: &[Case], seed: u64, most: usize, effort: Effort) -> Vec<Trial<'_>> {
     let examples: Vec<Vec<Example>> = cases.iter().map(|c| c.examples(seed)).collect();
     let of_case = |case: usize| mutants(&cases[case].program, seed, most).into_iter().map(move |m| (case, m));
     let mutants: Vec<(usize, Mutant)> = (0..cases.len()).flat_map(of_case).collect();
@@ -104,7 +120,7 @@ pub fn trials(cases: &[Case], seed: u64, most: usize) -> Vec<Trial<'_>> {
                 loop {
                     let at = next.fetch_add(1, Ordering::Relaxed);
                     let Some((case, mutant)) = mutants.get(at) else { return };
-                    let verdict = trial(&cases[*case], &examples[*case], &mutant.program, seed);
+                    let verdict = trial(&cases[*case], &examples[*case], &mutant.program, seed, effort);
                     verdicts.lock().unwrap_or_else(PoisonError::into_inner)[at] = verdict;
                 }
             });
