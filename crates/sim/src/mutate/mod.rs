@@ -115,8 +115,10 @@ pub fn mutants(program: &Program, seed: u64, most: usize) -> Vec<Mutant> {
     let original = program.to_string();
     let mut seen = HashSet::from([original.clone()]);
     let mut out = Vec::new();
-    for (number, kind) in KINDS.iter().enumerate() {
-        let mut random = Random::new(seed.wrapping_mul(1_000_003).wrapping_add(number as u64));
+    for kind in KINDS {
+        // By name, so that a new kind changes nothing for the others.
+        let named = kind.name.bytes().fold(seed, |n, byte| n.wrapping_mul(1_000_003) ^ u64::from(byte));
+        let mut random = Random::new(named);
         let mut wrong = edit::programs(program, kind.alter);
         random.shuffle(&mut wrong);
         let mut taken = 0;

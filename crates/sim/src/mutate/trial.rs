@@ -62,7 +62,7 @@ pub fn trial(case: &Case, examples: &[Example], program: &Program, seed: u64, ef
             });
         }
     }
-    if effort == Effort::All || verdict.simt.is_none() {
+    if effort == Effort::All || verdict.simt.is_none() && verdict.refused.is_none() {
         verdict.threads = first(&|e| {
             let policies = [Policy::latest(seed), Policy::from_seed(seed)];
             policies.into_iter().find_map(|policy| e.complaint(program, policy))
