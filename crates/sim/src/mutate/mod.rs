@@ -5,8 +5,8 @@
 //! a mistake is does not depend on how programs are written. Not every mutant is wrong: one more turn of a loop
 //! whose body is guarded changes nothing. Whoever tries mutants lists those that survive, and says why each may.
 //!
-//! The mistakes stand in four files: [`sync`] (waiting and fencing), [`control`] (loops, guards, thread ranges),
-//! [`data`] (values and indices), and [`place`] (layouts, fragments, buffers). [`edit`] is how a single change is made.
+//! The mistakes stand in four files: `sync` (waiting and fencing), `control` (loops, guards, thread ranges),
+//! `data` (values and indices), and `place` (layouts, fragments, buffers). `edit` is how a single change is made.
 
 pub mod case;
 pub mod classes;
