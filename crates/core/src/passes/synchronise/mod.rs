@@ -283,6 +283,10 @@ impl Scan<'_> {
             match self.stmt(&mut stmts[next]) {
                 Ok(()) => next += 1,
                 Err(Stop::Before { depth: wanted, statement }) if wanted == depth => {
+                    let beside = &stmts[statement.saturating_sub(1)..(statement + 1).min(stmts.len())];
+                    if beside.iter().any(is_barrier) {
+                        return Err(self.refuse(too_late()));
+                    }
                     stmts.insert(statement, Stmt::Sync(Sync::Barrier));
                     self.placed += 1;
                     self.at = at.clone();
@@ -471,6 +475,17 @@ fn torn(earlier: &Touch, later: &Touch) -> Diagnosis {
     ))
     .because("no barrier can stand inside a thread loop over smaller ranges")
     .instead("split the thread loop between the two statements")
+}
+
+fn is_barrier(stmt: &Stmt) -> bool {
+    matches!(stmt, Stmt::Sync(Sync::Barrier))
+}
+
+/// A barrier that is there already does not help.
+fn too_late() -> Diagnosis {
+    Diagnosis::new("asynchronous copies are used by threads that no barrier orders after the wait for them")
+        .because("the wait stands inside a statement or a range of threads that only some of them execute")
+        .instead("wait where all threads that use the copies are together")
 }
 
 fn twice(touch: &Touch) -> Diagnosis {

@@ -87,6 +87,9 @@ impl Scan<'_> {
                 Ok(()) if self.placed == placed => return Ok(()),
                 Ok(()) => {}
                 Err(Stop::AtEnd { depth: wanted }) if wanted == depth => {
+                    if body.last().is_some_and(super::is_barrier) {
+                        return Err(self.refuse(super::too_late()));
+                    }
                     body.push(Stmt::Sync(Sync::Barrier));
                     self.placed += 1;
                 }

@@ -228,3 +228,32 @@ fn values_that_pass_between_threads_inside_a_nest_are_refused() {
     let refused = placed("for w in threads(3@21) { barrier }");
     assert!(refused.contains("which are no whole warps"), "{refused}");
 }
+
+#[test]
+fn a_wait_that_not_all_threads_share_is_refused() {
+    let copy = "cp_async16_f32(s[4*t +: 4], x[4*t +: 4], 4)";
+    let refused = placed(&format!(
+        "alloc s: f32[256] shared
+         for t in threads(64@1) {{ {copy} }}
+         cp.commit
+         for w in threads(2@32) {{
+           cp.wait 0
+           for l in threads(32@1) {{ y[32*w + l] = s[255 - 32*w - l] }}
+         }}"
+    ));
+    assert!(refused.contains("no barrier orders after the wait"), "{refused}");
+    let refused = placed(&format!(
+        "alloc s: f32[256] shared
+         for t in threads(64@1) {{ {copy} }}
+         cp.commit
+         if n < 5 {{ if n < 3 {{ cp.wait 0 }} for l in threads(64@1) {{ y[l] = s[255 - l] }} }}"
+    ));
+    assert!(refused.contains("no barrier orders after the wait"), "{refused}");
+    // A copy that nobody has waited for is left to the checks: no barrier makes it arrive.
+    let unwaited = format!(
+        "alloc s: f32[256] shared
+         for t in threads(64@1) {{ {copy} }}
+         for l in threads(64@1) {{ y[l] = s[255 - l] }}"
+    );
+    expect(&unwaited, &unwaited);
+}
