@@ -86,6 +86,38 @@ pub const RUNGS: &[Recipe] = &[
         change: "A warp computes a compact tile of the block, so that its threads share the operands they read.",
         schedule: |v| WARP_TILE.steps(v),
     },
+    Recipe {
+        name: "sgemm_double_buffering",
+        family: "sgemm",
+        rung: 11,
+        title: "double buffering",
+        change: "The next tiles are fetched into a second buffer while this one is used, one barrier a step.",
+        schedule: |v| WIDE_WARP_TILE.steps(v),
+    },
+    Recipe {
+        name: "sgemm_compact_warps",
+        family: "sgemm",
+        rung: 12,
+        title: "compact warps",
+        change: "Back at one buffer: a warp computes 32 x 64 elements, a thread 8 x 8 of them as four 4 x 4 tiles, so that its reads meet no bank conflict.",
+        schedule: |v| COMPACT.steps(v),
+    },
+    Recipe {
+        name: "sgemm_padded_tile",
+        family: "sgemm",
+        rung: 13,
+        title: "padded tile",
+        change: "Rows of the turned tile of A are padded, so that storing it meets fewer bank conflicts.",
+        schedule: |v| PADDED.steps(v),
+    },
+    Recipe {
+        name: "sgemm_register_staging",
+        family: "sgemm",
+        rung: 14,
+        title: "register staging",
+        change: "The next tiles are loaded into registers before the multiply-adds of this one, and stored to a second buffer after them.",
+        schedule: |v| STAGED.steps(v),
+    },
 ];
 
 /// The tile of rungs 5 to 8.
@@ -95,7 +127,8 @@ const TILE_16: Tile = Tile { depth: 16, ..TILE_8 };
 
 /// 32 x 32 threads a block, threadIdx.x along the rows of C.
 fn naive(_: Variant) -> Result<String, Diagnosis> {
-    Ok("split(C.i, 32) -> bx, tx
+    Ok("specialize(M%32, N%32)
+split(C.i, 32) -> bx, tx
 split(C.j, 32) -> by, ty
 reorder(C.bx, C.by, C.ty, C.tx)
 bind(C.bx, block.x)
@@ -109,7 +142,8 @@ compute_at(acc, C.tx)
 
 /// 32 x 32 threads a block, threadIdx.x along the columns of C.
 fn coalesced(_: Variant) -> Result<String, Diagnosis> {
-    Ok("split(C.i, 32) -> by, ty
+    Ok("specialize(M%32, N%32)
+split(C.i, 32) -> by, ty
 split(C.j, 32) -> bx, tx
 reorder(C.by, C.bx, C.ty, C.tx)
 bind(C.by, block.y)
@@ -123,7 +157,8 @@ compute_at(acc, C.tx)
 
 /// 32 x 32 threads a block, one element each, both operands staged 32 terms at a time.
 fn shared_memory(_: Variant) -> Result<String, Diagnosis> {
-    let tile = "split(C.i, 32) -> by, ty
+    let tile = "specialize(M%32, N%32, K%32)
+split(C.i, 32) -> by, ty
 split(C.j, 32) -> bx, tx
 reorder(C.by, C.bx, C.ty, C.tx)
 bind(C.by, block.y)
@@ -168,7 +203,8 @@ impl Tile {
     fn steps(&self) -> String {
         let Tile { rows, columns, depth, tm, tn } = self;
         let mut steps = format!(
-            "split(C.i, {rows}) -> by, i
+            "specialize(M%{rows}, N%{columns}, K%{depth})
+split(C.i, {rows}) -> by, i
 split(C.i, {tm}) -> ty, i
 split(C.j, {columns}) -> bx, j
 split(C.j, {tn}) -> tx, j
@@ -213,12 +249,13 @@ split(acc.k, {depth}) -> ko, ki
 reorder(acc.ko, acc.ki, acc.i, acc.j)
 "
         );
-        Ok(steps + &operands(variant, self.threads(), [*tm, *tn], storage)?)
+        Ok(steps + &operands(variant, self.threads(), [*tm, *tn], [Storage::Plain, storage])?)
     }
 }
 
 /// A block tile cut into warp tiles, each cut into `down` x `across` parts that a warp computes one after another with
 /// `tm` x `tn` elements a thread.
+#[derive(Clone, Copy)]
 struct WarpTile {
     rows: i64,
     columns: i64,
@@ -229,6 +266,10 @@ struct WarpTile {
     across: i64,
     tm: i64,
     tn: i64,
+    /// Whether rows of the tile of A are padded.
+    padded: bool,
+    /// How the loop over tiles overlaps copies and multiply-adds, as a step.
+    overlap: &'static str,
 }
 
 /// The tile of rung 10.
@@ -242,7 +283,31 @@ const WARP_TILE: WarpTile = WarpTile {
     across: 4,
     tm: 8,
     tn: 4,
+    padded: false,
+    overlap: "",
 };
+
+/// The tile of rung 11.
+const WIDE_WARP_TILE: WarpTile = WarpTile {
+    columns: 256,
+    warp_rows: 128,
+    warp_columns: 32,
+    down: 2,
+    across: 1,
+    tn: 8,
+    overlap: "double_buffer(acc.ko)\n",
+    ..WARP_TILE
+};
+
+/// The tile of rung 12.
+const COMPACT: WarpTile =
+    WarpTile { warp_rows: 32, warp_columns: 64, down: 2, across: 2, tm: 4, tn: 4, ..WARP_TILE };
+
+/// The tile of rung 13.
+const PADDED: WarpTile = WarpTile { padded: true, ..COMPACT };
+
+/// The tile of rung 14.
+const STAGED: WarpTile = WarpTile { overlap: "pipeline(acc.ko, 2, via=registers)\n", ..PADDED };
 
 impl WarpTile {
     fn threads(&self) -> i64 {
@@ -250,7 +315,9 @@ impl WarpTile {
     }
 
     fn steps(&self, variant: Variant) -> Result<String, Diagnosis> {
-        let WarpTile { rows, columns, depth, warp_rows, warp_columns, down, across, tm, tn } = self;
+        let WarpTile { rows, columns, depth, warp_rows, warp_columns, down, across, tm, tn, padded, overlap } =
+            self;
+        let a = if *padded { Storage::Padded } else { Storage::Plain };
         let width = vector_width(variant)?;
         let lane = width.min(*tn);
         let mut virtual_loops = String::new();
@@ -283,7 +350,7 @@ split(acc.k, {depth}) -> ko, ki
 reorder(acc.ko, acc.ki, acc.i, acc.j)
 "
         );
-        Ok(steps + &operands(variant, self.threads(), [*tm, *tn], Storage::Plain)?)
+        Ok(steps + &operands(variant, self.threads(), [*tm, *tn], [a, Storage::Plain])? + overlap)
     }
 }
 
@@ -315,14 +382,13 @@ impl Operand {
     }
 
     /// Copies a tile to shared memory, 16 bytes at a time, and keeps it with the axis of the sum as rows. What is
-    /// stored the other way, or kept in pieces, is turned round on its way through registers.
+    /// stored the other way, or kept in pieces, is turned round: loaded 16 bytes at a time, stored by elements.
     fn stage(&self, threads: i64, width: i64, storage: Storage) -> String {
         let Operand { names: [matrix, tile, _], depth, long } = self;
         let mut steps = format!("cache_read({matrix}, acc, shared) -> {tile}\ncompute_at({tile}, acc.ko)\n");
-        let turned = *depth == "c" || storage == Storage::Linear;
         if storage == Storage::Linear {
             steps += &format!("storage_order({tile}, {depth}, {long}%8, {long}/8)\n");
-        } else if turned {
+        } else if *depth == "c" {
             steps += &format!("storage_order({tile}, {depth}, {long})\n");
         }
         if storage == Storage::Padded {
@@ -336,18 +402,7 @@ reorder({tile}.t, {tile}.u, {tile}.v)
 bind({tile}.t, threads)
 "
         );
-        if turned {
-            steps += &format!(
-                "cache_read({matrix}, {tile}, reg) -> g{matrix}
-compute_at(g{matrix}, {tile}.u)
-{}unroll(g{matrix}.r, {tile}.u, {tile}.v)
-",
-                wide(&format!("g{matrix}.c"), width),
-            );
-        } else {
-            steps += &format!("{}unroll({tile}.u)\n", wide(&format!("{tile}.v"), width));
-        }
-        steps
+        steps + &wide(&format!("{tile}.v"), width) + &format!("unroll({tile}.u)\n")
     }
 
     /// Copies what a thread needs of the tile for one term into registers.
@@ -372,12 +427,12 @@ fn operands(
     variant: Variant,
     threads: i64,
     [tm, tn]: [i64; 2],
-    storage: Storage,
+    [store_a, store_b]: [Storage; 2],
 ) -> Result<String, Diagnosis> {
     let width = vector_width(variant)?;
     let (a, b) = (Operand::of(variant, true), Operand::of(variant, false));
-    let mut steps = a.stage(threads, width, Storage::Plain) + &b.stage(threads, width, storage);
-    steps += &(a.load(width.min(tm), Storage::Plain) + &b.load(width.min(tn), storage));
+    let mut steps = a.stage(threads, width, store_a) + &b.stage(threads, width, store_b);
+    steps += &(a.load(width.min(tm), store_a) + &b.load(width.min(tn), store_b));
     Ok(steps + &wide("C.v", width.min(tn)) + "unroll(acc.ki, acc.i, acc.j, C.i, C.j)\n")
 }
 

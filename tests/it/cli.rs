@@ -57,7 +57,7 @@ fn show_prints_every_stage_of_a_kernel() {
     assert!(text("show sgemm_naive --stage spec").contains("acc[i, j] += A[i, k] * B[k, j]"));
     assert!(text("show sgemm_naive").contains("in block.x(ceil(M, 32))"));
     assert!(text("show 2 --layout cn --dtype c128").contains("conj("));
-    assert!(text("show 1 --stage trace").contains("  1  split(C.i, 32)"));
+    assert!(text("show 1 --stage trace").contains("  2  split(C.i, 32)"));
     assert_eq!(text("show 1 --step 0"), text("show 1 --stage spec"));
     let difference = text("show 1 --step 1 --diff");
     assert!(difference.lines().any(|l| l.starts_with('+')) && difference.lines().any(|l| l.starts_with('-')));
