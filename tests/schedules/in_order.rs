@@ -14,6 +14,9 @@ use warpwright_core::layout::indices;
 use warpwright_core::sym::Sym;
 use warpwright_sim::coroutine::{Arguments, Element};
 
+/// The first index of a window in each dimension, and whether the dimension stays.
+type Starts = Vec<(i64, bool)>;
+
 /// Runs a program; its outputs are the changed tensors of `arguments`.
 ///
 /// # Errors
@@ -176,7 +179,7 @@ impl Machine {
     }
 
     /// The first index of a window in all dimensions, and the extents of those it keeps.
-    fn window(&self, window: &Window) -> Result<(Vec<(i64, bool)>, Vec<i64>), String> {
+    fn window(&self, window: &Window) -> Result<(Starts, Vec<i64>), String> {
         let array = self.memory.get(&window.buffer).ok_or(format!("`{}` is not allocated", window.buffer))?;
         let (mut first, mut extents) = (Vec::new(), Vec::new());
         for (span, whole) in window.dims.iter().zip(&array.extents) {
