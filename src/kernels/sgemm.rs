@@ -249,7 +249,7 @@ split(acc.k, {depth}) -> ko, ki
 reorder(acc.ko, acc.ki, acc.i, acc.j)
 "
         );
-        Ok(steps + &operands(variant, self.threads(), [*tm, *tn], [Storage::Plain, storage])?)
+        Ok(steps + &operands(variant, self.threads(), [*tm, *tn], [Storage::Plain, storage], "")?)
     }
 }
 
@@ -350,7 +350,7 @@ split(acc.k, {depth}) -> ko, ki
 reorder(acc.ko, acc.ki, acc.i, acc.j)
 "
         );
-        Ok(steps + &operands(variant, self.threads(), [*tm, *tn], [a, Storage::Plain])? + overlap)
+        Ok(steps + &operands(variant, self.threads(), [*tm, *tn], [a, Storage::Plain], overlap)?)
     }
 }
 
@@ -402,7 +402,14 @@ reorder({tile}.t, {tile}.u, {tile}.v)
 bind({tile}.t, threads)
 "
         );
-        steps + &wide(&format!("{tile}.v"), width) + &format!("unroll({tile}.u)\n")
+        steps + &format!("unroll({tile}.u)\n")
+    }
+
+    /// The steps that make the copies of [`Operand::stage`] move 16 bytes, also those that a pipeline has put ahead.
+    fn widen(&self, width: i64, ahead: bool) -> String {
+        let tile = self.names[1];
+        let ahead = if ahead { wide(&format!("{tile}_next.v"), width) } else { String::new() };
+        ahead + &wide(&format!("{tile}.v"), width)
     }
 
     /// Copies what a thread needs of the tile for one term into registers.
@@ -428,11 +435,15 @@ fn operands(
     threads: i64,
     [tm, tn]: [i64; 2],
     [store_a, store_b]: [Storage; 2],
+    overlap: &str,
 ) -> Result<String, Diagnosis> {
     let width = vector_width(variant)?;
     let (a, b) = (Operand::of(variant, true), Operand::of(variant, false));
     let mut steps = a.stage(threads, width, store_a) + &b.stage(threads, width, store_b);
     steps += &(a.load(width.min(tm), store_a) + &b.load(width.min(tn), store_b));
+    let ahead = overlap.contains("registers");
+    steps += overlap;
+    steps += &(a.widen(width, ahead) + &b.widen(width, ahead));
     Ok(steps + &wide("C.v", width.min(tn)) + "unroll(acc.ki, acc.i, acc.j, C.i, C.j)\n")
 }
 
