@@ -97,6 +97,16 @@ fn through_registers_to_shared_memory() {
 }
 
 #[test]
+fn a_peeled_tail_shares_the_ring() {
+    let text = |steps: &str| tiled(&format!("tail(acc.ko, peel)\n{steps}")).program().to_string();
+    assert!(text("double_buffer(acc.ko)").contains("if ko + 1 < K/4"));
+    assert_eq!(text("double_buffer(acc.ko)").matches("if ko + 1 <").count(), 1);
+    holds("tail(acc.ko, peel)\ndouble_buffer(acc.ko)");
+    holds("tail(acc.ko, peel)\npipeline(acc.ko, 1, via=registers)");
+    holds("tail(acc.ko, peel)\npipeline(acc.ko, 2, via=registers)");
+}
+
+#[test]
 fn fragments_of_an_unrolled_loop() {
     holds("pipeline(acc.ki, 2, via=registers)");
     holds("double_buffer(acc.ki)\npipeline(acc.ko, 2, via=registers)");

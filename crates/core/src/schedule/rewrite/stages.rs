@@ -13,7 +13,7 @@ use crate::ir::{Buffer, For, Program, Space, Stmt};
 use crate::sym::Sym;
 
 /// A loop body taken apart.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(in crate::schedule) struct Stages {
     /// The statements that fill staged buffers.
     pub fills: Vec<Stmt>,
@@ -24,11 +24,12 @@ pub(in crate::schedule) struct Stages {
 }
 
 impl Stages {
-    /// Takes the body of `l` apart.
+    /// Takes the body of `l` apart. `peers` are all loops to which the same is done, `l` among them: they may share
+    /// staged buffers, because each fills them before it uses them.
     ///
     /// # Errors
     /// Why that is not possible.
-    pub fn of(l: &For, program: &Program) -> Result<Stages, Diagnosis> {
+    pub fn of(l: &For, peers: &[&For], program: &Program) -> Result<Stages, Diagnosis> {
         let mut body = l.body.clone();
         inline_lets(&mut body);
         let (allocs, stmts): (Vec<Stmt>, Vec<Stmt>) =
@@ -38,7 +39,7 @@ impl Stages {
             return Err(refuse(l, "its body waits or signals already")
                 .instead("pipeline a loop once, and before barriers are placed"));
         }
-        let mut survey = Survey { l, program, allocs: &allocs, effects: &effects, reasons: Vec::new() };
+        let mut survey = Survey { peers, program, allocs: &allocs, effects: &effects, reasons: Vec::new() };
         let mut is_fill: Vec<bool> = (0..stmts.len()).map(|at| survey.is_fill(at)).collect();
         // Whatever a use writes as well is no staged buffer.
         let shares = |at: usize, fill: &[bool]| {
@@ -111,7 +112,7 @@ fn check_versions(
 
 /// The statements of a body and what they do.
 struct Survey<'a> {
-    l: &'a For,
+    peers: &'a [&'a For],
     program: &'a Program,
     allocs: &'a [Stmt],
     effects: &'a [Effects],
@@ -132,7 +133,8 @@ impl Survey<'_> {
                 return false;
             }
             let allocated_here = self.allocs.iter().any(|s| matches!(s, Stmt::Alloc(b) if b.sym == *buffer));
-            let outside = count_uses(&self.program.body, buffer) > count_uses(&self.l.body, buffer);
+            let inside: usize = self.peers.iter().map(|l| count_uses(&l.body, buffer)).sum();
+            let outside = count_uses(&self.program.body, buffer) > inside;
             if !allocated_here && outside {
                 self.reasons.push(format!("`{buffer}` is also used outside the loop"));
                 return false;

@@ -61,7 +61,8 @@
 //! - `cp_async`: the fills are asynchronous copies (see `tensorize`); a ring of `stages` slots, with a group of copies
 //!   committed in every step and all but the last `stages - 2` groups waited for.
 //!
-//! Loops of any length are right: what is fetched ahead is fetched only if the loop gets there. Barriers are placed
+//! A loop that runs once at most, such as the tail that `tail` peels off, only uses the first slot. Loops of any
+//! length are right: what is fetched ahead is fetched only if the loop gets there. Barriers are placed
 //! later, by the pass `synchronise`, except that `cp_async` places the one that its waits need.
 
 mod registers;
@@ -71,9 +72,9 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use crate::diag::Diagnosis;
-use crate::index::{Cond, Index};
+use crate::index::{Cond, Index, prove};
 use crate::instr::{self, Completion};
-use crate::ir::{Dim, For, If, Mode, Program, Range, Space, Stmt, walk};
+use crate::ir::{Buffer, Dim, For, If, Mode, Program, Range, Space, Stmt, facts, walk};
 use crate::layout::Layout;
 use crate::schedule::handle::LoopRef;
 use crate::schedule::rewrite::{Place, Stages, at_loops};
@@ -146,67 +147,69 @@ impl Pipeline {
         if l.counting.is_some() {
             return Err(self.refuse("its iterations are counted already"));
         }
-        let stages = Stages::of(&l, place.program)?;
-        let in_registers = stages.staged.iter().filter(|b| b.space == Space::Reg).count();
-        let all = stages.staged.len();
+        let stages = Stages::of(&l, &peers(place.program, &self.target), place.program)?;
         let asynchronous = has_async_copies(&stages.fills);
+        found.asynchronous |= asynchronous;
         let via = match self.via {
             // Another copy of the loop may have fills that could not become asynchronous copies.
             Via::CpAsync if !asynchronous => Via::Shared,
             via => via,
         };
-        found.asynchronous |= asynchronous;
+        let in_registers = stages.staged.iter().all(|b| b.space == Space::Reg);
+        self.check(&stages, via, asynchronous, place)?;
+        if in_registers && l.mode == Mode::Serial {
+            return registers::between_registers(&l, stages, place).map_err(|because| self.refuse(because));
+        }
+        let ring_of = |b: &&Buffer| in_registers || b.space == Space::Shared;
+        let rings: Vec<Sym> = stages.staged.iter().filter(ring_of).map(|b| b.sym.clone()).collect();
+        found.ring(&rings, self.stages);
+        let (counted, extent, moved) = self.counted(&l, &stages)?;
+        let ring = |l| ring::Ring { l, rings: &rings, slots: self.stages, asynchronous: via == Via::CpAsync };
+        if runs_once_at_most(&extent, place) {
+            Ok(ring(&l).only_step(stages))
+        } else if via == Via::Registers && !in_registers {
+            let steps = registers::Steps { l: &counted, extent: &extent, rings: &rings, slots: self.stages };
+            steps.through_registers(moved, place).map_err(|because| self.refuse(because))
+        } else {
+            Ok(ring(&counted).build(&extent, moved, place))
+        }
+    }
+
+    /// Whether the mechanism can carry what is staged.
+    fn check(&self, stages: &Stages, via: Via, asynchronous: bool, place: &Place) -> Result<(), Diagnosis> {
+        let register = stages.staged.iter().find(|b| b.space == Space::Reg);
+        let all_registers = stages.staged.iter().all(|b| b.space == Space::Reg);
         match via {
-            Via::Registers if in_registers == all && l.mode == Mode::Serial => {
-                self.exactly_two("this set and the next")?;
-                return registers::between_registers(&l, stages, place)
-                    .map_err(|because| self.refuse(because));
+            Via::Registers if all_registers && self.stages != 2 => {
+                Err(self.refuse("registers are kept twice: this set and the next").instead("use 2 stages"))
             }
-            Via::Registers if in_registers == all => self.exactly_two("this set and the next")?,
-            Via::Registers => {
-                if asynchronous {
-                    return Err(self
-                        .refuse("its buffers are filled by asynchronous copies, which do not pass through registers")
-                        .instead("use via=cp_async"));
+            Via::Registers if all_registers => Ok(()),
+            Via::Registers if asynchronous => Err(self
+                .refuse("its buffers are filled by asynchronous copies, which do not pass through registers")
+                .instead("use via=cp_async")),
+            Via::Registers if self.stages > 2 => {
+                Err(self.refuse("registers hold one step ahead").instead("use 1 or 2 stages"))
+            }
+            Via::Registers => Ok(()),
+            Via::Shared | Via::CpAsync => {
+                if let Some(buffer) = register {
+                    let because = format!("`{}` is in registers", buffer.sym);
+                    return Err(self.refuse(because).instead("use via=registers"));
                 }
-                if !(1..=2).contains(&self.stages) {
-                    return Err(self.refuse("registers hold one step ahead").instead("use 1 or 2 stages"));
+                if self.stages < 2 {
+                    return Err(self.refuse("a ring needs two slots at least"));
                 }
-                let (l, extent) = self.counted(l)?;
-                let steps = registers::Steps { l: &l, extent: &extent, slots: self.stages };
-                let out = steps.through_registers(stages, place).map_err(|because| self.refuse(because))?;
-                found.ring(&out.1, self.stages);
-                return Ok(out.0);
+                let in_threads = place.outer.iter().any(|o| matches!(o.mode, Mode::Threads { .. }));
+                if via == Via::CpAsync && in_threads {
+                    return Err(self.refuse("it stands inside a thread loop, where the block cannot meet"));
+                }
+                Ok(())
             }
-            _ if in_registers > 0 => {
-                let first = stages.staged.iter().find(|b| b.space == Space::Reg);
-                let name = first.map_or(String::new(), |b| b.sym.name().to_string());
-                return Err(self.refuse(format!("`{name}` is in registers")).instead("use via=registers"));
-            }
-            Via::Shared | Via::CpAsync => {}
         }
-        if self.stages < 2 {
-            return Err(self.refuse("a ring needs two slots at least"));
-        }
-        if via == Via::CpAsync && place.outer.iter().any(|o| matches!(o.mode, Mode::Threads { .. })) {
-            return Err(self.refuse("it stands inside a thread loop, where the block cannot meet"));
-        }
-        let (l, extent) = self.counted(l)?;
-        let ring =
-            ring::Ring { l: &l, extent: &extent, slots: self.stages, asynchronous: via == Via::CpAsync };
-        found.ring(&stages.staged.iter().map(|b| b.sym.clone()).collect::<Vec<_>>(), self.stages);
-        Ok(ring.build(stages, place))
     }
 
-    fn exactly_two(&self, what: &str) -> Result<(), Diagnosis> {
-        if self.stages == 2 {
-            return Ok(());
-        }
-        Err(self.refuse(format!("registers are kept twice: {what}")).instead("use 2 stages"))
-    }
-
-    /// The loop with its iterations counted from 0 by 1, and how many there are.
-    fn counted(&self, l: For) -> Result<(For, Index), Diagnosis> {
+    /// The loop with its iterations counted from 0 by 1, how many there are, and its stages accordingly.
+    fn counted(&self, l: &For, stages: &Stages) -> Result<(For, Index, Stages), Diagnosis> {
         let Range::Span { lo, hi, step } = &l.range else {
             return Err(self.refuse("its first iteration has no closed form").instead(
                 "pipeline a loop over a span; cyclic parts (split_reduce with order=cyclic) are spans",
@@ -216,14 +219,15 @@ impl Pipeline {
             return Err(self.refuse("its step is no constant, so slots cannot be numbered"));
         };
         if lo.as_constant() == Some(0) && step == 1 {
-            let extent = hi.clone();
-            return Ok((l, extent));
+            return Ok((l.clone(), hi.clone(), stages.clone()));
         }
         let extent = (hi - lo).ceil_div(step);
         let counter = l.var.fresh();
         let value = lo + &Index::var(&counter).scaled(step);
-        let body = walk::substitute(&l.body, &|s| (*s == l.var).then(|| value.clone()));
-        Ok((For { var: counter, range: Range::upto(extent.clone()), body, ..l }, extent))
+        let at = |stmts: &[Stmt]| walk::substitute(stmts, &|s| (*s == l.var).then(|| value.clone()));
+        let moved =
+            Stages { fills: at(&stages.fills), uses: at(&stages.uses), staged: stages.staged.clone() };
+        Ok((For { var: counter, range: Range::upto(extent.clone()), ..l.clone() }, extent, moved))
     }
 }
 
@@ -286,7 +290,7 @@ impl Primitive for DoubleBuffer {
         let pipeline = |via| Pipeline { target: self.target.clone(), stages: 2, via }.apply(program);
         let staged_in_registers = RefCell::new(false);
         at_loops(program, &self.target, &mut |l, place| {
-            let stages = Stages::of(&l, place.program)?;
+            let stages = Stages::of(&l, &peers(place.program, &self.target), place.program)?;
             *staged_in_registers.borrow_mut() |= stages.staged.iter().all(|b| b.space == Space::Reg);
             Ok(vec![Stmt::For(l)])
         })?;
@@ -294,11 +298,31 @@ impl Primitive for DoubleBuffer {
     }
 }
 
+/// The loops of a program that a handle means.
+fn peers<'a>(program: &'a Program, target: &LoopRef) -> Vec<&'a For> {
+    let mut found = Vec::new();
+    walk::for_each(&program.body, &mut |stmt| {
+        if let Stmt::For(l) = stmt
+            && target.means(l)
+        {
+            found.push(l);
+        }
+    });
+    found
+}
+
+/// Whether a loop is certain to have no second iteration, as the loop that `tail` peels off.
+fn runs_once_at_most(extent: &Index, place: &Place) -> bool {
+    let mut known = facts::of_program(place.program);
+    place.outer.iter().for_each(|o| facts::enter_loop(&mut known, o));
+    prove(&known, &Cond::le(extent.clone(), 1.into())) == Some(true)
+}
+
 /// Slots start at multiples of this many bytes, so that what was aligned in one slot is aligned in all.
 const SLOT_ALIGNMENT: i64 = 16;
 
 /// The layout of a ring of copies of a buffer, one after the other; `None` if it is the compact one.
-fn ring_layout(buffer: &crate::ir::Buffer) -> Option<Layout> {
+fn ring_layout(buffer: &Buffer) -> Option<Layout> {
     let extents = buffer.constant_extents()?;
     let inner = match &buffer.layout {
         Some(layout) => layout.clone(),

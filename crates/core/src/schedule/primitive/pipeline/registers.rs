@@ -40,23 +40,20 @@ use crate::sym::Sym;
 pub(super) struct Steps<'a> {
     pub l: &'a For,
     pub extent: &'a Index,
+    /// The staged buffers that become rings.
+    pub rings: &'a [Sym],
     pub slots: i64,
 }
 
 impl Steps<'_> {
-    /// The loop with its fills split into loads and stores, and the buffers that become rings.
+    /// The loop with its fills split into loads and stores.
     ///
     /// # Errors
     /// Why a fill cannot be split.
-    pub fn through_registers(&self, stages: Stages, place: &Place) -> Result<(Vec<Stmt>, Vec<Sym>), String> {
-        // Register sets are moved, never indexed by the step (rule 16).
-        let rings: Vec<Sym> = match self.slots {
-            1 => Vec::new(),
-            _ => stages.staged.iter().filter(|b| b.space != Space::Reg).map(|b| b.sym.clone()).collect(),
-        };
+    pub fn through_registers(&self, stages: Stages, place: &Place) -> Result<Vec<Stmt>, String> {
         let slot = |stmts: Vec<Stmt>, k: &Index| match self.slots {
             1 => stmts,
-            slots => in_slot(stmts, &rings, &k.rem(slots)),
+            slots => in_slot(stmts, self.rings, &k.rem(slots)),
         };
         let mut detour = Detour { staged: &stages.staged, registers: Vec::new() };
         let (mut load, mut store) = (Vec::new(), Vec::new());
@@ -78,7 +75,7 @@ impl Steps<'_> {
         body.extend(slot(stages.uses, &k));
         body.extend(only_if(exists, slot(shifted(&store, &self.l.var, &next), &next), place));
         out.push(Stmt::For(For { body, ..head(self.l) }));
-        Ok((out, rings))
+        Ok(out)
     }
 }
 

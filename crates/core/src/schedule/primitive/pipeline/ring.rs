@@ -25,20 +25,20 @@ use crate::sym::Sym;
 /// A loop that counts from 0 by 1, and its ring.
 pub(super) struct Ring<'a> {
     pub l: &'a For,
-    pub extent: &'a Index,
+    /// The staged buffers.
+    pub rings: &'a [Sym],
     pub slots: i64,
     pub asynchronous: bool,
 }
 
 impl Ring<'_> {
-    pub fn build(&self, stages: Stages, place: &Place) -> Vec<Stmt> {
-        let syms: Vec<Sym> = stages.staged.iter().map(|b| b.sym.clone()).collect();
+    pub fn build(&self, extent: &Index, stages: Stages, place: &Place) -> Vec<Stmt> {
         let fill =
-            |k: &Index, slot: &Index| in_slot(at_iteration(&stages.fills, &self.l.var, k), &syms, slot);
+            |k: &Index, slot: &Index| in_slot(at_iteration(&stages.fills, &self.l.var, k), self.rings, slot);
         // What was allocated inside the loop now lives across its iterations.
         let mut out: Vec<Stmt> =
             stages.staged.iter().filter(|b| self.allocates(&b.sym)).cloned().map(Stmt::Alloc).collect();
-        out.extend(self.prologue(&fill, place));
+        out.extend(self.prologue(&fill, extent, place));
         let k = Index::var(&self.l.var);
         let later = k.offset(self.slots - 1);
         let mut body = Vec::new();
@@ -46,21 +46,39 @@ impl Ring<'_> {
             body.extend([Stmt::Sync(Sync::CpWait(self.slots - 2)), Stmt::Sync(Sync::Barrier)]);
         }
         body.extend(only_if(
-            Cond::lt(later.clone(), self.extent.clone()),
+            Cond::lt(later.clone(), extent.clone()),
             fill(&later, &later.rem(self.slots)),
             place,
         ));
         if self.asynchronous {
             body.push(Stmt::Sync(Sync::CpCommit));
         }
-        body.extend(in_slot(stages.uses.clone(), &syms, &k.rem(self.slots)));
+        body.extend(in_slot(stages.uses.clone(), self.rings, &k.rem(self.slots)));
         out.push(Stmt::For(For { body, ..head(self.l) }));
         out
     }
 
-    fn prologue(&self, fill: &dyn Fn(&Index, &Index) -> Vec<Stmt>, place: &Place) -> Vec<Stmt> {
+    /// The loop in the first slot alone: nothing is fetched ahead of a loop without a second iteration.
+    pub fn only_step(&self, stages: Stages) -> Vec<Stmt> {
+        let slot = |stmts| if self.slots > 1 { in_slot(stmts, self.rings, &Index::default()) } else { stmts };
+        let mut body: Vec<Stmt> =
+            stages.staged.iter().filter(|b| self.allocates(&b.sym)).cloned().map(Stmt::Alloc).collect();
+        body.extend(slot(stages.fills));
+        if self.asynchronous {
+            body.extend([Sync::CpCommit, Sync::CpWait(0), Sync::Barrier].map(Stmt::Sync));
+        }
+        body.extend(slot(stages.uses));
+        vec![Stmt::For(For { body, ..head(self.l) })]
+    }
+
+    fn prologue(
+        &self,
+        fill: &dyn Fn(&Index, &Index) -> Vec<Stmt>,
+        extent: &Index,
+        place: &Place,
+    ) -> Vec<Stmt> {
         let step = |p: &Index| {
-            let mut stmts = only_if(Cond::lt(p.clone(), self.extent.clone()), fill(p, p), place);
+            let mut stmts = only_if(Cond::lt(p.clone(), extent.clone()), fill(p, p), place);
             if self.asynchronous {
                 stmts.push(Stmt::Sync(Sync::CpCommit));
             }
