@@ -38,10 +38,10 @@ use std::collections::HashMap;
 
 use crate::diag::Diagnosis;
 use crate::index::{Comparison, Cond, Index};
-use crate::ir::{Access, Assign, AssignOp, Buffer, For, If, Mode, Program, Range, Space, Stmt, Value, walk};
+use crate::ir::{Access, Assign, AssignOp, Buffer, For, If, Mode, Program, Range, Space, Stmt, Value};
 use crate::schedule::facts::Facts;
 use crate::schedule::handle::LoopRef;
-use crate::schedule::rewrite::{Neighbours, Place, at_loops, inline_lets, refresh_loop, rewrite_loops};
+use crate::schedule::rewrite::{Neighbours, Place, at_loops, head, inline_lets, refresh_loop, rewrite_loops};
 use crate::schedule::step::{Argument, Call};
 use crate::sym::Sym;
 
@@ -157,9 +157,12 @@ impl<'a> Lanes<'a> {
         match body {
             [] => Ok(Vec::new()),
             [Stmt::Assign(a)] => self.assignment(a, facts),
+            // A loop of one iteration, such as staging one column leaves, may as well stand outside.
             [Stmt::For(one)] if one.range == Range::upto(1) && one.counting.is_none() => {
-                let body = walk::substitute(&one.body, &|s| (*s == one.var).then(Index::default));
-                self.statements(&body, facts)
+                let mut inside = facts.clone();
+                inside.enter(one);
+                let body = self.statements(&one.body, &inside)?;
+                Ok(vec![Stmt::For(For { body, ..head(one) })])
             }
             [Stmt::If(i)] if !i.cond.mentions(&self.l.var) => {
                 let (mut holds, mut fails) = (facts.clone(), facts.clone());
