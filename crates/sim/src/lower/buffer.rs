@@ -107,7 +107,8 @@ impl<'p> Lowering<'p> {
             }
             extents.push(extent);
         }
-        let elements = extents.iter().try_fold(1i64, |n, e| n.checked_mul(*e));
+        // Extents of 0 count as 1 here, so that strides stay small too.
+        let elements = extents.iter().try_fold(1i64, |n, e| n.checked_mul((*e).max(1)));
         if elements.is_none_or(|n| n > MOST_ELEMENTS) {
             return Err(Diagnosis::new("it has too many elements to be simulated"));
         }
