@@ -79,3 +79,45 @@ fn an_unknown_kernel_or_step_or_type_is_refused_with_advice() {
     assert!(refusal("show 1 --dtype f8").contains("use one of f16, bf16"));
     assert!(refusal("show 1 --layout nx").contains("one letter for each of A and B"));
 }
+
+#[test]
+fn gemm_reports_by_the_contract_and_writes_what_it_computes() {
+    let directory = std::env::temp_dir().join(format!("warpwright-gemm-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    let out = directory.join("c.npy");
+    let report = json(&format!("gemm 33x17x29 --device sim:a6000 --json --out {}", out.display()), 0);
+    assert_eq!(
+        (report["problem"]["m"].as_i64(), report["device"]["gpu"].as_str()),
+        (Some(33), Some("a6000"))
+    );
+    assert_eq!(report["check"]["passed"], true);
+    assert_eq!(report["check"]["claims"], "launch");
+    assert!(report["counters"]["fma"].as_u64().unwrap() >= 33 * 17 * 29);
+    assert!(report["time"]["seconds"].is_null() && report["cublas"].is_null());
+    let c = warpwright::npy::read(&out).unwrap();
+    assert_eq!((c.rows(), c.columns()), (33, 17));
+    let message = refusal(&format!("gemm 33x17x29 --device sim --a {}", out.display()));
+    assert!(message.contains("33x17 matrix where 33x29 is wanted"), "{message}");
+    std::fs::remove_dir_all(&directory).unwrap();
+}
+
+#[test]
+fn ladder_and_check_agree_that_rungs_are_right() {
+    let rungs = json("ladder sgemm --rungs 1,2 --size 40 --device sim --json", 0);
+    let rungs = rungs.as_array().unwrap();
+    assert_eq!(rungs.iter().map(|r| r["rung"].as_u64().unwrap()).collect::<Vec<_>>(), [1, 2]);
+    assert!(rungs.iter().all(|r| r["check"]["passed"] == true && r["change"].is_string()));
+    let checked = json("check 2 --size 37x5x11 --layout tc --dtype c64 --json", 0);
+    assert_eq!(checked["sizes"][0]["passed"], true);
+}
+
+#[test]
+fn wrong_sizes_devices_and_files_are_refused_with_advice() {
+    assert!(refusal("gemm 12x12").contains("write MxNxK"));
+    assert!(refusal("gemm 12x12x12 --device sim:voodoo2").contains("use one of"));
+    assert!(refusal("gemm 12x12x12 --device sim --a /no/such/file.npy").contains("cannot be read"));
+    assert!(
+        refusal("gemm 900000x900000x900000 --dtype c128 --device sim").contains("more memory than there is")
+    );
+    assert!(refusal("gemm 12x12x12 --device sim --lda 5").contains("give at least 12"));
+}
