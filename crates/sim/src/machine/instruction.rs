@@ -228,6 +228,7 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
                     )
                 });
             }
+            self.expect_together(call, a, index, at, 8, lane);
             let agent = Agent::new(self.thread(lane), Stream::Program);
             for c in 0..8 {
                 let value = self.locals[local as usize].get(at + c).copied().unwrap_or(A::POISON);
@@ -248,6 +249,37 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
                 ..Counters::default()
             };
             self.count(call.site, counters);
+        }
+    }
+
+    /// The instruction takes `count` elements from offset `at` on; the layout must have put those of the window there
+    /// that begin at `index`.
+    fn expect_together(
+        &mut self,
+        call: &'a Call,
+        w: &MemoryWindow,
+        mut index: Vec<i64>,
+        at: usize,
+        count: usize,
+        lane: usize,
+    ) {
+        let (Memory::Local(local), Some(&along)) = (w.memory, w.kept.last()) else { return };
+        for e in 1..count {
+            index[along] += 1;
+            match self.local_offset(local, &index) {
+                Some(place) if place == at + e => {}
+                Some(_) => {
+                    let name = self.code.locals[local as usize].name.clone();
+                    self.hazard(HazardKind::Operand, call.site, || {
+                        format!("{}: the layout of {name} does not keep 16 bytes together", call.record.name)
+                    });
+                    return;
+                }
+                None => {
+                    self.outside(call, w.memory, &index, lane);
+                    return;
+                }
+            }
         }
     }
 
@@ -277,11 +309,18 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
             let agent = Agent::new(self.thread(lane), Stream::CpAsync);
             let stamp = self.order.issue(agent);
             let (to, from) = (self.start(d, lane), self.start(a, lane));
-            let valid = self.lane_value(valid, lane).clamp(0, count);
+            let asked = self.lane_value(valid, lane);
+            let valid = asked.clamp(0, count);
+            if valid != asked {
+                self.hazard(HazardKind::Operand, call.site, || {
+                    format!("{}: {asked} of {count} elements are valid", call.record.name)
+                });
+            }
             let Some(at) = self.local_offset(local, &to) else {
                 self.outside(call, d.memory, &to, lane);
                 continue;
             };
+            self.expect_together(call, d, to.clone(), at, count as usize, lane);
             writes[lane] = at as i64;
             if at as i64 * unit % PIECE != 0 {
                 self.hazard(HazardKind::Operand, call.site, || {
