@@ -104,8 +104,7 @@ fn the_pictures_behave_as_the_rules_say() {
     };
     let reversed = "program spec(n: size, x: in f32[n], y: out f32[n]) {
         for i in 0..n { y[i] = x[i/256*256 + 255 - i%256] } }";
-    let sum =
-        "program spec(n: size, x: in f32[n], y: out f32[1]) { y[0] = 0 for i in 0..n { y[0] += x[i] } }";
+    let sum = "program spec(n: size, x: in f32[n], y: out f32[1]) { y[0] = 0 for i in 0..n/32 { y[0] += x[32*i] } }";
     let has = |r: &ExactReport, kind: HazardKind| r.run.hazards.iter().any(|h| h.kind == kind);
     // A barrier-free exchange inside one thread loop: in order the first threads read what nobody has written.
     let wrong = check(reversed, "thread_loop_not_split", &[("n", 512)], Mode::InOrder).expect("runs");
@@ -266,7 +265,7 @@ fn what_cannot_be_run_is_refused_with_a_reason() {
     let refused = exact::check(&spec, &program, &sizes, &Trials::default()).expect_err("odd row stride");
     assert!(refused.to_string().contains("lda % 8") || refused.to_string().contains("lda%8"), "{refused}");
     let missing = exact::check(&spec, &program, &[("M", 4)], &Trials::default()).expect_err("no N");
-    assert!(missing.to_string().contains("`N`"), "{missing}");
+    assert!(missing.to_string().contains("not known"), "{missing}");
     let huge = [("M", 1 << 40), ("N", 1 << 40), ("K", 0)];
     assert!(exact::check(&spec, &program, &huge, &Trials::default()).is_err());
 }
