@@ -11,6 +11,9 @@ use crate::ir::{Access, Buffer, Space, Window};
 use crate::layout::Layout;
 use crate::sym::Sym;
 
+/// Stands for a stride that only the host knows.
+const UNKNOWN_STRIDE: i64 = 1 << 40;
+
 impl Body<'_> {
     /// The C type of an element as it is stored.
     pub(super) fn c_type(&mut self, dtype: DType) -> &'static str {
@@ -99,6 +102,33 @@ impl Body<'_> {
         })
     }
 
+    /// How far an element is from the first of its buffer, counted in elements; a stride that only the host knows is
+    /// taken as one no constant reaches. `None` for fragments.
+    pub(super) fn physical_offset(&self, access: &Access) -> Result<Option<Index>, Diagnosis> {
+        let buffer = self.unit.buffer(&access.buffer)?;
+        if buffer.fragment.is_some() {
+            return Ok(None);
+        }
+        if let (Space::Shared, Some(layout)) = (buffer.space, &buffer.layout) {
+            return Ok(Some(layout.apply(&access.index)));
+        }
+        let mut offset = Index::default();
+        let mut stride = Some(1);
+        for (i, dim) in access.index.iter().zip(&buffer.dims).rev() {
+            if dim.pitch.is_some() {
+                continue;
+            }
+            match stride {
+                Some(s) => offset = &offset + &i.scaled(s),
+                // Whatever the stride is, it is not 1.
+                None => offset = &offset + &i.scaled(UNKNOWN_STRIDE),
+            }
+            let padded = buffer.row_stride.is_some();
+            stride = stride.zip(dim.extent.as_constant().filter(|_| !padded)).map(|(s, e)| s * e);
+        }
+        Ok(Some(offset))
+    }
+
     /// The address of an element.
     pub(super) fn address(&mut self, access: &Access) -> Result<String, Diagnosis> {
         Ok(format!("&{}", self.element(access)?))
@@ -165,13 +195,16 @@ impl Body<'_> {
 
     /// `[r][c]`, or `[As_at(r, c)]` where the layout is not one of nested rows.
     fn shared_subscript(&mut self, buffer: &Buffer, index: &[Index]) -> String {
-        match &buffer.layout {
-            Some(layout) if padded_extents(buffer, layout).is_none() => {
+        match (&buffer.layout, nested_rows(buffer)) {
+            (_, Some(rows)) => {
+                rows.iter().map(|(axis, _)| format!("[{}]", self.index(&index[*axis]).text)).collect()
+            }
+            (Some(layout), None) => {
                 let arguments: Vec<_> = index.iter().map(|i| self.index(i).text).collect();
                 let function = self.layout_function(buffer, layout);
                 format!("[{function}({})]", arguments.join(", "))
             }
-            _ => index.iter().map(|i| format!("[{}]", self.index(i).text)).collect(),
+            (None, None) => index.iter().map(|i| format!("[{}]", self.index(i).text)).collect(),
         }
     }
 
@@ -273,9 +306,9 @@ impl Body<'_> {
         elements: i64,
     ) -> Result<(String, String), Diagnosis> {
         let c_type = self.c_type(buffer.dtype);
-        let extents = match &buffer.layout {
-            Some(layout) => padded_extents(buffer, layout).unwrap_or_else(|| vec![elements]),
-            None => buffer.dims.iter().map(|d| constant(&d.extent, buffer)).collect::<Result<_, _>>()?,
+        let extents: Vec<i64> = match nested_rows(buffer) {
+            Some(rows) => rows.into_iter().map(|(_, extent)| extent).collect(),
+            None => vec![elements],
         };
         let extents = extents.iter().map(|e| format!("[{e}]")).collect();
         Ok((c_type.to_string(), extents))
@@ -314,19 +347,28 @@ pub(super) fn added(product: String, column: Text) -> Text {
     Text::new(text, Strength::Sum)
 }
 
-/// The extents of the array of arrays that a layout of padded rows is; `None` for any other layout.
-fn padded_extents(buffer: &Buffer, layout: &Layout) -> Option<Vec<i64>> {
+/// The array of arrays that a shared buffer is, outermost first: which of its dimensions each is, and how many
+/// elements it has room for. `None` if its layout is anything but padded rows in some order of the dimensions.
+fn nested_rows(buffer: &Buffer) -> Option<Vec<(usize, i64)>> {
     let extents = buffer.constant_extents()?;
-    if layout.offset.constant_term() != 0 || layout.offset.terms().len() != layout.axes.len() {
+    let Some(layout) = &buffer.layout else { return Some(extents.into_iter().enumerate().collect()) };
+    if layout.offset.constant_term() != 0 || layout.offset.terms().len() > layout.axes.len() {
         return None;
     }
-    let strides: Vec<i64> = layout.axes.iter().map(|a| layout.offset.coefficient(a)).collect();
-    let mut array = vec![*extents.first()?];
-    for (pair, extent) in strides.windows(2).zip(&extents[1..]) {
-        if pair[1] <= 0 || pair[0] % pair[1] != 0 || pair[0] / pair[1] < *extent {
+    let mut strides: Vec<(usize, i64)> =
+        layout.axes.iter().map(|axis| layout.offset.coefficient(axis)).enumerate().collect();
+    // A stable sort: of dimensions with one element, any order is right.
+    strides.sort_by_key(|(_, stride)| std::cmp::Reverse(*stride));
+    if strides.last()?.1 != 1 {
+        return None;
+    }
+    let mut rows = vec![(strides[0].0, extents[strides[0].0])];
+    for pair in strides.windows(2) {
+        let ((_, outer), (axis, inner)) = (pair[0], pair[1]);
+        if inner <= 0 || outer % inner != 0 || outer / inner < extents[axis] {
             return None;
         }
-        array.push(pair[0] / pair[1]);
+        rows.push((axis, outer / inner));
     }
-    (strides.last() == Some(&1)).then_some(array)
+    Some(rows)
 }

@@ -18,8 +18,8 @@ use crate::sym::Sym;
 const STATIC_SHARED_BYTES: i64 = 48 * 1024;
 /// The largest number of blocks along y or z.
 const LARGEST_GRID_Y: i64 = 65535;
-/// Registers of a thread that count as a large tile.
-const LARGE_REGISTER_TILE: i64 = 48;
+/// Registers of a thread that count as a tile.
+const REGISTER_TILE: i64 = 16;
 /// What addresses, loop counters and values on their way need besides register tiles, as observed in kernels that
 /// stage tiles through shared memory.
 const REGISTERS_BESIDES_TILES: i64 = 40;
@@ -395,7 +395,7 @@ impl<'a> Body<'a> {
     /// tiles it may otherwise take a few registers too many and halve the number of blocks.
     fn blocks_per_sm(&self, launch: &Launch<'_>) -> Option<i64> {
         let tile = register_words(launch.body);
-        if tile < LARGE_REGISTER_TILE || launch.roles.iter().any(|r| r.registers.is_some()) {
+        if tile < REGISTER_TILE || launch.roles.iter().any(|r| r.registers.is_some()) {
             return None;
         }
         let limits = self.unit.target.limits;

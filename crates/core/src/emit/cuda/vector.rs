@@ -146,19 +146,11 @@ impl Body<'_> {
 
     /// Whether successive values of `var` touch neighbouring elements.
     fn is_contiguous(&self, access: &Access, var: &Sym, trips: i64) -> Result<bool, Diagnosis> {
-        let buffer = self.unit.buffer(&access.buffer)?;
-        let Some((last, outer)) = access.index.split_last() else { return Ok(false) };
-        if buffer.fragment.is_some() || buffer.dims.last().is_some_and(|d| d.pitch.is_some()) {
-            return Ok(false);
-        }
-        if let Some(layout) = &buffer.layout {
-            let mut ranges = self.ranges.clone();
-            ranges.set(var, Interval::new(0, trips - 1));
-            let rest = &ranges.simplify(&layout.apply(&access.index)) - &Index::var(var);
-            return Ok(!rest.mentions(var));
-        }
-        let rest = last - &Index::var(var);
-        Ok(last.coefficient(var) == 1 && !rest.mentions(var) && !outer.iter().any(|i| i.mentions(var)))
+        let mut ranges = self.ranges.clone();
+        ranges.set(var, Interval::new(0, trips - 1));
+        let Some(offset) = self.physical_offset(access)? else { return Ok(false) };
+        let offset = ranges.simplify(&offset);
+        Ok(offset.coefficient(var) == 1 && !(&offset - &Index::var(var)).mentions(var))
     }
 
     fn first(&mut self, access: &Access, var: &Sym) -> Result<String, Diagnosis> {
