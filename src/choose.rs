@@ -8,14 +8,14 @@ use crate::compile;
 use crate::kernels::{self, Kernel, Recipe, Variant};
 use crate::problem::Problem;
 
-/// A sensible kernel for a problem on a GPU: the highest rung of the ladder `sgemm` that has a schedule for the
-/// variant, fits the GPU, and whose assumptions hold of the problem. Products that are small in C get one with small
+/// A sensible kernel for a problem on a GPU: the highest rung of the ladder `sgemm`, up to the fastest, that has a
+/// schedule for the variant, fits the GPU, and whose assumptions hold of the problem. Products that are small in C get one with small
 /// tiles.
 pub fn kernel(problem: &Problem, target: &Target) -> Result<Kernel, Diagnosis> {
     let variant = Variant { precision: problem.precision, layout: problem.layout };
     let small = problem.shape.m <= SMALL || problem.shape.n <= SMALL;
     let mut rungs = kernels::ladder("sgemm")?;
-    rungs.retain(|r| !small || r.rung <= LAST_SMALL_RUNG);
+    rungs.retain(|r| r.rung <= if small { LAST_SMALL_RUNG } else { FASTEST_RUNG });
     rungs.into_iter().rev().find_map(|recipe| fitting(recipe, variant, problem, target)).ok_or_else(|| {
         Diagnosis::new(format!("no kernel fits {} {} {}", problem.shape, problem.precision, problem.layout))
             .instead("name one with --kernel to see why")
@@ -26,6 +26,8 @@ pub fn kernel(problem: &Problem, target: &Target) -> Result<Kernel, Diagnosis> {
 const SMALL: i64 = 48;
 /// The last rung with tiles of 32 x 32.
 const LAST_SMALL_RUNG: u32 = 3;
+/// The fastest rung on an H200 at every size in bench/results; the one after it is slower.
+const FASTEST_RUNG: u32 = 13;
 
 /// The kernel of a recipe, if there is one that can be used.
 fn fitting(recipe: &Recipe, variant: Variant, problem: &Problem, target: &Target) -> Option<Kernel> {
