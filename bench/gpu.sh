@@ -14,7 +14,8 @@ step() {
     "$@" || { echo "== failed: $*"; failed=1; }
 }
 
-if ! "$binary" doctor; then
+"$binary" doctor
+if ! "$binary" gemm 8x8x8 --device cuda >/dev/null; then
     echo "bench/gpu.sh needs a machine with an NVIDIA GPU; skipped"
     exit 0
 fi
