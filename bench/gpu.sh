@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Everything that needs a GPU, in one command: `bench/gpu.sh [BINARY] [DIRECTORY]`.
-# Says what the machine has, runs every rung of every ladder and checks it, times the ladder beside cuBLAS, and runs
-# each rung under compute-sanitizer at an odd size. Results go to the directory (bench/results by default).
+# Says what the machine has, runs every finished program and every rung of every ladder and checks it, times the ladder
+# beside cuBLAS, and runs programs and rungs under compute-sanitizer at odd sizes. Results go to the directory (bench/results by default).
 set -uo pipefail
 cd "$(dirname "$0")/.."
 binary=${1:-target/release/warpwright}
@@ -19,6 +19,17 @@ if ! "$binary" gemm 8x8x8 --device cuda >/dev/null; then
     echo "bench/gpu.sh needs a machine with an NVIDIA GPU; skipped"
     exit 0
 fi
+# Compares a program with its specification, with what is left of the arguments before the command.
+program() {
+    local name=$1
+    shift
+    step "$@" "$binary" check "programs/$name.ww" --spec "programs/specifications/$name.ww" --device cuda
+}
+
+programs=$(basename -s .ww programs/*.ww)
+for name in $programs; do
+    program "$name"
+done
 step "$binary" gemm 512x384x256
 for ladder in sgemm tvm; do
     step "$binary" ladder "$ladder" --size 1021x509x253
@@ -27,7 +38,11 @@ done
 step "$binary" bench sgemm --sizes 1024,2048,4096 --record "$out"
 if command -v compute-sanitizer >/dev/null; then
     for tool in memcheck racecheck synccheck; do
-        step compute-sanitizer --tool "$tool" --report-api-errors no --error-exitcode 9 "$binary" ladder sgemm --size 255x129x67
+        sanitized="compute-sanitizer --tool $tool --report-api-errors no --error-exitcode 9"
+        step $sanitized "$binary" ladder sgemm --size 255x129x67
+        for name in $programs; do
+            program "$name" $sanitized
+        done
     done
 else
     echo "compute-sanitizer is not on the PATH; skipped"

@@ -13,6 +13,7 @@ pub mod matrix;
 pub mod memory;
 pub mod npy;
 pub mod problem;
+pub mod program;
 pub mod reference;
 pub mod report;
 pub mod roofline;

@@ -199,7 +199,7 @@ pub fn run(
         counters: counters(&report.counters),
         hazards: Hazards::of(&report),
         faults,
-        launches: report.launches.iter().map(launch).collect(),
+        launches: report.launches.iter().map(LaunchReport::from).collect(),
         claims: if whole { Claims::Launch } else { Claims::Sample },
     })
 }
@@ -351,12 +351,14 @@ fn computed(after: &Matrix, before: &Matrix) -> Vec<Region> {
     regions
 }
 
-fn launch(shape: &warpwright_sim::LaunchShape) -> LaunchReport {
-    LaunchReport {
-        grid: shape.grid.map(|n| n as u64),
-        block: shape.block.map(|n| n as u32),
-        shared_bytes: shape.shared_bytes as u64,
-        registers: None,
+impl From<&warpwright_sim::LaunchShape> for LaunchReport {
+    fn from(shape: &warpwright_sim::LaunchShape) -> LaunchReport {
+        LaunchReport {
+            grid: shape.grid.map(|n| n as u64),
+            block: shape.block.map(|n| n as u32),
+            shared_bytes: shape.shared_bytes as u64,
+            registers: None,
+        }
     }
 }
 

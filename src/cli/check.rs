@@ -1,14 +1,12 @@
-//! `check`: whether a kernel is right, on the simulator: the exact check, races, bounds, barriers.
+//! `check`: whether a kernel is right, on the simulator (the exact check, races, bounds, barriers) or on a GPU.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::ir::Program;
-use warpwright_core::target::{self, Target};
-use warpwright_sim::exact::{self, Trials};
+use warpwright_sim::exact::Trials;
 use warpwright_sim::{Blocks, Mode};
 
 use super::ladder::parse_size;
@@ -16,13 +14,17 @@ use super::options::{EffortOptions, OutputOptions, VariantOptions};
 use super::output::{Failure, Outcome, notice, print, print_json};
 use super::source::{self, Source};
 use crate::compile;
-use crate::device::Device;
+use crate::device::{Device, DeviceChoice};
+use crate::gpu;
 use crate::inputs::Operands;
+use crate::kernels::Variant;
 use crate::problem::{Problem, Shape};
+use crate::program::{self, Case};
 use crate::report::progress::Progress;
 use crate::report::text;
-use crate::report::{ExactCheck, Report};
-use crate::run::{self, Subject};
+use crate::report::{DeviceReport, Report};
+use crate::run::{self, Effort, Subject};
+use crate::simulator::SimOptions;
 
 /// Options of `check`.
 #[derive(Args, Debug)]
@@ -30,20 +32,22 @@ pub struct Options {
     /// A kernel, the number of a rung of the sgemm ladder, or a file with a schedule or a program.
     #[arg(value_name = "KERNEL|FILE")]
     kernel: String,
-    /// The size to check at: N for a square product, or MxNxK [default: several odd ones].
+    /// The size to check at: N for a square product, or MxNxK [default: several odd ones]. A program in a file is then
+    /// checked as the product of --dtype and --layout.
     #[arg(long, value_name = "N|MxNxK", value_parser = parse_size)]
     size: Option<Shape>,
     #[command(flatten)]
     variant: VariantOptions,
-    /// For a program that is no matrix product: the program that it has to equal.
-    #[arg(long, value_name = "FILE", requires = "set")]
+    /// For a program in a file: the program that it has to equal [default: itself, run in order].
+    #[arg(long, value_name = "FILE", conflicts_with = "size")]
     spec: Option<PathBuf>,
-    /// For a program that is no matrix product: its sizes, as NAME=NUMBER, separated by commas.
-    #[arg(long, value_name = "NAME=NUMBER", value_delimiter = ',', value_parser = parse_setting)]
+    /// For a program in a file: sizes, launch sizes and row strides, as NAME=NUMBER, separated by commas [default:
+    /// several odd sizes, and row strides wider than the rows].
+    #[arg(long, value_name = "NAME=NUMBER", value_delimiter = ',', value_parser = parse_setting, conflicts_with = "size")]
     set: Vec<(String, i64)>,
-    /// The GPU to check for.
-    #[arg(long, value_name = "GPU", value_parser = Target::by_name, default_value = target::DEFAULT.name)]
-    gpu: &'static Target,
+    /// Where to check: sim, sim:GPU, cuda or cuda:NUMBER. Only the simulator finds races and the like.
+    #[arg(long, value_name = "DEVICE", default_value = "sim")]
+    device: DeviceChoice,
     #[command(flatten)]
     effort: EffortOptions,
     #[command(flatten)]
@@ -89,19 +93,24 @@ fn parse_setting(text: &str) -> Result<(String, i64), Diagnosis> {
 pub fn run(options: &Options) -> Outcome {
     let variant = options.variant.variant();
     let source = source::find(&options.kernel, variant)?;
-    if let (Some(path), Source::Program(program)) = (&options.spec, &source) {
-        let Source::Program(specification) = source::from_file(path, variant)? else {
-            return Err(Diagnosis::new(format!("{} is a schedule, not a program", path.display())).into());
-        };
-        return against(options, program, &specification);
+    let (device, notices) = options.device.open()?;
+    notices.iter().for_each(|n| notice(n));
+    if let (None, Source::Program(program)) = (options.size, &source) {
+        return written(options, &device, program);
     }
-    products(options, &source.into_subject(variant))
+    if options.spec.is_some() || !options.set.is_empty() {
+        return Err(Diagnosis::new(format!("{} is no program in a file", source.name()))
+            .because("--spec and --set are for those; a kernel has its specification")
+            .instead("give the size by --size")
+            .into());
+    }
+    products(options, &device, &source.into_subject(variant))
 }
 
 /// Checks a matrix product at one size or at several.
-fn products(options: &Options, subject: &Subject) -> Outcome {
+fn products(options: &Options, device: &Device, subject: &Subject) -> Outcome {
     let sizes = options.size.map_or_else(|| SIZES.to_vec(), |s| vec![s]);
-    let device = Device::Sim(options.gpu);
+    let effort = Effort { timing: None, ..options.effort.effort(device) };
     let progress = Progress::steps(sizes.len() as u64);
     let mut verdicts = Vec::new();
     let mut last = None;
@@ -109,7 +118,7 @@ fn products(options: &Options, subject: &Subject) -> Outcome {
         progress.say(shape.to_string());
         let problem = Problem::new(shape, options.variant.dtype, options.variant.layout);
         let operands = Operands::random(&problem, options.effort.seed)?;
-        let outcome = run::run(&device, subject, &problem, operands, &options.effort.effort(&device))?;
+        let outcome = run::run(device, subject, &problem, operands, &effort)?;
         for fault in &outcome.faults {
             notice(&format!("wrong at {shape}: {fault}"));
         }
@@ -137,47 +146,81 @@ fn products(options: &Options, subject: &Subject) -> Outcome {
     if passed { Ok(()) } else { Err(Failure::Wrong) }
 }
 
-/// The JSON of a check of one program against another.
+/// The JSON of a check of a program in a file.
 #[derive(Serialize)]
 struct Compared {
     kernel: String,
     specification: String,
-    sizes: BTreeMap<String, i64>,
-    exact: ExactCheck,
-    races: u64,
-    out_of_bounds: u64,
-    uninitialized: u64,
-    barrier_faults: u64,
+    device: DeviceReport,
+    cases: Vec<Case>,
     passed: bool,
 }
 
-/// Checks any program against any other.
-fn against(options: &Options, program: &Program, specification: &Program) -> Outcome {
-    let valid = compile::validated(program, options.gpu)?;
+/// Checks a program in a file against its specification, or against itself run in order.
+fn written(options: &Options, device: &Device, program: &Program) -> Outcome {
+    let valid = compile::validated(program, device.target())?;
+    let variant = options.variant.variant();
+    let specification = options.spec.as_deref().map(|p| specification(p, variant)).transpose()?;
+    let reference = specification.as_ref().unwrap_or(program);
+    let given = options.set.iter().cloned().collect();
+    let launch_size = match device {
+        Device::Sim(_) => SimOptions::default().launch_size,
+        Device::Cuda(gpu, _) => i64::from(gpu.info().sm_count),
+    };
     let blocks = if options.effort.full { Blocks::All } else { Blocks::Sample(64) };
     let simt = warpwright_sim::Options { mode: Mode::Simt, checks: true, blocks };
     let trials = Trials { count: options.effort.trials, seed: options.effort.seed, options: simt };
-    let sizes: Vec<(&str, i64)> = options.set.iter().map(|(n, v)| (n.as_str(), *v)).collect();
-    let report = exact::check(specification, valid.program(), &sizes, &trials)?;
-    let passed = report.passed();
-    if options.output.json {
-        print_json(&Compared {
-            kernel: program.name.clone(),
-            specification: specification.name.clone(),
-            sizes: options.set.iter().cloned().collect(),
-            exact: ExactCheck { trials: report.trials, passed: report.equal() },
-            races: report.run.races(),
-            out_of_bounds: report.run.out_of_bounds(),
-            uninitialized: report.run.uninitialized(),
-            barrier_faults: report.run.barrier_faults(),
-            passed,
-        })?;
-    } else {
-        let equal = if report.equal() { "equal to" } else { "NOT EQUAL to" };
-        print(&format!(
-            "{}: {equal} {} in {} trials ({} elements compared); {}",
-            program.name, specification.name, report.trials, report.compared, report.run
-        ))?;
+    let mut cases = Vec::new();
+    for sizes in program::cases(program, &given, launch_size)? {
+        cases.push(match device {
+            Device::Sim(_) => program::on_simulator(&valid, reference, &sizes, &trials)?,
+            Device::Cuda(gpu, target) => {
+                gpu::program::check(gpu, target, &valid, reference, &sizes, trials.seed)?
+            }
+        });
     }
-    if passed { Ok(()) } else { Err(Failure::Wrong) }
+    let compared = Compared {
+        kernel: program.name.clone(),
+        specification: specification.map_or("itself, run in order".to_string(), |s| s.name),
+        device: device.report(),
+        passed: cases.iter().all(|c| c.passed),
+        cases,
+    };
+    if options.output.json {
+        print_json(&compared)?;
+    } else {
+        print(&describe(&compared))?;
+    }
+    if compared.passed { Ok(()) } else { Err(Failure::Wrong) }
+}
+
+fn specification(path: &Path, variant: Variant) -> Result<Program, Diagnosis> {
+    match source::from_file(path, variant)? {
+        Source::Program(program) => Ok(program),
+        Source::Kernel(_) => Err(Diagnosis::new(format!("{} is no program", path.display()))),
+    }
+}
+
+/// A line for each case, and the hazards below it.
+fn describe(compared: &Compared) -> String {
+    let Compared { kernel, specification, device, cases, .. } = compared;
+    let how = match device.kind {
+        "sim" => "over the prime field, and for hazards",
+        _ => "bit for bit on small integers",
+    };
+    let mut lines =
+        vec![format!("{kernel}: compared with {specification} {how}, on {} ({})", device.gpu, device.kind)];
+    for case in cases {
+        let sizes: Vec<String> = case.sizes.iter().map(|(n, v)| format!("{n}={v}")).collect();
+        let verdict = if case.passed { "ok   " } else { "WRONG" };
+        let differing = match &case.first {
+            Some(first) => {
+                format!(": {} of {} elements differ, first {first}", case.differing, case.compared)
+            }
+            None => format!(": {} elements", case.compared),
+        };
+        lines.push(format!("  {verdict} {}{differing}", sizes.join(" ")));
+        lines.extend(case.hazards.iter().map(|h| format!("        {h}")));
+    }
+    lines.join("\n")
 }

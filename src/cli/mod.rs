@@ -31,7 +31,7 @@ enum Command {
     Gemm(gemm::Options),
     /// Run every rung of a ladder of kernels, check each, and show what each change buys.
     Ladder(ladder::Options),
-    /// Check a kernel on the simulator: exactly, and for races, bounds and barriers.
+    /// Check a kernel or a program: exactly, and on the simulator for races, bounds and barriers.
     Check(check::Options),
     /// Time kernels on a GPU beside cuBLAS, or the simulator, or the compiler.
     Bench(bench::Options),

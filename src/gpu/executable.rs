@@ -10,12 +10,58 @@ use warpwright_core::target::Target;
 use warpwright_cuda::tensor_map::{Swizzle, TensorMapSpec, TensorType};
 use warpwright_cuda::{
     Arg, Buffer, CompileCache, Compiled, Device, DevicePointer, Kernel, LaunchConfig, Options, Stream,
-    TensorMap, cublas,
+    TensorMap,
 };
 
 use super::{OperandSets, diagnosis};
 use crate::bind::{self, Binding, Role};
 use crate::report::LaunchReport;
+
+/// Where the values of a program's parameters come from.
+pub trait Arguments {
+    /// The value of a size, a launch size, a row stride or a flag.
+    fn integer(&self, sym: &Sym) -> Option<i64>;
+    /// The value of a scalar.
+    fn scalar(&self, sym: &Sym) -> Option<Complex64>;
+    /// How many sets of tensors there are; launches rotate among them.
+    fn sets(&self) -> usize;
+    /// Where a tensor of a set is.
+    fn tensor(&self, set: usize, sym: &Sym) -> Option<DevicePointer>;
+}
+
+/// The arguments of a program that computes a matrix product.
+pub struct Product<'a> {
+    program: &'a Program,
+    binding: &'a Binding,
+    sets: &'a OperandSets,
+}
+
+impl Arguments for Product<'_> {
+    fn integer(&self, sym: &Sym) -> Option<i64> {
+        self.binding.value(sym)
+    }
+
+    fn scalar(&self, sym: &Sym) -> Option<Complex64> {
+        let position = self.program.params.iter().position(|p| p.sym == *sym)?;
+        match self.binding.arguments[position] {
+            bind::Argument::Scalar(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    fn sets(&self) -> usize {
+        self.sets.len()
+    }
+
+    fn tensor(&self, set: usize, sym: &Sym) -> Option<DevicePointer> {
+        let at = self.sets.at(set);
+        Some(match Role::named(sym.name())? {
+            Role::A => at.a,
+            Role::B => at.b,
+            Role::C => at.c,
+        })
+    }
+}
 
 /// A program compiled and loaded on one GPU. It serves problems of any size.
 pub struct Executable {
@@ -64,8 +110,13 @@ impl Executable {
         binding: &Binding,
         sets: &OperandSets,
     ) -> Result<Prepared, Diagnosis> {
-        let value = |sym: &Sym| binding.value(sym);
-        self.check_sizes(binding)?;
+        self.prepare_with(device, &Product { program: &self.program, binding, sets })
+    }
+
+    /// The same for a program with any parameters.
+    pub fn prepare_with(&self, device: &Device, arguments: &dyn Arguments) -> Result<Prepared, Diagnosis> {
+        let value = |sym: &Sym| arguments.integer(sym);
+        self.check_sizes(arguments)?;
         let mut scratch = Vec::new();
         for wanted in &self.source.scratch {
             let bytes = wanted.bytes(&value).map_err(unknown)?;
@@ -78,13 +129,12 @@ impl Executable {
         for number in numbers {
             let kernel = &self.source.kernels[number];
             let Some(config) = configuration(kernel, &value)? else { continue };
-            let mut arguments = Vec::new();
-            for set in 0..sets.len() {
-                let at = sets.at(set);
-                let of = |argument| self.argument(argument, binding, &at, &scratch);
-                arguments.push(kernel.arguments.iter().map(of).collect::<Result<Vec<_>, _>>()?);
+            let mut values = Vec::new();
+            for set in 0..arguments.sets() {
+                let of = |wanted| argument(wanted, arguments, set, &scratch);
+                values.push(kernel.arguments.iter().map(of).collect::<Result<Vec<_>, _>>()?);
             }
-            launches.push(Launch { kernel: self.kernels[number].clone(), number, config, arguments });
+            launches.push(Launch { kernel: self.kernels[number].clone(), number, config, arguments: values });
         }
         Ok(Prepared { launches, scratch })
     }
@@ -101,14 +151,14 @@ impl Executable {
     }
 
     /// Sizes and strides are passed as 32-bit integers; a stride that does not fit is refused where it is passed.
-    fn check_sizes(&self, binding: &Binding) -> Result<(), Diagnosis> {
+    fn check_sizes(&self, arguments: &dyn Arguments) -> Result<(), Diagnosis> {
         for param in &self.program.params {
             let (what, most) = match param.kind {
                 ParamKind::Size => ("size", LARGEST_SIZE),
                 ParamKind::Launch => ("launch size", LARGEST_LAUNCH_PARAMETER),
                 ParamKind::Flag | ParamKind::Scalar(_) | ParamKind::Tensor(_) => continue,
             };
-            if binding.value(&param.sym).is_some_and(|v| v > most) {
+            if arguments.integer(&param.sym).is_some_and(|v| v > most) {
                 return Err(Diagnosis::new(format!("the {what} {} is too large for one launch", param.sym))
                     .because(format!("kernels take sizes up to {most}"))
                     .instead("compute the product in parts"));
@@ -116,71 +166,51 @@ impl Executable {
         }
         Ok(())
     }
+}
 
-    /// What is passed for one parameter.
-    fn argument(
-        &self,
-        argument: &Argument,
-        binding: &Binding,
-        at: &cublas::Operands,
-        scratch: &[(Buffer, bool)],
-    ) -> Result<Value, Diagnosis> {
-        let integer = |sym: &Sym| binding.value(sym).ok_or_else(|| unknown(sym.clone()));
-        Ok(match argument {
-            Argument::Size(sym) | Argument::Stride(sym) => {
-                Value::I32(i32::try_from(integer(sym)?).map_err(|_| too_large(sym.name()))?)
-            }
-            Argument::Flag(sym) => Value::Bool(integer(sym)? != 0),
-            Argument::Scalar(sym, dtype) => scalar(self.scalar_value(sym, binding)?, *dtype)?,
-            Argument::Tensor(sym) => Value::Pointer(self.address(sym, at)?),
-            Argument::Scratch(number) => Value::Pointer(scratch[*number].0.pointer()),
-            Argument::TensorMap(map) => Value::TensorMap(Box::new(self.tensor_map(map, binding, at)?)),
-        })
-    }
-
-    fn scalar_value(&self, sym: &Sym, binding: &Binding) -> Result<Complex64, Diagnosis> {
-        let position = self.program.params.iter().position(|p| p.sym == *sym);
-        match position.map(|i| binding.arguments[i]) {
-            Some(bind::Argument::Scalar(value)) => Ok(value),
-            _ => Err(unknown(sym.clone())),
+/// What is passed for one parameter of a kernel.
+fn argument(
+    wanted: &Argument,
+    arguments: &dyn Arguments,
+    set: usize,
+    scratch: &[(Buffer, bool)],
+) -> Result<Value, Diagnosis> {
+    let integer = |sym: &Sym| arguments.integer(sym).ok_or_else(|| unknown(sym.clone()));
+    let address = |sym: &Sym| arguments.tensor(set, sym).ok_or_else(|| unknown(sym.clone()));
+    Ok(match wanted {
+        Argument::Size(sym) | Argument::Stride(sym) => {
+            Value::I32(i32::try_from(integer(sym)?).map_err(|_| too_large(sym.name()))?)
         }
-    }
-
-    fn address(&self, sym: &Sym, at: &cublas::Operands) -> Result<DevicePointer, Diagnosis> {
-        match Role::named(sym.name()) {
-            Some(Role::A) => Ok(at.a),
-            Some(Role::B) => Ok(at.b),
-            Some(Role::C) => Ok(at.c),
-            None => Err(unknown(sym.clone())),
+        Argument::Flag(sym) => Value::Bool(integer(sym)? != 0),
+        Argument::Scalar(sym, dtype) => {
+            scalar(arguments.scalar(sym).ok_or_else(|| unknown(sym.clone()))?, *dtype)?
         }
-    }
+        Argument::Tensor(sym) => Value::Pointer(address(sym)?),
+        Argument::Scratch(number) => Value::Pointer(scratch[*number].0.pointer()),
+        Argument::TensorMap(map) => {
+            Value::TensorMap(Box::new(tensor_map(map, arguments, address(&map.tensor)?)?))
+        }
+    })
+}
 
-    fn tensor_map(
-        &self,
-        map: &cuda::TensorMap,
-        binding: &Binding,
-        at: &cublas::Operands,
-    ) -> Result<TensorMap, Diagnosis> {
-        let value = |sym: &Sym| binding.value(sym);
-        // An empty tensor is never read, but its map must not be empty.
-        let extent = |i: usize| map.extents[i].eval(&value).map_err(unknown).map(|e| e.max(1) as u64);
-        let extents = [extent(0)?, extent(1)?];
-        let stride = match &map.row_stride {
-            Some(sym) => binding.value(sym).ok_or_else(|| unknown(sym.clone()))? as u64,
-            None => extents[1],
-        };
-        let box_extents = map.box_extents.map(|e| e as u32);
-        let row_bytes = stride * map.dtype.bytes() as u64;
-        let spec = TensorMapSpec::matrix(
-            element(map.dtype)?,
-            self.address(&map.tensor, at)?,
-            extents,
-            row_bytes,
-            box_extents,
-        )
+fn tensor_map(
+    map: &cuda::TensorMap,
+    arguments: &dyn Arguments,
+    address: DevicePointer,
+) -> Result<TensorMap, Diagnosis> {
+    let value = |sym: &Sym| arguments.integer(sym);
+    // An empty tensor is never read, but its map must not be empty.
+    let extent = |i: usize| map.extents[i].eval(&value).map_err(unknown).map(|e| e.max(1) as u64);
+    let extents = [extent(0)?, extent(1)?];
+    let stride = match &map.row_stride {
+        Some(sym) => value(sym).ok_or_else(|| unknown(sym.clone()))? as u64,
+        None => extents[1],
+    };
+    let box_extents = map.box_extents.map(|e| e as u32);
+    let row_bytes = stride * map.dtype.bytes() as u64;
+    let spec = TensorMapSpec::matrix(element(map.dtype)?, address, extents, row_bytes, box_extents)
         .swizzled(swizzle(map.swizzle_bytes)?);
-        TensorMap::encode(&spec).map_err(diagnosis)
-    }
+    TensorMap::encode(&spec).map_err(diagnosis)
 }
 
 /// The launches of one problem, with the arguments for each set of operands.

@@ -1,11 +1,12 @@
-//! Products on a real GPU: operands in its memory, and cuBLAS beside them.
+//! Products and other programs on a real GPU: operands in its memory, and cuBLAS beside them.
 
 pub mod cublas;
 mod executable;
 mod operands;
+pub mod program;
 mod run;
 
-pub use executable::{Executable, Prepared};
+pub use executable::{Arguments, Executable, Prepared};
 pub use operands::OperandSets;
 pub use run::{GpuOptions, GpuRun, result, run};
 

@@ -401,8 +401,7 @@ fn random_tensor<A: Arithmetic>(
     memory
 }
 
-/// The integers of a call: sizes as given, flags of the trial, and row strides wider than the rows, the first choice
-/// for which the assumptions hold.
+/// The integers of a call: sizes as given, flags of the trial, and row strides.
 fn arguments(
     program: &Program,
     sizes: &[(&str, i64)],
@@ -412,10 +411,18 @@ fn arguments(
     for (flag, on) in trial.flags {
         given.insert(flag.clone(), i64::from(*on));
     }
-    let by_sym = |given: &BTreeMap<String, i64>, buffer: &Buffer| {
-        let width = buffer.dims.last()?.extent.eval(&|s| given.get(s.name()).copied()).ok()?;
-        Some(width)
-    };
+    with_strides(program, given)
+}
+
+/// Adds the row strides that are not given: wider than the rows, the first choice for which the assumptions hold.
+///
+/// # Errors
+/// Sizes that are missing, and assumptions that hold for no choice.
+pub fn with_strides(
+    program: &Program,
+    given: BTreeMap<String, i64>,
+) -> Result<BTreeMap<String, i64>, Diagnosis> {
+    let width = |buffer: &Buffer| buffer.dims.last()?.extent.eval(&|s| given.get(s.name()).copied()).ok();
     let strided: Vec<&Buffer> = program
         .tensors()
         .filter(|t| t.row_stride.as_ref().is_some_and(|s| !given.contains_key(s.name())))
@@ -426,7 +433,7 @@ fn arguments(
     for choice in choices {
         let mut all = given.clone();
         for buffer in &strided {
-            let width = by_sym(&given, buffer)
+            let width = width(buffer)
                 .ok_or_else(|| Diagnosis::new(format!("the extents of `{}` are not known", buffer.sym)))?;
             if let Some(stride) = &buffer.row_stride {
                 all.insert(stride.name().to_string(), choice(width).max(1));

@@ -5,7 +5,7 @@
 
 use warpwright_core::ir::{Program, parse};
 
-/// A program of the repository, with some of its constants replaced in the text.
+/// The text of a program of the repository.
 pub fn text(name: &str) -> String {
     let path = format!("{}/../../programs/{name}.ww", env!("CARGO_MANIFEST_DIR"));
     std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"))
@@ -16,80 +16,9 @@ pub fn read(text: &str) -> Program {
     parse::program(text).unwrap_or_else(|d| panic!("{d}\n{text}"))
 }
 
-/// C = alpha op(A) op(B) + beta C by three loops; `a` and `b` are the indices of A and B.
-fn product(params: &str, tensors: &str, beta: bool, a: &str, b: &str) -> String {
-    let store = if beta {
-        "if beta0 { C[i, j] = alpha * acc[0] } else { C[i, j] = alpha * acc[0] + beta * C[i, j] }"
-    } else {
-        "C[i, j] = alpha * acc[0]"
-    };
-    format!(
-        "program spec({params}, {tensors}) {{
-  for i in 0..M, j in 0..N {{
-    alloc acc: f64[1] reg
-    acc[0] = 0
-    for k in 0..K {{ acc[0] += A[{a}] * B[{b}] }}
-    {store}
-  }}
-}}"
-    )
-}
-
-const BETA: &str = "M: size, N: size, K: size, alpha: f32, beta: f32, beta0: flag";
-const TALL: &str = "program spec(K: size, alpha: f64, beta: f64, beta0: flag,
-    A: in f64[K, 20; lda], B: in f64[K, 20; ldb], C: inout f64[20, 20; ldc])
-{
-  for i in 0..20, j in 0..20 {
-    alloc acc: f64[1] reg
-    acc[0] = 0
-    for k in 0..K { acc[0] += A[k, i] * B[k, j] }
-    if beta0 { C[i, j] = alpha * acc[0] } else { C[i, j] = alpha * acc[0] + beta * C[i, j] }
-  }
-}";
-
 /// The specification of a program.
 pub fn specification(name: &str) -> String {
-    match name {
-        "sgemm_block_tiling" | "sgemm_split_k" => product(
-            BETA,
-            "A: in f32[M, K; lda], B: in f32[K, N; ldb], C: inout f32[M, N; ldc]",
-            true,
-            "i, k",
-            "k, j",
-        ),
-        "hgemm_cp_async" => product(
-            BETA,
-            "A: in bf16[M, K; lda], B: in bf16[K, N; ldb], C: inout f32[M, N; ldc]",
-            true,
-            "i, k",
-            "k, j",
-        ),
-        "hgemm_tma_wgmma" => product(
-            "M: size, N: size, K: size, alpha: f32",
-            "A: in bf16[M, K; lda], B: in bf16[N, K; ldb], C: out bf16[M, N; ldc]",
-            false,
-            "i, k",
-            "j, k",
-        ),
-        "sgemm_virtual_threads" => {
-            let by_k = "A: in f32[K, N; lda], B: in f32[K, M; ldb], C: out f32[M, N; ldc]";
-            product("M: size, N: size, K: size", by_k, false, "k, j", "k, i").replace("alpha * ", "")
-        }
-        "tsmttsm_atomic" | "tsmttsm_two_pass" => TALL.to_string(),
-        "reduce_two_pass" => "program spec(n: size, x: in f32[n], y: out f32[1]) {
-            y[0] = 0
-            for i in 0..n { y[0] += x[i] }
-        }"
-        .to_string(),
-        "scan_look_back" => "program spec(n: size, x: in f32[n], y: out f32[n]) {
-            for i in 0..n { y[i] = x[i] if_earlier }
-        }"
-        .replace(
-            "for i in 0..n { y[i] = x[i] if_earlier }",
-            "for i in 0..n { y[i] = x[i]\n if 0 < i { y[i] += y[i - 1] } }",
-        ),
-        other => panic!("no specification for {other}"),
-    }
+    text(&format!("specifications/{name}"))
 }
 
 /// Sizes to run a program with.
