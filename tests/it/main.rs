@@ -3,5 +3,4 @@
 mod cli;
 mod conformance;
 mod laws;
-mod passes;
 mod programs;

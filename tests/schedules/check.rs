@@ -4,6 +4,8 @@ use warpwright_core::ir::{ParamKind, Program};
 use warpwright_core::passes;
 use warpwright_core::schedule::Schedule;
 use warpwright_sim::coroutine::{self, Arguments, Element, Policy, Random, assumptions_hold, tensor_shapes};
+use warpwright_sim::exact::{self, Trials};
+use warpwright_sim::{Blocks, Mode, Options};
 
 use crate::in_order;
 
@@ -89,4 +91,26 @@ fn on_threads(program: &Program, args: &Arguments, expected: &Arguments, seed: u
         }
     }
     Ok(())
+}
+
+/// Whether a program equals its specification over the prime field, with both values of every flag, and meets no
+/// hazard on the way.
+///
+/// # Errors
+/// The first hazard or difference.
+pub fn exact(
+    spec: &Program,
+    program: &Program,
+    sizes: &[(&str, i64)],
+    mode: Mode,
+    seed: u64,
+) -> Result<(), String> {
+    let trials = Trials { count: 1, seed, options: Options { mode, checks: true, blocks: Blocks::All } };
+    let report = exact::check(spec, program, sizes, &trials).map_err(|e| e.to_string())?;
+    let hazard = report.run.hazards.first().map(ToString::to_string);
+    let differs = report.first.map(|m| format!("{} differs", m.element));
+    match hazard.or(differs) {
+        None => Ok(()),
+        Some(complaint) => Err(format!("{complaint} at {sizes:?}, {mode:?}")),
+    }
 }

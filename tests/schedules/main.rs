@@ -5,5 +5,6 @@ mod in_order;
 mod lowering;
 mod pipelines;
 mod reductions;
+mod rungs;
 mod synchronised;
 mod wide;

@@ -1,0 +1,181 @@
+//! Every rung of every ladder, step by step: each prefix of its schedule equals the specification exactly, in order
+//! and on threads, where no hazard may be seen either.
+//!
+//! Sizes are drawn for each prefix from lists that hold nothing, one, primes, and what lies below, at and above the
+//! tiles. A list is used up before it is begun again, so all prefixes together see all of it. Finished kernels see
+//! every size in every layout's storage order, and multiples of their tiles with aligned rows.
+
+use warpwright::compile::{cuda, validated};
+use warpwright::kernels::{self, Recipe, Variant};
+use warpwright::problem::Layout;
+use warpwright_core::ir::Program;
+use warpwright_core::passes::lower;
+use warpwright_core::target;
+use warpwright_sim::Mode;
+use warpwright_sim::coroutine::Random;
+
+use crate::check::exact;
+
+/// Rows of C: tiles have 1, 32, 64 and 128.
+const ROWS: &[i64] = &[0, 1, 2, 7, 31, 32, 33, 63, 64, 65, 67, 127, 128, 129, 131];
+/// Columns of C: tiles have 32, 64, 128 and 256.
+const COLUMNS: &[i64] = &[0, 1, 3, 13, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257];
+/// Terms of a sum: tiles have 8, 16 and 32.
+const TERMS: &[i64] = &[0, 1, 2, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 48];
+/// Multiples of every tile, with none, one or two of them along each axis.
+const MULTIPLES: &[[i64; 3]] = &[[128, 256, 32], [256, 256, 16], [128, 256, 0], [0, 256, 32]];
+
+/// Sizes and row strides by name.
+type Sizes = Vec<(&'static str, i64)>;
+
+/// Draws sizes; nothing comes back before all have come.
+struct Draw {
+    random: Random,
+    left: [Vec<i64>; 3],
+}
+
+impl Draw {
+    fn new(seed: u64) -> Draw {
+        Draw { random: Random::new(seed), left: Default::default() }
+    }
+
+    fn shape(&mut self) -> [i64; 3] {
+        let mut shape = [0; 3];
+        for (axis, list) in [ROWS, COLUMNS, TERMS].into_iter().enumerate() {
+            let left = &mut self.left[axis];
+            if left.is_empty() {
+                left.extend(list);
+                self.random.shuffle(left);
+            }
+            shape[axis] = left.pop().expect("it was filled");
+        }
+        shape
+    }
+}
+
+/// The arguments of a shape; rows that are `aligned` lie at multiples of 8 elements.
+fn sizes([m, n, k]: [i64; 3], layout: Layout, aligned: bool) -> Sizes {
+    let mut sizes = vec![("M", m), ("N", n), ("K", k)];
+    let stride = |columns: i64| (columns + 7) / 8 * 8 + 8;
+    if aligned {
+        sizes.push(("lda", stride(if layout.a.transposes() { m } else { k })));
+        sizes.push(("ldb", stride(if layout.b.transposes() { k } else { n })));
+        sizes.push(("ldc", stride(n)));
+    }
+    sizes
+}
+
+fn variant(dtype: &str, layout: &str) -> Variant {
+    Variant { precision: dtype.parse().expect("a type"), layout: layout.parse().expect("a layout") }
+}
+
+fn holds(spec: &Program, program: &Program, mode: Mode, sizes: &Sizes, place: &str) {
+    exact(spec, program, sizes, mode, 1).unwrap_or_else(|e| panic!("{place}: {e}\n{program}"));
+}
+
+/// Checks every prefix of the schedule of a rung.
+fn every_prefix(recipe: &Recipe) {
+    let mut draw = Draw::new(u64::from(recipe.rung));
+    let layout = Layout::NN;
+    let kernel = kernels::build(recipe, variant("f32", "nn")).unwrap_or_else(|e| panic!("{e}"));
+    let prefixes = kernel.schedule.prefixes().expect("the steps apply again");
+    for (step, program) in prefixes.iter().enumerate() {
+        let place = format!("{} after {step} steps", recipe.name);
+        let valid = validated(program, target::DEFAULT).unwrap_or_else(|e| panic!("{place}: {e}\n{program}"));
+        let one = match step % 3 {
+            0 => sizes(MULTIPLES[draw.random.below(MULTIPLES.len())], layout, true),
+            n => sizes(draw.shape(), layout, n == 1),
+        };
+        holds(kernel.specification(), program, Mode::InOrder, &one, &place);
+        holds(kernel.specification(), valid.program(), Mode::Simt, &one, &place);
+    }
+    let lowered = lower(kernel.program()).expect("was lowered above");
+    assert_eq!(lower(&lowered), Ok(lowered), "{}: lowering is done once", recipe.name);
+}
+
+/// Checks the kernel of a rung at every size, and, at some, in other layouts and for other types.
+fn finished(recipe: &Recipe) {
+    let mut draw = Draw::new(u64::from(recipe.rung));
+    for (dtype, layout, shapes) in [
+        ("f32", "nn", COLUMNS.len()),
+        ("f32", "nt", 3),
+        ("f32", "tn", 3),
+        ("f32", "tt", 3),
+        ("f64", "nn", 2),
+        ("c128", "cn", 2),
+        ("bf16", "nt", 2),
+    ] {
+        let variant = variant(dtype, layout);
+        if (recipe.schedule)(variant).is_err() {
+            continue;
+        }
+        let kernel = kernels::build(recipe, variant).unwrap_or_else(|e| panic!("{e}"));
+        let valid =
+            validated(kernel.program(), target::DEFAULT).unwrap_or_else(|e| panic!("{}: {e}", kernel.name));
+        let drawn = (0..shapes).map(|n| sizes(draw.shape(), variant.layout, n % 2 == 0)).collect::<Vec<_>>();
+        let multiples = MULTIPLES.iter().map(|shape| sizes(*shape, variant.layout, true));
+        for one in multiples.take(shapes).chain(drawn) {
+            holds(kernel.specification(), valid.program(), Mode::Simt, &one, &kernel.name);
+        }
+    }
+}
+
+/// Applies a check to every rung of a ladder.
+fn every_rung(ladder: &str, check: fn(&Recipe)) {
+    kernels::ladder(ladder).expect("is there").into_iter().for_each(check);
+}
+
+#[test]
+fn every_step_of_the_sgemm_ladder_equals_the_specification() {
+    every_rung("sgemm", every_prefix);
+}
+
+#[test]
+fn every_step_of_the_tvm_ladder_equals_the_specification() {
+    every_rung("tvm", every_prefix);
+}
+
+#[test]
+fn finished_sgemm_rungs_equal_it_at_every_size_in_every_layout() {
+    every_rung("sgemm", finished);
+}
+
+#[test]
+fn finished_tvm_steps_equal_it_at_every_size_in_every_layout() {
+    every_rung("tvm", finished);
+}
+
+#[test]
+fn one_compiled_kernel_serves_ten_sizes() {
+    let layout = Layout::NN;
+    let recipe = kernels::by_name("sgemm_padded_tile").expect("is there");
+    let kernel = kernels::build(recipe, variant("f32", "nn")).unwrap_or_else(|e| panic!("{e}"));
+    let valid = validated(kernel.program(), target::DEFAULT).unwrap_or_else(|e| panic!("{e}"));
+    let source = cuda(&valid).unwrap_or_else(|e| panic!("{e}"));
+    // What is fixed when the text is compiled are tiles; sizes and strides are parameters of each of its kernels.
+    for kernel in &source.kernels {
+        let (_, rest) = source.text.split_once(&format!("{}(", kernel.name)).expect("is in the text");
+        let parameters = rest.split_once('{').expect("has a body").0;
+        for size in ["N", "K", "lda", "ldb", "ldc"] {
+            let is_one = |w: &str| w == size;
+            assert!(parameters.split(|c: char| !c.is_alphanumeric()).any(is_one), "{size}: {parameters}");
+        }
+    }
+    // Whole tiles and aligned rows take the first version, the others the second.
+    assert_eq!(source.kernels.len(), 2);
+    for (shape, aligned) in [
+        ([0, 5, 3], false),
+        ([1, 1, 1], false),
+        ([7, 130, 0], true),
+        ([127, 129, 17], false),
+        ([128, 128, 16], true),
+        ([128, 256, 48], true),
+        ([129, 3, 65], true),
+        ([131, 67, 33], false),
+        ([256, 128, 32], true),
+        ([300, 200, 100], true),
+    ] {
+        let sizes = sizes(shape, layout, aligned);
+        holds(kernel.specification(), valid.program(), Mode::Simt, &sizes, &kernel.name);
+    }
+}
