@@ -1,12 +1,28 @@
 //! Symbols: a name for people and an identity for the compiler.
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering as Memory};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 static NEXT: AtomicU32 = AtomicU32::new(1);
+
+/// Every name ever given to a symbol, once: programs copy symbols all the time, and a shared name costs nothing to
+/// copy. Names come from programs and schedules that people write, so there are few, and they are kept for good.
+static NAMES: LazyLock<Mutex<HashSet<&'static str>>> = LazyLock::new(Mutex::default);
+
+fn shared(name: &str) -> &'static str {
+    // A set of strings is whole whatever happened to the thread that held it.
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = names.get(name) {
+        return known;
+    }
+    let kept: &'static str = String::from(name).leak();
+    names.insert(kept);
+    kept
+}
 
 /// A variable or a buffer. Two symbols are the same only if they come from one binding: names may repeat (sibling
 /// thread nests are all called `tx`), identities never do, so no rewrite can capture a variable by accident.
@@ -15,23 +31,23 @@ static NEXT: AtomicU32 = AtomicU32::new(1);
 #[derive(Clone)]
 pub struct Sym {
     id: u32,
-    name: Arc<str>,
+    name: &'static str,
 }
 
 impl Sym {
     /// A new symbol, different from every other.
     pub fn new(name: &str) -> Sym {
-        Sym { id: NEXT.fetch_add(1, Memory::Relaxed), name: name.into() }
+        Sym { id: NEXT.fetch_add(1, Memory::Relaxed), name: shared(name) }
     }
 
     /// A new symbol of the same name: what a copy of a loop binds.
     pub fn fresh(&self) -> Sym {
-        Sym { id: NEXT.fetch_add(1, Memory::Relaxed), name: self.name.clone() }
+        Sym { id: NEXT.fetch_add(1, Memory::Relaxed), name: self.name }
     }
 
     /// The name for people.
-    pub fn name(&self) -> &str {
-        &self.name
+    pub fn name(&self) -> &'static str {
+        self.name
     }
 
     /// The identity, for dense tables; larger means created later.
@@ -74,6 +90,6 @@ impl fmt::Debug for Sym {
 
 impl fmt::Display for Sym {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.name)
+        f.write_str(self.name)
     }
 }
