@@ -540,7 +540,7 @@ impl Store {
         for (atom, c) in index.terms() {
             let part = match atom {
                 // x % d = x - d (x / d): one column for both
-                Atom::Mod(x, d) => self.row(&(&**x - &x.div(*d).scaled(*d)), base, ranges)?,
+                Atom::Mod(x, d) => self.row(&(x - &x.div(*d).scaled(*d)), base, ranges)?,
                 _ => Row::column(self.column(atom, base, ranges)?),
             };
             sum = sum.combined(1, &part, *c)?;
@@ -569,26 +569,26 @@ impl Store {
                 self.system.not_negative.extend([rest, room]);
             }
             Atom::Min(a, b) => {
-                state(Cond::le(own.clone(), (**a).clone()));
-                state(Cond::le(own.clone(), (**b).clone()));
-                self.choices.push(vec![Cond::le((**a).clone(), own.clone()), Cond::le((**b).clone(), own)]);
+                state(Cond::le(own.clone(), a.clone()));
+                state(Cond::le(own.clone(), b.clone()));
+                self.choices.push(vec![Cond::le(a.clone(), own.clone()), Cond::le(b.clone(), own)]);
             }
             Atom::Max(a, b) => {
-                state(Cond::le((**a).clone(), own.clone()));
-                state(Cond::le((**b).clone(), own.clone()));
-                self.choices.push(vec![Cond::le(own.clone(), (**a).clone()), Cond::le(own, (**b).clone())]);
+                state(Cond::le(a.clone(), own.clone()));
+                state(Cond::le(b.clone(), own.clone()));
+                self.choices.push(vec![Cond::le(own.clone(), a.clone()), Cond::le(own, b.clone())]);
             }
             Atom::Xor(a, b) => {
                 let Interval { lo, hi } = ranges.of(&own);
                 lo.into_iter().for_each(|lo| state(Cond::le(lo.into(), own.clone())));
                 hi.into_iter().for_each(|hi| state(Cond::le(own.clone(), hi.into())));
                 if lo.is_some_and(|lo| lo >= 0) {
-                    state(Cond::le(own.clone(), &**a + &**b));
+                    state(Cond::le(own.clone(), a + b));
                 }
             }
             Atom::Select(c, a, b) => {
-                let this = (**c).clone().and(Cond::eq(own.clone(), (**a).clone()));
-                let that = (**c).clone().negate().and(Cond::eq(own, (**b).clone()));
+                let this = (**c).clone().and(Cond::eq(own.clone(), a.clone()));
+                let that = (**c).clone().negate().and(Cond::eq(own, b.clone()));
                 self.choices.push(vec![this, that]);
             }
         }

@@ -220,7 +220,7 @@ pub(super) fn with_guard(stmt: &Stmt, f: &dyn Fn(&Cond) -> Vec<Cond>) -> Vec<Stm
         Stmt::Instruction(_) => with_operand(stmt, &|_, operand| {
             let Operand::Scalar(index) = operand else { return Vec::new() };
             let [(Atom::Select(cond, a, b), 1)] = index.terms() else { return Vec::new() };
-            let whole = |c| Operand::Scalar(Index::select(c, (**a).clone(), (**b).clone()));
+            let whole = |c| Operand::Scalar(Index::select(c, a.clone(), b.clone()));
             f(cond).into_iter().map(whole).collect()
         }),
         _ => with_value(stmt, &|value| {

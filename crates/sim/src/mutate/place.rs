@@ -29,7 +29,7 @@ fn atoms(index: &Index, f: &dyn Fn(&Atom) -> Vec<Index>) -> Vec<Index> {
 pub(super) fn swizzle_on_one_side(site: &Site<'_>) -> Vec<Body> {
     let mut out = with_layout(site, |offset| {
         atoms(offset, &|atom| match atom {
-            Atom::Xor(a, b) => vec![(**a).clone(), (**b).clone(), a.xor(&turned(b))],
+            Atom::Xor(a, b) => vec![a.clone(), b.clone(), a.xor(&turned(b))],
             _ => Vec::new(),
         })
     });

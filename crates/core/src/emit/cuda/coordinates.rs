@@ -13,6 +13,7 @@
 //! the text is written, because names are cheap to add to a program and hard to add to text.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::index::{Atom, Cond, Index};
 use crate::ir::{Access, Buffer, For, Instruction, Mode, Operand, Span, Stmt, Value, Window, walk};
@@ -246,7 +247,7 @@ fn replace_atom(atom: &mut Atom, coordinate: &Index, name: &Index) -> usize {
             replace_index(a, coordinate, name) + replace_index(b, coordinate, name)
         }
         Atom::Select(c, a, b) => {
-            replace_cond(c, coordinate, name)
+            replace_cond(Arc::make_mut(c), coordinate, name)
                 + replace_index(a, coordinate, name)
                 + replace_index(b, coordinate, name)
         }

@@ -126,7 +126,7 @@ fn xor_fault(index: &Index, facts: &Facts) -> Option<Diagnosis> {
             Atom::Min(a, b) | Atom::Max(a, b) | Atom::Select(_, a, b) => vec![a, b],
             Atom::Xor(a, b) => {
                 for side in [a, b] {
-                    if prove(facts, &Cond::le(0.into(), (**side).clone())) != Some(true) {
+                    if prove(facts, &Cond::le(0.into(), side.clone())) != Some(true) {
                         let what = format!("{side} stands under xor and may be negative");
                         fault = Some(
                             Diagnosis::new(what).instead("exclusive-or remainders or bounded variables"),

@@ -204,7 +204,7 @@ fn never_divides(rest: &Index, a: &Index, b: &Index) -> bool {
 /// Whether two slots of a ring, `x % d` and `y % d`, are never the same: `x - y` is a constant and no multiple of `d`.
 fn slots_differ(a: &Index, b: &Index) -> bool {
     let slot = |i: &Index| match i.terms() {
-        [(Atom::Mod(x, d), 1)] if i.constant_term() == 0 => Some((x.as_ref().clone(), *d)),
+        [(Atom::Mod(x, d), 1)] if i.constant_term() == 0 => Some((x.clone(), *d)),
         [] => Some((i.clone(), 0)),
         _ => None,
     };
