@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::index::Index;
+use crate::index::{Atom, Index, Interval, Ranges};
 use crate::instr::{self, OperandAccess};
 use crate::ir::{Assign, AssignOp, Buffer, For, If, Mode, Operand, Range, Span, Stmt, Value, walk};
 use crate::sym::Sym;
@@ -12,11 +12,12 @@ const MOST_POINTS: i64 = 1 << 16;
 
 /// Whether every element of `buffer` is stored to, whatever the sizes are. `false` means that it could not be shown.
 ///
-/// Where each dimension has its own loops, one dimension after the other is looked at; else all iterations are tried.
+/// Where each dimension has its own loops, one dimension after the other is looked at; where the loops count all
+/// elements one by one, as after `fuse`, that is seen from the number they count with; else all iterations are tried.
 pub(in crate::schedule) fn covers(stmts: &[Stmt], buffer: &Buffer) -> bool {
     let Some(extents) = buffer.constant_extents() else { return false };
-    let mut by_dimension = ByDimension { buffer, extents: &extents, loops: Vec::new() };
-    if by_dimension.covers(stmts) {
+    let mut nest = Nest { buffer, extents: &extents, loops: Vec::new() };
+    if nest.covers(stmts) {
         return true;
     }
     let elements = extents.iter().fold(1i64, |n, e| n.saturating_mul(*e));
@@ -74,14 +75,14 @@ fn values_of(range: &Range) -> Option<Vec<i64>> {
     }
 }
 
-/// The question answered one dimension at a time: the elements are a product if the loops are.
-struct ByDimension<'a> {
+/// The question answered from the loops around one statement.
+struct Nest<'a> {
     buffer: &'a Buffer,
     extents: &'a [i64],
     loops: Vec<(Sym, Vec<i64>)>,
 }
 
-impl ByDimension<'_> {
+impl Nest<'_> {
     fn covers(&mut self, stmts: &[Stmt]) -> bool {
         stmts.iter().any(|stmt| match stmt {
             Stmt::For(l) => {
@@ -105,8 +106,57 @@ impl ByDimension<'_> {
                 self.loops.truncate(at);
                 covers
             }
-            leaf => stored(leaf, self.buffer).is_some_and(|spans| self.product(&spans)),
+            leaf => stored(leaf, self.buffer).is_some_and(|spans| self.product(&spans) || self.count(&spans)),
         })
+    }
+
+    /// Whether the elements, numbered in some order of the dimensions, are counted by the loops as by the digits of a
+    /// number: with `x` in `0..m*n`, that is so of `s[x/n, x%n]`.
+    fn count(&self, spans: &[(Index, i64)]) -> bool {
+        let mut digits: Vec<(Sym, i64)> = Vec::new();
+        for (var, values) in &self.loops {
+            if values.iter().zip(0..).any(|(value, at)| *value != at) {
+                return false;
+            }
+            digits.push((var.clone(), values.len() as i64));
+        }
+        // The elements of a span are one more digit.
+        let element = spans.iter().map(|(start, len)| {
+            if *len == 1 {
+                return start.clone();
+            }
+            let within = Sym::new("within");
+            digits.push((within.clone(), *len));
+            start + &Index::var(&within)
+        });
+        let element: Vec<Index> = element.collect();
+        let mut ranges = Ranges::new();
+        digits.iter().for_each(|(var, n)| ranges.set(var, Interval::new(0, n - 1)));
+        let inside = element.iter().zip(self.extents).all(|(i, n)| ranges.of(i).within(0, n - 1));
+        inside && orders(spans.len()).iter().any(|order| self.is_number(&element, order, &digits))
+    }
+
+    /// Whether the number of the element, by dimensions from the slowest to the fastest, runs over all of them.
+    fn is_number(&self, element: &[Index], order: &[usize], digits: &[(Sym, i64)]) -> bool {
+        let number = order
+            .iter()
+            .fold(Index::default(), |number, dim| &number.scaled(self.extents[*dim]) + &element[*dim]);
+        let digit = |atom: &Atom| match atom {
+            Atom::Var(sym) => digits.iter().find(|(var, _)| var == sym).map(|(_, n)| *n),
+            _ => None,
+        };
+        let weights: Option<Vec<(i64, i64)>> =
+            number.terms().iter().map(|(atom, weight)| Some((*weight, digit(atom)?))).collect();
+        let Some(mut weights) = weights else { return false };
+        weights.sort_unstable();
+        let mut counted = 1;
+        for (weight, n) in weights {
+            if weight != counted {
+                return false;
+            }
+            counted *= n;
+        }
+        number.constant_term() == 0 && counted == self.extents.iter().product::<i64>()
     }
 
     fn product(&self, spans: &[(Index, i64)]) -> bool {
@@ -152,7 +202,8 @@ struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    fn written(&mut self, stmts: &[Stmt]) -> HashSet<Vec<i64>> {
+    /// The numbers of the elements that statements store to.
+    fn written(&mut self, stmts: &[Stmt]) -> HashSet<i64> {
         let mut all = HashSet::new();
         for stmt in stmts {
             match stmt {
@@ -167,7 +218,7 @@ impl Trial<'_> {
                     Ok(false) => all.extend(self.written(otherwise)),
                     Err(_) => {
                         let other = self.written(otherwise);
-                        all.extend(self.written(then).intersection(&other).cloned());
+                        all.extend(self.written(then).intersection(&other));
                     }
                 },
                 Stmt::Let(sym, value) => {
@@ -177,21 +228,35 @@ impl Trial<'_> {
                         self.values.remove(sym);
                     }
                 }
-                leaf => all.extend(self.elements(leaf).unwrap_or_default()),
+                leaf => self.elements(leaf, &mut all).unwrap_or_default(),
             }
         }
         all
     }
 
-    fn elements(&self, leaf: &Stmt) -> Option<Vec<Vec<i64>>> {
+    fn elements(&self, leaf: &Stmt, out: &mut HashSet<i64>) -> Option<()> {
         let spans = stored(leaf, self.buffer)?;
-        let starts: Option<Vec<i64>> =
-            spans.iter().map(|(start, _)| start.eval(&|s| self.values.get(s).copied()).ok()).collect();
-        let (starts, lens) = (starts?, spans.iter().map(|(_, len)| *len).collect::<Vec<_>>());
-        let inside = |at: &Vec<i64>| at.iter().zip(self.extents).all(|(i, e)| (0..*e).contains(i));
-        let shift = |point: Vec<i64>| starts.iter().zip(point).map(|(s, p)| s + p).collect::<Vec<_>>();
-        Some(crate::layout::indices(&lens).map(shift).filter(inside).collect())
+        let start = |(start, _): &(Index, i64)| start.eval(&|s| self.values.get(s).copied()).ok();
+        let starts: Vec<i64> = spans.iter().map(start).collect::<Option<_>>()?;
+        let lens: Vec<i64> = spans.iter().map(|(_, len)| *len).collect();
+        for point in crate::layout::indices(&lens) {
+            let mut element = starts.iter().zip(point).map(|(s, p)| s + p).zip(self.extents);
+            let number = element.try_fold(0, |n, (i, e)| (0..*e).contains(&i).then_some(n * e + i));
+            out.extend(number);
+        }
+        Some(())
     }
+}
+
+/// All orders of so many things.
+fn orders(of: usize) -> Vec<Vec<usize>> {
+    (0..of).fold(vec![Vec::new()], |shorter, item| {
+        let longer = |order: &Vec<usize>| {
+            let order = order.clone();
+            (0..=item).map(move |at| [&order[..at], &[item], &order[at..]].concat())
+        };
+        shorter.iter().flat_map(longer).collect()
+    })
 }
 
 /// The statements with all values forgotten: where they write, not what.
@@ -228,17 +293,29 @@ fn plain(stmts: Vec<Stmt>) -> Vec<Stmt> {
 
 #[cfg(test)]
 mod tests {
-    use super::covers;
-    use crate::ir::{Stmt, parse};
+    use super::{Nest, covers};
+    use crate::ir::{Buffer, Stmt, parse};
 
     fn whole(fill: &str) -> bool {
+        asked(fill, covers)
+    }
+
+    /// Whether the loops around one statement tell, without running them.
+    fn seen(fill: &str) -> bool {
+        asked(fill, |stmts, buffer| {
+            Nest { buffer, extents: &buffer.constant_extents().expect("constants"), loops: Vec::new() }
+                .covers(stmts)
+        })
+    }
+
+    fn asked(fill: &str, question: impl Fn(&[Stmt], &Buffer) -> bool) -> bool {
         let text = format!(
             "program p(n: size, x: in f32[n, n]) {{ for b in block.x(1) {{ alloc s: f32[8, 6] shared {fill} }} }}"
         );
         let program = parse::program(&text).expect("reads");
         let [Stmt::For(block)] = &program.body[..] else { panic!("one launch") };
         let Stmt::Alloc(buffer) = &block.body[0] else { panic!("an allocation") };
-        covers(&block.body[1..], buffer)
+        question(&block.body[1..], buffer)
     }
 
     #[test]
@@ -248,6 +325,32 @@ mod tests {
         assert!(!whole("for r in 0..8, c in 0..5 { s[r, c] = 0 }"));
         assert!(!whole("for r in 0..n, c in 0..6 { s[r, c] = 0 }"));
         assert!(!whole("for r in 0..6 { s[r, r] = 0 }"));
+    }
+
+    #[test]
+    fn loops_that_count_elements_one_by_one_cover_a_box() {
+        let counted = |x: &str, row: &str, column: &str| {
+            let element = format!("s[({x}){row}, ({x}){column}]");
+            let fill = format!("for u in 0..2, t in threads(8@1), v in vector 0..3 {{ {element} = 0 }}");
+            let told = seen(&fill);
+            assert_eq!(told, whole(&fill), "{fill}");
+            told
+        };
+        assert!(counted("24*u + 3*t + v", "/6", "%6"));
+        assert!(counted("24*u + 3*t + v", "%8", "/8"));
+        assert!(counted("6*t + 2*v + u", "/6", "%6"));
+        assert!(!counted("24*u + 3*t + v + 1", "/6", "%6"));
+        assert!(!counted("24*u + 3*t + 2*v", "/6", "%6"));
+        assert!(!counted("24*u + 3*t + v", "/6", "%5"));
+        assert!(!counted("16*u + 2*t + v", "/6", "%6"));
+        // An instruction writes several elements at once.
+        let copied = |column: &str| {
+            seen(&format!(
+                "for t in threads(24@1) {{ cp_async16_f64(s[t/3, {column} +: 2], x[t/3, {column} +: 2]) }}"
+            ))
+        };
+        assert!(copied("2*(t%3)"));
+        assert!(!copied("t%3"));
     }
 
     #[test]
