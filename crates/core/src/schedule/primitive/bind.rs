@@ -85,13 +85,13 @@ impl Bind {
             {
                 return Err(refuse("it does not count from 0 by 1".into()));
             }
-            parallel(&l, &place.facts).map_err(|because| {
+            parallel(&l, &place.facts()).map_err(|because| {
                 refuse(because)
                     .instead("bind a loop over the result; split_reduce makes a reduction parallel")
             })?;
             if let Mode::Block { axis, .. } = mode
                 && let Some(other) =
-                    place.outer.iter().find(|o| !matches!(o.mode, Mode::Block { axis: a, .. } if a != axis))
+                    place.outer().iter().find(|o| !matches!(o.mode, Mode::Block { axis: a, .. } if a != axis))
             {
                 return Err(refuse(format!(
                     "it stands inside `{}`, and blocks must be outermost",

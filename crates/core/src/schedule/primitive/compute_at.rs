@@ -83,23 +83,7 @@ impl ComputeAt {
         }
         let mut out = Vec::with_capacity(stmts.len());
         for stmt in stmts {
-            let mut stmt = stmt.clone();
-            let arms: Vec<Cond> = match &stmt {
-                Stmt::If(i) => vec![i.cond.clone(), i.cond.clone().negate()],
-                _ => vec![Cond::TRUE],
-            };
-            let mut facts = place.facts.clone();
-            let mut outer = place.outer.clone();
-            if let Stmt::For(l) = &stmt {
-                facts.enter(l);
-                outer.push(head(l));
-            }
-            for (body, cond) in walk::bodies_mut(&mut stmt).into_iter().zip(arms) {
-                let mut inside = Place { program: place.program, facts: facts.clone(), outer: outer.clone() };
-                inside.facts.assume(&cond);
-                *body = self.move_stages(body, &inside, count)?;
-            }
-            out.push(stmt);
+            out.push(place.rebuild(stmt, &mut |body, place| self.move_stages(body, place, count))?);
         }
         Ok(out)
     }
@@ -139,11 +123,11 @@ impl ComputeAt {
         }
         let mut consumer = rest[user].clone();
         if matches!(buffer.space, Space::Shared | Space::Global) {
-            let outer_threads = place.outer.iter().any(|l| is_thread_like(l.mode));
+            let outer_threads = place.outer().iter().any(|l| is_thread_like(l.mode));
             if outer_threads {
                 return Err(self.refuse("it stands inside a thread loop").instead("stage it into registers"));
             }
-            consumer = self.sink_threads(consumer, &place.facts)?;
+            consumer = self.sink_threads(consumer, &place.facts())?;
         }
         let attach = Attach { step: self, buffer, nests: &nests, place };
         let moved = attach.attach_to(consumer)?;
@@ -304,12 +288,13 @@ impl Attach<'_> {
                 return Ok(vec![Stmt::For(l)]);
             }
             // `inner` knows what stands inside the consumer, `place` what stands around it.
-            let mut facts = self.place.facts.clone();
-            inner.outer.iter().for_each(|o| facts.enter(o));
+            let mut facts = self.place.facts();
+            inner.outer().iter().for_each(|o| facts.enter(o));
             facts.enter(&l);
             let (alloc, body) = self.attach(l.body.clone(), &facts, &buffers)?;
             let mut body = body;
-            if self.buffer.space == Space::Shared && inner.outer.iter().chain(&self.place.outer).any(is_block)
+            if self.buffer.space == Space::Shared
+                && inner.outer().into_iter().chain(self.place.outer()).any(is_block)
             {
                 shared = Some(alloc);
             } else {
@@ -319,7 +304,7 @@ impl Attach<'_> {
         })?;
         let mut stmts = moved.body;
         if let Some(alloc) = shared {
-            if self.place.outer.iter().any(is_block) {
+            if self.place.outer().into_iter().any(is_block) {
                 insert_alloc(&mut stmts, alloc);
             } else {
                 stmts = at_block_scope(stmts, &alloc);
@@ -616,7 +601,7 @@ impl Primitive for ComputeAt {
     }
 
     fn apply(&self, program: &Program) -> Result<Program, Diagnosis> {
-        let place = Place { program, facts: Facts::of(program), outer: Vec::new() };
+        let place = Place::of(program);
         let mut count = 0;
         let body = self.move_stages(&program.body, &place, &mut count)?;
         if count == 0 {

@@ -118,7 +118,7 @@ impl Primitive for DecomposeReduction {
     fn apply(&self, program: &Program) -> Result<Program, Diagnosis> {
         let mut found = false;
         let out = at_loops(program, &self.target, &mut |l, place| {
-            let parts = self.decompose(&l, &place.facts)?;
+            let parts = self.decompose(&l, &place.facts())?;
             found |= parts.is_some();
             Ok(parts.unwrap_or_else(|| vec![Stmt::For(l)]))
         })?;

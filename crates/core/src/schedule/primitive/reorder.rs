@@ -61,6 +61,7 @@ impl Reorder {
         if self.path(l).is_none() {
             return Ok(None);
         }
+        let facts = place.facts();
         let mut stmts = vec![Stmt::For(l.clone())];
         // Bubble sort: as long as some loop stands outside one that should come before it, move it inside.
         for _ in 0..self.order.len() * self.order.len() {
@@ -71,7 +72,7 @@ impl Reorder {
             };
             let Some(at) = (1..path.len()).find(|i| path[i - 1].0 > path[*i].0) else { break };
             let (outer, inner) = (path[at - 1].1.clone(), path[at].1.clone());
-            stmts = swap(stmts, &outer, &inner, &place.facts)?;
+            stmts = swap(stmts, &outer, &inner, &facts)?;
         }
         Ok(Some(stmts))
     }
@@ -155,9 +156,8 @@ impl Primitive for Reorder {
     }
 
     fn apply(&self, program: &Program) -> Result<Program, Diagnosis> {
-        let place = Place { program, facts: Facts::of(program), outer: Vec::new() };
         let mut applied = false;
-        let body = rewrite_loops(&program.body, &place, &mut |l, place| {
+        let body = rewrite_loops(&program.body, &Place::of(program), &mut |l, place| {
             if !self.order.iter().any(|o| o.means(l)) {
                 return Ok(None);
             }

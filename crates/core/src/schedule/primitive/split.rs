@@ -123,7 +123,7 @@ impl Split {
         let index = &Index::var(&outer).scaled(factor) + &Index::var(&inner);
         let outer_extent = hi.ceil_div(factor);
         let body = walk::substitute(&l.body, &|s| (*s == l.var).then(|| index.clone()));
-        let mut facts = place.facts.clone();
+        let mut facts = place.facts();
         facts.enter_range(&outer, &outer_extent);
         facts.enter_range(&inner, &Index::from(factor));
         let guard = facts.remaining(&Cond::lt(index, hi.clone()));

@@ -94,7 +94,7 @@ impl Tail {
                 .instead("name the outer loop of a split"));
         };
         let mut known = facts::of_program(place.program);
-        place.outer.iter().for_each(|o| facts::enter_loop(&mut known, o));
+        place.outer().iter().for_each(|o| facts::enter_loop(&mut known, o));
         let mut first = For { range: Range::upto(whole.clone()), ..l.clone() };
         facts::enter_loop(&mut known, &first);
         first.body = without_certain(&first.body, &mut known);
@@ -107,7 +107,7 @@ impl Tail {
 
     /// Moves what is said of this loop from conditions around reductions into their operands.
     fn fill(&self, l: For, place: &Place) -> Result<Vec<Stmt>, Diagnosis> {
-        let mut inside = place.facts.clone();
+        let mut inside = place.facts();
         inside.enter(&l);
         let (mut changed, mut possible) = (false, true);
         let body = walk::rewrite(l.body.clone(), &mut |stmt| {

@@ -38,7 +38,7 @@ use std::collections::HashMap;
 use crate::diag::Diagnosis;
 use crate::index::Index;
 use crate::instr::{self, Completion, Extent, OperandSpec, Place as Where, Record, WindowSpec};
-use crate::ir::{Buffer, Instruction, Mode, Operand, Program, Space, Span, Stmt, Window, walk};
+use crate::ir::{Buffer, Instruction, Mode, Operand, Program, Space, Span, Stmt, Window};
 use crate::layout::Fragment;
 use crate::schedule::facts::Facts;
 use crate::schedule::handle::{LoopRef, writes};
@@ -93,7 +93,7 @@ impl Tensorize {
         place: &Place,
         buffers: &HashMap<Sym, Buffer>,
     ) -> Result<Instruction, String> {
-        let threads = place.outer.iter().rev().find_map(|l| match l.mode {
+        let threads = place.outer().into_iter().rev().find_map(|l| match l.mode {
             Mode::Threads { pitch } => Some(pitch),
             _ => None,
         });
@@ -104,11 +104,11 @@ impl Tensorize {
                 self.record.threads
             ));
         }
-        let operands = pattern.unify(nest, buffers, &place.facts)?;
+        let operands = pattern.unify(nest, buffers, &place.facts())?;
         for (operand, spec) in operands.iter().zip(self.record.operands) {
             if let (Operand::Window(window), Some(wanted)) = (operand, &spec.window) {
                 let buffer = buffers.get(&window.buffer).ok_or("a buffer is not known")?;
-                fits(window, buffer, wanted, &place.facts).map_err(|because| {
+                fits(window, buffer, wanted, &place.facts()).map_err(|because| {
                     format!("`{}` cannot be its operand `{}`: {because}", window.buffer, spec.name)
                 })?;
             }
@@ -142,9 +142,9 @@ impl Primitive for Tensorize {
                 .instead("pipeline places the copies of the tensor memory accelerator"));
         };
         let buffers = program.buffers();
-        let place = Place { program, facts: Facts::of(program), outer: Vec::new() };
+        let place = Place::of(program);
         let mut search = Search::new(self, &pattern, &buffers);
-        let body = search.statements(&program.body, &place);
+        let body = search.statements(&program.body, &place)?;
         let Search { found, fragments, not_alike, why_not, done, .. } = search;
         if !found {
             return Err(self.target.unknown(program));
@@ -193,7 +193,7 @@ impl<'a> Search<'a> {
     }
 
     /// The statements with every nest that is the instruction replaced by it.
-    fn statements(&mut self, stmts: &[Stmt], place: &Place) -> Vec<Stmt> {
+    fn statements(&mut self, stmts: &[Stmt], place: &Place) -> Result<Vec<Stmt>, Diagnosis> {
         let mut out = Vec::with_capacity(stmts.len());
         for stmt in stmts {
             if self.step.means(stmt) {
@@ -203,25 +203,9 @@ impl<'a> Search<'a> {
                     continue;
                 }
             }
-            let mut stmt = stmt.clone();
-            let arms = if let Stmt::If(i) = &stmt {
-                vec![i.cond.clone(), i.cond.clone().negate()]
-            } else {
-                Vec::new()
-            };
-            let inside = place.inside(&stmt);
-            for (arm, body) in walk::bodies_mut(&mut stmt).into_iter().enumerate() {
-                let mut inside = Place {
-                    program: inside.program,
-                    facts: inside.facts.clone(),
-                    outer: inside.outer.clone(),
-                };
-                arms.get(arm).iter().for_each(|cond| inside.facts.assume(cond));
-                *body = self.statements(body, &inside);
-            }
-            out.push(stmt);
+            out.push(place.rebuild(stmt, &mut |body, place| self.statements(body, place))?);
         }
-        out
+        Ok(out)
     }
 
     fn instruction(&mut self, stmt: &Stmt, place: &Place) -> Option<Instruction> {
@@ -255,9 +239,9 @@ impl Tensorize {
             return Err(self.refuse(format!("`{buffer}` is kept in fragments of `{}` already", present.name)));
         }
         let tiling = Tiling::of(whole, fragment).map_err(|because| self.refuse(because))?;
-        let place = Place { program: &program, facts: Facts::of(&program), outer: Vec::new() };
-        let owned = own_nests(&program.body, &tiling, &buffers, &place);
-        let body = retile(&owned, &tiling, &buffers, &place.facts);
+        let place = Place::of(&program);
+        let owned = own_nests(&program.body, &tiling, &buffers, &place)?;
+        let body = retile(&owned, &tiling, &buffers, &place.facts());
         Ok(Program { body, ..program.clone() })
     }
 }

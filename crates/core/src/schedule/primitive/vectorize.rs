@@ -87,7 +87,7 @@ fn apply_to(program: &Program, target: &LoopRef) -> Result<Program, Diagnosis> {
             return Ok(vec![Stmt::For(l)]);
         }
         inline_lets(&mut l.body);
-        let result = Lanes::of(&l, &buffers).and_then(|lanes| lanes.statements(&l.body, &place.facts));
+        let result = Lanes::of(&l, &buffers).and_then(|lanes| lanes.statements(&l.body, &place.facts()));
         Ok(match result {
             Ok(stmts) => {
                 done += 1;
@@ -114,11 +114,10 @@ fn apply_to(program: &Program, target: &LoopRef) -> Result<Program, Diagnosis> {
 /// The first that is not.
 pub(super) fn check_vectors(program: Program) -> Result<Program, Diagnosis> {
     let buffers = program.buffers();
-    let place = Place { program: &program, facts: Facts::of(&program), outer: Vec::new() };
-    rewrite_loops(&program.body, &place, &mut |l, place| {
+    rewrite_loops(&program.body, &Place::of(&program), &mut |l, place| {
         if let (Mode::Vector, [Stmt::Assign(a)]) = (l.mode, &l.body[..]) {
             let lanes = Lanes::of(l, &buffers);
-            lanes.and_then(|lanes| lanes.check(a, &place.facts)).map_err(|because| {
+            lanes.and_then(|lanes| lanes.check(a, &place.facts())).map_err(|because| {
                 Diagnosis::new(format!("the vector loop `{}` would no longer be one access", l.var))
                     .because(because)
                     .instead("choose layouts before vectorize, or one that keeps its elements together")

@@ -25,37 +25,92 @@ pub(super) use wide::Neighbours;
 use super::facts::Facts;
 use super::handle::LoopRef;
 use crate::diag::Diagnosis;
+use crate::index::Cond;
 use crate::ir::{For, If, On, Own, Program, Stmt, Tasks, walk};
 use crate::sym::Sym;
 
-/// What a rewrite knows of its place.
+/// A place in a program: what stands around it. What is known there is put together when somebody asks.
 pub(super) struct Place<'a> {
     /// The program it is part of.
     pub program: &'a Program,
-    /// What is known there.
-    pub facts: Facts,
-    /// The loops around it, outermost first, without bodies.
-    pub outer: Vec<For>,
+    /// The place outside the innermost statement around this one, and that statement.
+    around: Option<(&'a Place<'a>, Around<'a>)>,
 }
 
-impl Place<'_> {
-    /// What is known inside a statement; conditions are left to the caller.
-    pub fn inside(&self, stmt: &Stmt) -> Place<'_> {
-        let mut facts = self.facts.clone();
-        let mut outer = self.outer.clone();
-        match stmt {
-            Stmt::For(l) => {
-                facts.enter(l);
-                outer.push(head(l));
+/// What a statement says to those inside it.
+enum Around<'a> {
+    For(&'a For),
+    Tasks(&'a Tasks),
+    Given(Cond),
+}
+
+impl<'a> Place<'a> {
+    /// The host scope of a program.
+    pub fn of(program: &'a Program) -> Place<'a> {
+        Place { program, around: None }
+    }
+
+    fn inside(&'a self, around: Around<'a>) -> Place<'a> {
+        Place { program: self.program, around: Some((self, around)) }
+    }
+
+    /// What is known here.
+    pub fn facts(&self) -> Facts {
+        let Some((outside, around)) = &self.around else { return Facts::of(self.program) };
+        let mut facts = outside.facts();
+        match around {
+            Around::For(l) => facts.enter(l),
+            Around::Tasks(t) => {
+                t.vars.iter().zip(&t.extents).for_each(|(v, e)| facts.enter_range(v, e));
             }
-            Stmt::Tasks(Tasks { vars, extents, .. }) => {
-                vars.iter().zip(extents).for_each(|(v, e)| facts.enter_range(v, e));
-            }
-            _ => {}
+            Around::Given(cond) => facts.assume(cond),
         }
-        Place { program: self.program, facts, outer }
+        facts
+    }
+
+    /// The loops around this place, outermost first.
+    pub fn outer(&self) -> Vec<&'a For> {
+        let Some((outside, around)) = &self.around else { return Vec::new() };
+        let mut outer = outside.outer();
+        if let Around::For(l) = around {
+            outer.push(*l);
+        }
+        outer
+    }
+
+    /// The statement with every body replaced by what `f` makes of it.
+    ///
+    /// # Errors
+    /// Whatever `f` says.
+    pub fn rebuild(&self, stmt: &Stmt, f: &mut Rebuild) -> Result<Stmt, Diagnosis> {
+        Ok(match stmt {
+            Stmt::For(l) => {
+                let body = f(&l.body, &self.inside(Around::For(l)))?;
+                Stmt::For(For { body, ..head(l) })
+            }
+            Stmt::If(i) => Stmt::If(If {
+                cond: i.cond.clone(),
+                then: f(&i.then, &self.inside(Around::Given(i.cond.clone())))?,
+                otherwise: f(&i.otherwise, &self.inside(Around::Given(i.cond.clone().negate())))?,
+            }),
+            Stmt::Tasks(t) => Stmt::Tasks(Tasks {
+                body: f(&t.body, &self.inside(Around::Tasks(t)))?,
+                vars: t.vars.clone(),
+                extents: t.extents.clone(),
+                start: t.start.clone(),
+                stride: t.stride.clone(),
+            }),
+            Stmt::Own(o) => {
+                Stmt::Own(Own { vars: o.vars.clone(), window: o.window.clone(), body: f(&o.body, self)? })
+            }
+            Stmt::On(on) => Stmt::On(On { role: on.role.clone(), body: f(&on.body, self)? }),
+            leaf => leaf.clone(),
+        })
     }
 }
+
+/// Makes a body anew, at its place.
+pub(super) type Rebuild<'f> = dyn FnMut(&[Stmt], &Place) -> Result<Vec<Stmt>, Diagnosis> + 'f;
 
 /// The loop without its body.
 pub(super) fn head(l: &For) -> For {
@@ -79,9 +134,8 @@ pub(super) type Offer<'f> = dyn FnMut(&For, &Place) -> Result<Option<Vec<Stmt>>,
 /// # Errors
 /// Whatever `f` says, or that there is no such loop.
 pub(super) fn at_loops(program: &Program, target: &LoopRef, f: &mut Replace) -> Result<Program, Diagnosis> {
-    let place = Place { program, facts: Facts::of(program), outer: Vec::new() };
     let mut count = 0;
-    let body = rewrite_loops(&program.body, &place, &mut |l, place| {
+    let body = rewrite_loops(&program.body, &Place::of(program), &mut |l, place| {
         if !target.means(l) {
             return Ok(None);
         }
@@ -98,38 +152,10 @@ pub(super) fn at_loops(program: &Program, target: &LoopRef, f: &mut Replace) -> 
 pub(super) fn rewrite_loops(stmts: &[Stmt], place: &Place, f: &mut Offer) -> Result<Vec<Stmt>, Diagnosis> {
     let mut out = Vec::with_capacity(stmts.len());
     for stmt in stmts {
-        match stmt {
-            Stmt::For(l) => match f(l, place)? {
-                Some(replacement) => out.extend(replacement),
-                None => {
-                    let body = rewrite_loops(&l.body, &place.inside(stmt), f)?;
-                    out.push(Stmt::For(For { body, ..head(l) }));
-                }
-            },
-            Stmt::If(i) => {
-                let mut then = place.inside(stmt);
-                then.facts.assume(&i.cond);
-                let mut otherwise = place.inside(stmt);
-                otherwise.facts.assume(&i.cond.clone().negate());
-                out.push(Stmt::If(If {
-                    cond: i.cond.clone(),
-                    then: rewrite_loops(&i.then, &then, f)?,
-                    otherwise: rewrite_loops(&i.otherwise, &otherwise, f)?,
-                }));
-            }
-            Stmt::Tasks(t) => {
-                let body = rewrite_loops(&t.body, &place.inside(stmt), f)?;
-                out.push(Stmt::Tasks(Tasks { body, ..t.clone() }));
-            }
-            Stmt::Own(o) => {
-                let body = rewrite_loops(&o.body, place, f)?;
-                out.push(Stmt::Own(Own { body, ..o.clone() }));
-            }
-            Stmt::On(on) => {
-                let body = rewrite_loops(&on.body, place, f)?;
-                out.push(Stmt::On(On { role: on.role.clone(), body }));
-            }
-            other => out.push(other.clone()),
+        let replacement = if let Stmt::For(l) = stmt { f(l, place)? } else { None };
+        match replacement {
+            Some(replacement) => out.extend(replacement),
+            None => out.push(place.rebuild(stmt, &mut |body, place| rewrite_loops(body, place, f))?),
         }
     }
     Ok(out)

@@ -10,6 +10,7 @@
 
 use std::collections::HashMap;
 
+use crate::diag::Diagnosis;
 use crate::index::Index;
 use crate::ir::{
     Access, Assign, Buffer, Dim, For, If, Instruction, Mode, Operand, Own, Range, Space, Span, Stmt, Value,
@@ -196,27 +197,18 @@ pub(in crate::schedule) fn own_nests(
     tiling: &Tiling,
     buffers: &HashMap<Sym, Buffer>,
     place: &Place,
-) -> Vec<Stmt> {
-    stmts
-        .iter()
-        .map(|stmt| {
-            if let Stmt::For(l) = stmt
-                && matches!(l.mode, Mode::Serial | Mode::Unroll)
-                && let Some(owned) = own_nest(l, tiling, buffers, place)
-            {
-                return owned;
-            }
-            let mut stmt = stmt.clone();
-            if matches!(stmt, Stmt::Own(_)) {
-                return stmt;
-            }
-            let inside = place.inside(&stmt);
-            for body in walk::bodies_mut(&mut stmt) {
-                *body = own_nests(body, tiling, buffers, &inside);
-            }
-            stmt
-        })
-        .collect()
+) -> Result<Vec<Stmt>, Diagnosis> {
+    let each = |stmt: &Stmt| match stmt {
+        Stmt::Own(_) => Ok(stmt.clone()),
+        Stmt::For(l)
+            if matches!(l.mode, Mode::Serial | Mode::Unroll)
+                && let Some(owned) = own_nest(l, tiling, buffers, place) =>
+        {
+            Ok(owned)
+        }
+        _ => place.rebuild(stmt, &mut |body, place| own_nests(body, tiling, buffers, place)),
+    };
+    stmts.iter().map(each).collect()
 }
 
 /// The nest rooted at `l` as a loop over owned elements, if it goes through tiles of the buffer.
@@ -239,7 +231,7 @@ fn own_nest(l: &For, tiling: &Tiling, buffers: &HashMap<Sym, Buffer>, place: &Pl
         return None;
     }
     let [lead @ .., row, column] = &index[..] else { return None };
-    let mut facts = place.facts.clone();
+    let mut facts = place.facts();
     loops.iter().for_each(|o| facts.enter(o));
     let (i, row_start) = stepped(row, &loops)?;
     let (j, column_start) = stepped(column, &loops)?;
@@ -259,7 +251,7 @@ fn own_nest(l: &For, tiling: &Tiling, buffers: &HashMap<Sym, Buffer>, place: &Pl
     let mut vars = Vec::new();
     for (at, start, tile) in both {
         let Stmt::For(whole) = nest(at)? else { return None };
-        let mut before = place.facts.clone();
+        let mut before = place.facts();
         loops[..at].iter().for_each(|o| before.enter(o));
         independent(&whole, &before).ok()?;
         let extent = loops[at].range.constant_trip_count()?;

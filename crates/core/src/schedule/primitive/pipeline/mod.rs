@@ -199,7 +199,7 @@ impl Pipeline {
                 if self.stages < 2 {
                     return Err(self.refuse("a ring needs two slots at least"));
                 }
-                let in_threads = place.outer.iter().any(|o| matches!(o.mode, Mode::Threads { .. }));
+                let in_threads = place.outer().iter().any(|o| matches!(o.mode, Mode::Threads { .. }));
                 if via == Via::CpAsync && in_threads {
                     return Err(self.refuse("it stands inside a thread loop, where the block cannot meet"));
                 }
@@ -314,7 +314,7 @@ fn peers<'a>(program: &'a Program, target: &LoopRef) -> Vec<&'a For> {
 /// Whether a loop is certain to have no second iteration, as the loop that `tail` peels off.
 fn runs_once_at_most(extent: &Index, place: &Place) -> bool {
     let mut known = facts::of_program(place.program);
-    place.outer.iter().for_each(|o| facts::enter_loop(&mut known, o));
+    place.outer().iter().for_each(|o| facts::enter_loop(&mut known, o));
     prove(&known, &Cond::le(extent.clone(), 1.into())) == Some(true)
 }
 
@@ -359,7 +359,7 @@ fn at_iteration(stmts: &[Stmt], var: &Sym, value: &Index) -> Vec<Stmt> {
 
 /// The statements, if there are any, where `cond` holds; bare if it is known to.
 fn only_if(cond: Cond, stmts: Vec<Stmt>, place: &Place) -> Vec<Stmt> {
-    if stmts.is_empty() || place.facts.proves(&cond) {
+    if stmts.is_empty() || place.facts().proves(&cond) {
         return stmts;
     }
     vec![Stmt::If(If { cond, then: stmts, otherwise: Vec::new() })]
