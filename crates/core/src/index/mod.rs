@@ -286,7 +286,8 @@ fn merged(a: &[Term], b: &[Term]) -> Arc<[Term]> {
                 if c != 0 {
                     sum.push((x.0.clone(), c));
                 }
-                (a.next(), b.next());
+                a.next();
+                b.next();
             }
         }
     }
