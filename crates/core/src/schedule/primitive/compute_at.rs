@@ -40,14 +40,14 @@
 use std::collections::HashMap;
 
 use crate::diag::Diagnosis;
-use crate::index::{Cond, Index, Interval, Ranges};
+use crate::index::{Cond, Index};
 use crate::ir::{
     Access, Assign, AssignOp, Buffer, Dim, For, Mode, Program, Range, Reduction, Space, Stmt, Value, walk,
 };
 use crate::schedule::facts::Facts;
 use crate::schedule::handle::{LoopRef, writes};
 use crate::schedule::rewrite::{
-    Place, at_loops, guard_bounds, guard_loads, guarded_load, head, map_elements, sink,
+    Extent, Place, at_loops, guard_bounds, guard_loads, guarded_load, head, hull, map_elements, sink,
 };
 use crate::schedule::step::Call;
 use crate::sym::Sym;
@@ -224,7 +224,7 @@ fn sink_at(stmts: Vec<Stmt>, l: &Sym, target: &Sym, facts: &Facts) -> Result<Vec
     Ok(out)
 }
 
-fn is_thread_like(mode: Mode) -> bool {
+pub(super) fn is_thread_like(mode: Mode) -> bool {
     matches!(mode, Mode::Threads { .. } | Mode::Interleave)
 }
 
@@ -263,12 +263,6 @@ struct Attach<'a> {
     buffer: &'a Buffer,
     nests: &'a [(Vec<Sym>, Vec<Stmt>)],
     place: &'a Place<'a>,
-}
-
-/// One dimension of the region that is read.
-struct Extent {
-    start: Index,
-    length: Index,
 }
 
 impl Attach<'_> {
@@ -473,18 +467,18 @@ impl Attach<'_> {
     }
 }
 
-fn is_block(l: &For) -> bool {
+pub(super) fn is_block(l: &For) -> bool {
     matches!(l.mode, Mode::Block { .. })
 }
 
 /// Puts an allocation after those that a body starts with.
-fn insert_alloc(body: &mut Vec<Stmt>, alloc: Buffer) {
+pub(super) fn insert_alloc(body: &mut Vec<Stmt>, alloc: Buffer) {
     let at = body.iter().position(|s| !matches!(s, Stmt::Alloc(_))).unwrap_or(body.len());
     body.insert(at, Stmt::Alloc(alloc));
 }
 
 /// Puts an allocation at the start of the innermost block loop's body.
-fn at_block_scope(stmts: Vec<Stmt>, alloc: &Buffer) -> Vec<Stmt> {
+pub(super) fn at_block_scope(stmts: Vec<Stmt>, alloc: &Buffer) -> Vec<Stmt> {
     stmts
         .into_iter()
         .map(|stmt| match stmt {
@@ -499,35 +493,6 @@ fn at_block_scope(stmts: Vec<Stmt>, alloc: &Buffer) -> Vec<Stmt> {
             other => other,
         })
         .collect()
-}
-
-/// The smallest box `start .. start + length` that holds the values of the indices while `inner` variables vary;
-/// `None` if it is not of constant length.
-fn hull(column: &[Index], inner: &[Sym], ranges: &Ranges) -> Option<Extent> {
-    let split = |index: &Index| {
-        let (mut fixed, mut moving) = (Index::default(), Index::constant(index.constant_term()));
-        for (atom, c) in index.terms() {
-            let part = Index::atom(atom.clone()).scaled(*c);
-            if inner.iter().any(|s| part.mentions(s)) {
-                moving = &moving + &part;
-            } else {
-                fixed = &fixed + &part;
-            }
-        }
-        (fixed, moving)
-    };
-    let (start, _) = split(column.first()?);
-    let (mut low, mut high) = (i64::MAX, i64::MIN);
-    for index in column {
-        let (fixed, moving) = split(index);
-        let Interval { lo: Some(lo), hi: Some(hi) } = ranges.of(&moving) else { return None };
-        if fixed != start {
-            return None;
-        }
-        low = low.min(lo);
-        high = high.max(hi);
-    }
-    Some(Extent { start: start.offset(low), length: Index::constant(high - low + 1) })
 }
 
 /// What a consumer's reduction does not see: the identity of a maximum or minimum that reads the buffer, else 0.

@@ -8,6 +8,7 @@ mod decompose_reduction;
 mod fuse;
 mod pipeline;
 mod reorder;
+mod reverse_compute_at;
 mod set_scope;
 mod specialize;
 mod split;
@@ -31,6 +32,7 @@ pub use decompose_reduction::DecomposeReduction;
 pub use fuse::Fuse;
 pub use pipeline::{DoubleBuffer, Pipeline, Via};
 pub use reorder::Reorder;
+pub use reverse_compute_at::ReverseComputeAt;
 pub use set_scope::SetScope;
 pub use specialize::Specialize;
 pub use split::Split;
@@ -79,6 +81,11 @@ const PRIMITIVES: &[Entry] = &[
     Entry { name: "cache_read", usage: cache_read::USAGE, read: |c| Ok(Box::new(CacheRead::read(c)?)) },
     Entry { name: "cache_write", usage: cache_write::USAGE, read: |c| Ok(Box::new(CacheWrite::read(c)?)) },
     Entry { name: "compute_at", usage: compute_at::USAGE, read: |c| Ok(Box::new(ComputeAt::read(c)?)) },
+    Entry {
+        name: "reverse_compute_at",
+        usage: reverse_compute_at::USAGE,
+        read: |c| Ok(Box::new(ReverseComputeAt::read(c)?)),
+    },
     Entry { name: "set_scope", usage: set_scope::USAGE, read: |c| Ok(Box::new(SetScope::read(c)?)) },
     Entry { name: "pipeline", usage: pipeline::USAGE, read: |c| Ok(Box::new(Pipeline::read(c)?)) },
     Entry {
