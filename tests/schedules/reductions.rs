@@ -1,6 +1,11 @@
 //! Reductions taken apart: their initial stores, and their summands.
 
+use warpwright::compile;
+use warpwright_core::ir::parse;
+use warpwright_core::passes;
 use warpwright_core::schedule::Schedule;
+use warpwright_core::target;
+use warpwright_sim::exact::{self, Trials};
 
 use crate::check::check;
 use crate::pipelines::gemm;
@@ -18,6 +23,14 @@ fn holds(steps: &str, threads: bool) {
     for (at, sizes) in SIZES.iter().enumerate() {
         check(&schedule, sizes, 0, threads && at % 2 == 0, 7).unwrap_or_else(|e| panic!("{steps}\n{e}"));
     }
+}
+
+/// Whether the program is a kernel for a GPU, besides what running it shows.
+fn is_a_kernel(steps: &str) {
+    let schedule = Schedule::run(gemm(), steps).unwrap_or_else(|e| panic!("{e}"));
+    let valid =
+        compile::validated(schedule.program(), target::DEFAULT).unwrap_or_else(|e| panic!("{steps}\n{e}"));
+    compile::cuda(&valid).unwrap_or_else(|e| panic!("{steps}\n{e}"));
 }
 
 #[test]
@@ -127,6 +140,68 @@ compute_at(mine, part.j)
 }
 
 #[test]
+fn lanes_of_a_warp_exchange_their_parts() {
+    for order in ["", ", order=cyclic"] {
+        holds(&format!("split_reduce(acc.k, 32, combine=shuffle{order}) -> part, s"), true);
+    }
+    // A warp for each element, four to a block; the epilogue follows.
+    let steps = "
+split_reduce(acc.k, 32, combine=shuffle, order=cyclic) -> part, s
+set_scope(acc, reg)
+reverse_compute_at(C, acc.s)
+split(acc.j, 4) -> bx, w
+bind(acc.i, block.y)
+bind(acc.bx, block.x)
+bind(acc.w, threads@32)
+";
+    holds(steps, true);
+    is_a_kernel(steps);
+    holds("split(acc.k, 32) -> ko, s\nrfactor(acc.s, combine=shuffle) -> part\nbind(acc.i, block.x)", true);
+}
+
+#[test]
+fn lanes_find_the_largest() {
+    let text = "program p(M: size, K: size, A: in f32[M, K], C: out f32[M]) {
+      for i in 0..M { C[i] = -inf  for k in 0..K { C[i] max= A[i, k] } }
+    }";
+    let spec = parse::program(text).expect("reads");
+    let steps = "split_reduce(C.k, 32, combine=shuffle) -> part, s\nbind(C.i, block.x)";
+    let schedule = Schedule::run(spec, steps).unwrap_or_else(|e| panic!("{e}"));
+    assert!(schedule.program().to_string().contains("part[s] max= other[s]"), "{}", schedule.program());
+    let lowered = passes::lower(schedule.program()).expect("is a kernel");
+    let sizes = [("M", 3), ("K", 70)];
+    let report = exact::check(schedule.spec(), &lowered, &sizes, &Trials::default()).expect("runs");
+    assert!(report.passed(), "{report:?}");
+}
+
+#[test]
+fn threads_add_in_shared_memory_and_blocks_to_the_result() {
+    let steps = "
+split(acc.k, 4) -> ko, t
+split_reduce(acc.ko, 3, combine=atomic) -> part, s
+rfactor(part.t, combine=shared_atomic) -> mine
+split(C.i, 4) -> by, ty
+split(C.j, 4) -> bx, tx
+reorder(C.by, C.bx, C.ty, C.tx)
+bind(C.s, block.z)
+bind(C.by, block.y)
+bind(C.bx, block.x)
+compute_at(part, C.bx)
+bind(C.ty, C.tx, threads)
+bind(part.i0, part.j0, threads)
+reorder(part.t, part.s, part.i, part.j)
+bind(part.t, threads)
+set_scope(mine, reg)
+compute_at(mine, part.t)
+reorder(mine.ko, mine.i, mine.j)
+unroll(mine.i, mine.j, part.i, part.j)
+";
+    holds(steps, true);
+    is_a_kernel(steps);
+    holds("split_reduce(acc.k, 3, combine=shared_atomic) -> part, s", false);
+}
+
+#[test]
 fn what_cannot_be_split_is_said() {
     let refused = |steps: &str, words: &str| {
         let error = Schedule::run(gemm(), steps).expect_err("is refused").to_string();
@@ -137,4 +212,6 @@ fn what_cannot_be_split_is_said() {
     refused("split_reduce(acc.z, 2) -> p, s", "there is no loop");
     refused("reorder(acc.k, acc.j)\nsplit_reduce(acc.k, 2) -> p, s", "apply split_reduce before");
     refused("split_reduce(acc.k, 2) -> acc, s", "already");
+    refused("split_reduce(acc.k, 16, combine=shuffle) -> p, s", "a warp has 32 lanes");
+    refused("split_reduce(acc.k, 2, combine=tree) -> p, s", "cannot be combined by `tree`");
 }

@@ -46,7 +46,7 @@ pub struct OperandSpec {
 /// What a window operand must be.
 #[derive(Debug)]
 pub struct WindowSpec {
-    /// The element type; `None` where the instruction only moves data of 4 bytes a lane.
+    /// The element type; `None` where the instruction takes any of the sizes of [`Behaviour::moves`].
     pub dtype: Option<DType>,
     /// The memory; `None` means device memory, parameter or scratch.
     pub space: Option<Space>,
@@ -156,6 +156,14 @@ pub enum Behaviour {
     Shuffle(Lane),
     /// The sum of what the earlier blocks of an ordered launch gave, by decoupled look-back.
     ChainedSum,
+}
+
+impl Behaviour {
+    /// The sizes in bytes of the elements that an instruction moves where its operands have no type of their own.
+    /// Hardware shuffles 4 bytes; 8 and 16 take two and four of its instructions.
+    pub fn moves(self) -> &'static [i64] {
+        if matches!(self, Behaviour::Shuffle(_)) { &[4, 8, 16] } else { &[4] }
+    }
 }
 
 /// Which lane a shuffle reads; `l` is the reading lane and `d` the last operand.

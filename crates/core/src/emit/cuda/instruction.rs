@@ -187,9 +187,6 @@ impl Body<'_> {
 
     fn shuffle(&mut self, lane: Lane, t: &Window, v: &Window, d: &Index) -> Result<(), Diagnosis> {
         let dtype = self.unit.buffer(&v.buffer)?.dtype;
-        if dtype.is_complex() {
-            return Err(Diagnosis::new("a complex number is shuffled").instead("shuffle its parts"));
-        }
         let function = match lane {
             Lane::Xor => "__shfl_xor_sync",
             Lane::Up => "__shfl_up_sync",
@@ -198,7 +195,13 @@ impl Body<'_> {
         };
         let (v, d) = (self.lane_register(v)?, self.index(d).text);
         let t = self.lane_target(t)?;
-        self.line(format!("{t} = {function}(~0u, {v}, {d});"));
+        let value = if dtype.is_complex() {
+            let part = |p: &str| format!("{function}(~0u, {v}.{p}, {d})");
+            format!("make_{}({}, {})", self.c_type(dtype), part("x"), part("y"))
+        } else {
+            format!("{function}(~0u, {v}, {d})")
+        };
+        self.line(format!("{t} = {value};"));
         Ok(())
     }
 

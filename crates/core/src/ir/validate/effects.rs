@@ -120,15 +120,19 @@ fn element_type(record: &Record, name: &str, spec: &WindowSpec, buffer: &Buffer)
             ))
             .because(format!("the instruction works on {wanted}")),
         ),
-        None if buffer.dtype.bytes() != 4 => Some(
+        None if !record.behaviour.moves().contains(&buffer.dtype.bytes()) => Some(
             Diagnosis::new(format!(
                 "operand {name} of {} is `{}` of type {}",
                 record.name, buffer.sym, buffer.dtype
             ))
-            .because("the instruction moves 4 bytes a lane"),
+            .because(format!("the instruction moves {} bytes a lane", listed(record.behaviour.moves()))),
         ),
         _ => None,
     }
+}
+
+fn listed(sizes: &[i64]) -> String {
+    sizes.iter().map(i64::to_string).collect::<Vec<_>>().join(" or ")
 }
 
 /// The extents of the dimensions that a window keeps, if they are constant.

@@ -122,7 +122,7 @@ fn instructions_are_called_as_their_records_say() {
     let wide = edited("hgemm_tma_wgmma", "Bs[n%4, :, 16*ks +: 16])", "Bs[n%4, 0 +: 64, 16*ks +: 16])");
     refused(&wide, &["the operands of wgmma_bf16_sw128 have extents"]);
     let halves = edited("reduce_two_pass", "alloc t: f32[32@1] reg", "alloc t: f16[32@1] reg");
-    refused(&halves, &["operand t of shfl_xor is `t` of type f16", "4 bytes a lane"]);
+    refused(&halves, &["operand t of shfl_xor is `t` of type f16", "4 or 8 or 16 bytes a lane"]);
     let integers = edited("reduce_two_pass", "alloc t: f32[32@1] reg", "alloc t: i32[32@1] reg");
     refused(&integers.replacen("+= t[l]", "+= f32(t[l])", 1), &["operands of shfl_xor have different types"]);
     refused(

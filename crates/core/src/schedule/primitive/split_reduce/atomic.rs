@@ -1,4 +1,6 @@
-//! Parts added to the result atomically.
+//! Parts added atomically: to the result, or to a sum in shared memory.
+//!
+//! To the result:
 //!
 //! ```text
 //! for i { acc[i] = 0; for k { acc[i] += x[i, k] } }
@@ -10,6 +12,44 @@
 //! ```
 //!
 //! The result must be linear in the sum: each of its values is `a sum + b`, where neither `a` nor `b` reads the sum.
+//!
+//! In shared memory, where the sum must be an intermediate buffer:
+//!
+//! ```
+//! # use warpwright_core::{ir::parse, schedule::Schedule};
+//! let before = parse::program("program p(M: size, K: size, A: in f32[M, K], C: out f32[M]) {
+//!   alloc acc: f32[M] global
+//!   for i in 0..M {
+//!     acc[i] = 0
+//!     for k in 0..K { acc[i] += A[i, k] }
+//!   }
+//!   for i in 0..M { C[i] = acc[i] }
+//! }").unwrap();
+//! let after = Schedule::run(before, "split_reduce(acc.k, 4, combine=shared_atomic) -> part, s").unwrap();
+//! assert_eq!(after.program().to_string(), "\
+//! program p(M: size, K: size,
+//!     A: in f32[M, K], C: out f32[M])
+//! {
+//!   alloc acc: f32[M] shared
+//!   alloc part: f32[4, M] global
+//!   for i0 in 0..M {
+//!     acc[i0] = 0
+//!   }
+//!   for s in 0..4, i in 0..M {
+//!     part[s, i] = 0
+//!     for k in part(s, 4) 0..K {
+//!       part[s, i] += A[i, k]
+//!     }
+//!   }
+//!   for i in 0..M, s in 0..4 {
+//!     atomic acc[i] += part[s, i]
+//!   }
+//!   for i in 0..M {
+//!     C[i] = acc[i]
+//!   }
+//! }
+//! ");
+//! ```
 
 use super::PartialSums;
 use crate::index::Index;
@@ -64,6 +104,16 @@ pub(super) fn combine(
         out.iter().position(|s| matches!(s, Stmt::Alloc(b) if b.sym == parts.partial.sym)).unwrap_or(0);
     out.splice(place..place, first);
     Ok(out)
+}
+
+/// What stands before the parts of a sum in shared memory, and what stands after them.
+pub(super) fn in_shared(parts: &PartialSums) -> Result<[Vec<Stmt>; 2], String> {
+    if parts.reduction != Reduction::Sum {
+        return Err("only sums can be added up atomically".into());
+    }
+    let first: Vec<Sym> = parts.vars.iter().map(|v| Sym::new(&format!("{}0", v.name()))).collect();
+    let then: Vec<Sym> = parts.vars.iter().map(Sym::fresh).collect();
+    Ok([parts.nest(&first, vec![parts.start(&first)]), parts.nest(&then, vec![parts.add(&then, true)])])
 }
 
 /// Rebuilds statements with every assignment changed by `f`, or left out; arms that have become the same are joined.

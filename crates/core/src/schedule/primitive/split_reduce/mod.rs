@@ -37,8 +37,16 @@
 //!
 //! - `two_pass`: they are kept in device memory and added in order by a second launch.
 //! - `shared`: the same in shared memory: one block computes and adds them; attach the partial stage to a block loop.
+//! - `shuffle`: 32 parts are computed by the lanes of a warp, in registers, and added by shuffles, always in the same
+//!   order. Bind the loops around them to warps (`threads@32`) or blocks, and bring what uses the result to the lane
+//!   that has it: `reverse_compute_at(C, acc.s)`.
+//! - `shared_atomic`: the result of the stage moves to shared memory, and the parts are added to it atomically. The
+//!   loops of its initial store get a 0 to their names (`i0`), so that they can be bound on their own.
 //! - `atomic`: they are added to the result atomically, in any order. What the result is besides is stored first, by a
 //!   launch of its own, so the reduction must enter the result linearly: `C = alpha sum + beta C` does.
+//!
+//! Ways of combining nest: after `split_reduce(acc.ko, 8, combine=atomic) -> part, s` blocks add to the result, and
+//! `rfactor(part.t, combine=shared_atomic) -> mine` lets the threads of each block add to `part` first.
 //!
 //! `rfactor(label.loop)` takes the iterations of a loop as the parts: after `split(C.k, 4) -> ko, s` it does what
 //! TVM's primitive of that name does.
@@ -47,6 +55,7 @@
 //! have been moved or reordered yet.
 
 mod atomic;
+mod shuffle;
 
 use crate::diag::Diagnosis;
 use crate::index::Index;
@@ -61,8 +70,9 @@ use crate::sym::Sym;
 use super::Primitive;
 use super::compute_at::canonical_nest;
 
-pub(super) const USAGE: &str = "split_reduce(label.loop, parts [, combine=two_pass|shared|atomic] [, order=contiguous|cyclic]) -> partial, loop";
-pub(super) const RFACTOR_USAGE: &str = "rfactor(label.loop [, combine=two_pass|shared|atomic]) -> partial";
+pub(super) const USAGE: &str = "split_reduce(label.loop, parts [, combine=two_pass|shared|shuffle|shared_atomic|atomic] [, order=contiguous|cyclic]) -> partial, loop";
+pub(super) const RFACTOR_USAGE: &str =
+    "rfactor(label.loop [, combine=two_pass|shared|shuffle|shared_atomic|atomic]) -> partial";
 
 /// See the module documentation.
 #[derive(Clone, Debug)]
@@ -97,13 +107,22 @@ pub enum Combine {
     TwoPass,
     /// In order, in the shared memory of a block.
     Shared,
+    /// By shuffles among the lanes of a warp.
+    Shuffle,
+    /// By atomic additions in the shared memory of a block.
+    SharedAtomic,
     /// By atomic additions to the result.
     Atomic,
 }
 
 impl Combine {
-    const ALL: [(Combine, &'static str); 3] =
-        [(Combine::TwoPass, "two_pass"), (Combine::Shared, "shared"), (Combine::Atomic, "atomic")];
+    const ALL: [(Combine, &'static str); 5] = [
+        (Combine::TwoPass, "two_pass"),
+        (Combine::Shared, "shared"),
+        (Combine::Shuffle, "shuffle"),
+        (Combine::SharedAtomic, "shared_atomic"),
+        (Combine::Atomic, "atomic"),
+    ];
 
     fn read(call: &Call) -> Result<Combine, Diagnosis> {
         let Some(wanted) = call.option_of("combine") else { return Ok(Combine::TwoPass) };
@@ -190,26 +209,40 @@ impl SplitReduce {
                 access.index.insert(0, Index::var(&s));
             }
         });
-        let nest = vars
-            .iter()
-            .zip(&buffer.dims)
-            .rev()
-            .fold(of_part, |body, (v, d)| vec![For::serial(v, Range::upto(d.extent.clone()), body)]);
-        let nest = walk::refresh(&[For::serial(&s, Range::upto(count.clone()), nest)]);
         let parts = PartialSums { buffer, partial, reduction, vars, count, name: &self.name };
-        match self.combine {
-            Combine::Atomic => atomic::combine(stmts, at, nest, &parts).map_err(|because| {
-                self.refuse(because).instead("use combine=two_pass, which adds the parts first")
-            }),
-            Combine::TwoPass | Combine::Shared => {
-                let mut out = stmts[..at].to_vec();
-                out.push(Stmt::Alloc(parts.partial.clone()));
-                out.extend(nest);
-                out.push(parts.in_order());
-                out.extend_from_slice(&stmts[at + 1..]);
-                Ok(out)
-            }
+        if self.combine == Combine::Shuffle {
+            let nest = shuffle::combine(&parts, &s, of_part).map_err(|because| self.refuse(because))?;
+            return Ok([&stmts[..at], &[nest], &stmts[at + 1..]].concat());
         }
+        let nest = parts.nest(&parts.vars, of_part);
+        let nest = walk::refresh(&[For::serial(&s, Range::upto(parts.count.clone()), nest)]);
+        let combined = match self.combine {
+            Combine::Atomic => {
+                return atomic::combine(stmts, at, nest, &parts).map_err(|because| {
+                    self.refuse(because).instead("use combine=two_pass, which adds the parts first")
+                });
+            }
+            Combine::SharedAtomic => atomic::in_shared(&parts).map_err(|because| self.refuse(because))?,
+            Combine::TwoPass | Combine::Shared | Combine::Shuffle => [Vec::new(), parts.in_order()],
+        };
+        let [first, last] = combined;
+        let alloc = Stmt::Alloc(parts.partial.clone());
+        let mut out = [&stmts[..at], &[alloc], &first, &nest, &last, &stmts[at + 1..]].concat();
+        if self.combine == Combine::SharedAtomic {
+            let allocated = out.iter_mut().find_map(|s| match s {
+                Stmt::Alloc(b) if b.sym == parts.buffer.sym => Some(b),
+                _ => None,
+            });
+            let Some(buffer) = allocated else {
+                let because =
+                    format!("`{}` is itself a result, not a sum in shared memory", parts.buffer.sym);
+                return Err(self
+                    .refuse(because)
+                    .instead("use combine=atomic, or two of them, one in the other"));
+            };
+            buffer.space = Space::Shared;
+        }
+        Ok(out)
     }
 
     /// What the stage reduces by, if it does nothing else, and all of it inside the loop.
@@ -328,26 +361,35 @@ struct PartialSums<'a> {
 }
 
 impl PartialSums<'_> {
-    /// `for i, j { acc[i, j] = 0; for s { acc[i, j] += part[s, i, j] } }`
-    fn in_order(&self) -> Stmt {
-        let vars: Vec<Sym> = self.vars.iter().map(Sym::fresh).collect();
+    /// Loops over the result, one for each of its dimensions.
+    fn nest(&self, vars: &[Sym], inner: Vec<Stmt>) -> Vec<Stmt> {
+        let loops = vars.iter().zip(&self.buffer.dims).rev();
+        loops.fold(inner, |body, (v, d)| vec![For::serial(v, Range::upto(d.extent.clone()), body)])
+    }
+
+    /// `acc[i, j] = 0`
+    fn start(&self, vars: &[Sym]) -> Stmt {
+        self.assign(vars, AssignOp::Store, false, Value::Const(self.reduction.identity()))
+    }
+
+    /// `for s { acc[i, j] += part[s, i, j] }`
+    fn add(&self, vars: &[Sym], atomic: bool) -> Stmt {
         let s = Sym::new(self.name);
-        let index: Vec<Index> = vars.iter().map(Index::var).collect();
-        let target = Access::new(&self.buffer.sym, index.clone());
-        let part = std::iter::once(Index::var(&s)).chain(index).collect();
-        let assign = |op, value| Stmt::Assign(Assign { target: target.clone(), op, atomic: false, value });
-        let add = assign(AssignOp::Reduce(self.reduction), Value::load(&self.partial.sym, part));
-        let inner = vec![
-            assign(AssignOp::Store, Value::Const(self.reduction.identity())),
-            For::serial(&s, Range::upto(self.count.clone()), vec![add]),
-        ];
-        let nest = vars
-            .iter()
-            .zip(&self.buffer.dims)
-            .rev()
-            .fold(inner, |body, (v, d)| vec![For::serial(v, Range::upto(d.extent.clone()), body)]);
-        let mut nest = nest;
-        nest.swap_remove(0)
+        let part = std::iter::once(&s).chain(vars).map(Index::var).collect();
+        let value = Value::load(&self.partial.sym, part);
+        let add = self.assign(vars, AssignOp::Reduce(self.reduction), atomic, value);
+        For::serial(&s, Range::upto(self.count.clone()), vec![add])
+    }
+
+    fn assign(&self, vars: &[Sym], op: AssignOp, atomic: bool, value: Value) -> Stmt {
+        let target = Access::new(&self.buffer.sym, vars.iter().map(Index::var).collect());
+        Stmt::Assign(Assign { target, op, atomic, value })
+    }
+
+    /// `for i, j { acc[i, j] = 0; for s { acc[i, j] += part[s, i, j] } }`
+    fn in_order(&self) -> Vec<Stmt> {
+        let vars: Vec<Sym> = self.vars.iter().map(Sym::fresh).collect();
+        self.nest(&vars, vec![self.start(&vars), self.add(&vars, false)])
     }
 }
 
