@@ -3,97 +3,13 @@
 use warpwright_core::ir::{ParamKind, Program};
 use warpwright_core::passes;
 use warpwright_core::schedule::Schedule;
-use warpwright_sim::coroutine::{self, Arguments, Element, Policy, Random, assumptions_hold, tensor_shapes};
+use warpwright_core::sym::Sym;
+use warpwright_sim::coroutine::{self, Policy};
 use warpwright_sim::exact::{self, Trials};
+use warpwright_sim::mutate::case;
 use warpwright_sim::{Blocks, Mode, Options};
 
-use crate::in_order;
-
-/// Random arguments of the given sizes; rows are padded to a multiple of 8 and a little more.
-pub fn arguments(program: &Program, sizes: &[(&str, i64)], beta0: bool, random: &mut Random) -> Arguments {
-    let mut args = Arguments::default();
-    for (name, value) in sizes {
-        args.integers.insert((*name).into(), *value);
-    }
-    for param in &program.params {
-        match &param.kind {
-            ParamKind::Flag => {
-                args.integers.insert(param.sym.name().into(), i64::from(beta0));
-            }
-            ParamKind::Launch => {
-                args.integers.entry(param.sym.name().into()).or_insert(3);
-            }
-            ParamKind::Scalar(_) => {
-                let zero = beta0 && param.sym.name() == "beta";
-                let value = if zero { Element::ZERO } else { Element::new(random.number()) };
-                args.scalars.insert(param.sym.name().into(), value);
-            }
-            _ => {}
-        }
-    }
-    for buffer in program.tensors() {
-        if let Some(stride) = &buffer.row_stride {
-            let value = |s: &warpwright_core::sym::Sym| args.integers.get(s.name()).copied();
-            let columns = buffer.dims[1].extent.eval(&value).expect("sizes are given");
-            args.integers.insert(stride.name().into(), (columns + 7) / 8 * 8 + 8);
-        }
-    }
-    for (name, extents, stride) in tensor_shapes(program, &args) {
-        let rows: i64 = extents[..extents.len() - 1].iter().product();
-        let elements = (0..rows * stride).map(|_| Element::new(random.number())).collect();
-        args.tensors.insert(name, elements);
-    }
-    args
-}
-
-/// Runs every prefix of a schedule from step `first` on in order, and the last program on threads too.
-///
-/// # Errors
-/// The first difference from the specification.
-pub fn check(
-    schedule: &Schedule,
-    sizes: &[(&str, i64)],
-    first: usize,
-    threads: bool,
-    seed: u64,
-) -> Result<(), String> {
-    let prefixes = schedule.prefixes().map_err(|e| e.to_string())?;
-    for beta0 in [false, true] {
-        let mut random = Random::new(seed);
-        let args = arguments(schedule.spec(), sizes, beta0, &mut random);
-        let mut expected = args.clone();
-        in_order::run(schedule.spec(), &mut expected)?;
-        for (step, program) in prefixes.iter().enumerate().skip(first) {
-            if !assumptions_hold(program, &args) {
-                continue;
-            }
-            let mut got = args.clone();
-            let place = || format!("after step {step} at {sizes:?}:\n{program}");
-            in_order::run(program, &mut got).map_err(|e| format!("{e} {}", place()))?;
-            if got.tensors != expected.tensors {
-                return Err(format!("not equal {}", place()));
-            }
-        }
-        if threads {
-            on_threads(schedule.program(), &args, &expected, seed)?;
-        }
-    }
-    Ok(())
-}
-
-fn on_threads(program: &Program, args: &Arguments, expected: &Arguments, seed: u64) -> Result<(), String> {
-    let lowered = passes::lower(program).map_err(|e| format!("cannot be lowered: {e}\n{program}"))?;
-    for policy in [Policy::latest(seed), Policy::from_seed(seed)] {
-        let mut got = args.clone();
-        coroutine::run(&lowered, &mut got, policy).map_err(|e| format!("on threads: {e}\n{lowered}"))?;
-        if got.tensors != expected.tensors {
-            return Err(format!("not equal on threads\n{lowered}"));
-        }
-    }
-    Ok(())
-}
-
-/// Whether a program equals its specification over the prime field, with both values of every flag, and meets no
+/// Checks that a program equals its specification over the prime field, with both values of every flag, and meets no
 /// hazard on the way.
 ///
 /// # Errors
@@ -111,6 +27,76 @@ pub fn exact(
     let differs = report.first.map(|m| format!("{} differs", m.element));
     match hazard.or(differs) {
         None => Ok(()),
-        Some(complaint) => Err(format!("{complaint} at {sizes:?}, {mode:?}")),
+        Some(complaint) => Err(format!("{complaint}, {mode:?} at {sizes:?}")),
     }
+}
+
+/// Checks that real threads in random order, asynchronous effects as late as they may be, compute what a
+/// specification does.
+///
+/// # Errors
+/// The first fault or difference.
+pub fn threads(spec: &Program, program: &Program, sizes: &[(&str, i64)], seed: u64) -> Result<(), String> {
+    for beta0 in [0, 1] {
+        let flags = spec.params.iter().filter(|p| p.kind == ParamKind::Flag);
+        let mut all = sizes.to_vec();
+        all.extend(flags.map(|p| (p.sym.name(), beta0)));
+        let before = case::arguments(spec, &all, seed);
+        let mut expected = before.clone();
+        let specified = coroutine::run(
+            &passes::lower(spec).map_err(|e| e.to_string())?,
+            &mut expected,
+            Policy::from_seed(seed),
+        );
+        specified.map_err(|e| format!("the specification: {e}"))?;
+        for policy in [Policy::latest(seed), Policy::from_seed(seed)] {
+            let mut got = before.clone();
+            coroutine::run(program, &mut got, policy).map_err(|e| format!("{e}, on threads at {all:?}"))?;
+            if got.tensors != expected.tensors {
+                return Err(format!("not equal on threads at {all:?}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The sizes with a stride for each tensor whose rows are a multiple of 8 elements apart, with some to spare.
+pub fn with_aligned_rows<'a>(program: &'a Program, sizes: &[(&'a str, i64)]) -> Vec<(&'a str, i64)> {
+    let mut all = sizes.to_vec();
+    let value = |s: &Sym| sizes.iter().find(|(name, _)| *name == s.name()).map(|(_, value)| *value);
+    for buffer in program.tensors() {
+        if let (Some(stride), Some(columns)) = (&buffer.row_stride, buffer.dims.last()) {
+            let columns = columns.extent.eval(&value).expect("sizes are given");
+            all.push((stride.name(), (columns + 7) / 8 * 8 + 8));
+        }
+    }
+    all
+}
+
+/// Checks every prefix of a schedule from step `first` on in order, and, if it is to be run on threads, the last
+/// program as SIMT and on threads in random order.
+///
+/// # Errors
+/// The first difference from the specification.
+pub fn check(
+    schedule: &Schedule,
+    sizes: &[(&str, i64)],
+    first: usize,
+    on_threads: bool,
+    seed: u64,
+) -> Result<(), String> {
+    let spec = schedule.spec();
+    let sizes = with_aligned_rows(spec, sizes);
+    for (step, program) in schedule.prefixes().map_err(|e| e.to_string())?.iter().enumerate().skip(first) {
+        exact(spec, program, &sizes, Mode::InOrder, seed)
+            .map_err(|e| format!("{e}, after step {step}:\n{program}"))?;
+    }
+    if on_threads {
+        let lowered =
+            passes::lower(schedule.program()).map_err(|e| format!("{e}\n{}", schedule.program()))?;
+        let place = |e: String| format!("{e}:\n{lowered}");
+        exact(spec, &lowered, &sizes, Mode::Simt, seed).map_err(place)?;
+        threads(spec, &lowered, &sizes, seed).map_err(place)?;
+    }
+    Ok(())
 }

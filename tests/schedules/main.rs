@@ -2,7 +2,6 @@
 
 mod check;
 mod epilogues;
-mod in_order;
 mod lowering;
 mod pipelines;
 mod reductions;

@@ -2,19 +2,18 @@
 //! and on threads, where no hazard may be seen either.
 //!
 //! Sizes are drawn for each prefix from lists that hold nothing, one, primes, and what lies below, at and above the
-//! tiles. A list is used up before it is begun again, so all prefixes together see all of it. Finished kernels see
-//! every size in every layout's storage order, and multiples of their tiles with aligned rows.
+//! tiles. A list is used up before it is begun again, so all prefixes together see all of it. A finished kernel sees
+//! every size, and some in each layout and for other types; multiples of its tile with aligned rows are among them.
 
 use warpwright::compile::{cuda, validated};
 use warpwright::kernels::{self, Recipe, Variant};
-use warpwright::problem::Layout;
 use warpwright_core::ir::Program;
 use warpwright_core::passes::lower;
 use warpwright_core::target;
 use warpwright_sim::Mode;
 use warpwright_sim::coroutine::Random;
 
-use crate::check::exact;
+use crate::check::{exact, with_aligned_rows};
 
 /// Rows of C: tiles have 1, 32, 64 and 128.
 const ROWS: &[i64] = &[0, 1, 2, 7, 31, 32, 33, 63, 64, 65, 67, 127, 128, 129, 131];
@@ -24,9 +23,6 @@ const COLUMNS: &[i64] = &[0, 1, 3, 13, 31, 32, 33, 63, 64, 65, 127, 128, 129, 25
 const TERMS: &[i64] = &[0, 1, 2, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 48];
 /// Multiples of every tile, with none, one or two of them along each axis.
 const MULTIPLES: &[[i64; 3]] = &[[128, 256, 32], [256, 256, 16], [128, 256, 0], [0, 256, 32]];
-
-/// Sizes and row strides by name.
-type Sizes = Vec<(&'static str, i64)>;
 
 /// Draws sizes; nothing comes back before all have come.
 struct Draw {
@@ -53,41 +49,33 @@ impl Draw {
     }
 }
 
-/// The arguments of a shape; rows that are `aligned` lie at multiples of 8 elements.
-fn sizes([m, n, k]: [i64; 3], layout: Layout, aligned: bool) -> Sizes {
-    let mut sizes = vec![("M", m), ("N", n), ("K", k)];
-    let stride = |columns: i64| (columns + 7) / 8 * 8 + 8;
-    if aligned {
-        sizes.push(("lda", stride(if layout.a.transposes() { m } else { k })));
-        sizes.push(("ldb", stride(if layout.b.transposes() { k } else { n })));
-        sizes.push(("ldc", stride(n)));
-    }
-    sizes
-}
-
 fn variant(dtype: &str, layout: &str) -> Variant {
     Variant { precision: dtype.parse().expect("a type"), layout: layout.parse().expect("a layout") }
 }
 
-fn holds(spec: &Program, program: &Program, mode: Mode, sizes: &Sizes, place: &str) {
-    exact(spec, program, sizes, mode, 1).unwrap_or_else(|e| panic!("{place}: {e}\n{program}"));
+/// Checks a program at a shape, with rows at multiples of 8 elements if they are `aligned`.
+fn holds(spec: &Program, program: &Program, mode: Mode, shape: [i64; 3], aligned: bool, place: &str) {
+    let mut sizes: Vec<_> = ["M", "N", "K"].into_iter().zip(shape).collect();
+    if aligned {
+        sizes = with_aligned_rows(spec, &sizes);
+    }
+    exact(spec, program, &sizes, mode, 1).unwrap_or_else(|e| panic!("{place}: {e}\n{program}"));
 }
 
 /// Checks every prefix of the schedule of a rung.
 fn every_prefix(recipe: &Recipe) {
     let mut draw = Draw::new(u64::from(recipe.rung));
-    let layout = Layout::NN;
     let kernel = kernels::build(recipe, variant("f32", "nn")).unwrap_or_else(|e| panic!("{e}"));
     let prefixes = kernel.schedule.prefixes().expect("the steps apply again");
     for (step, program) in prefixes.iter().enumerate() {
         let place = format!("{} after {step} steps", recipe.name);
         let valid = validated(program, target::DEFAULT).unwrap_or_else(|e| panic!("{place}: {e}\n{program}"));
-        let one = match step % 3 {
-            0 => sizes(MULTIPLES[draw.random.below(MULTIPLES.len())], layout, true),
-            n => sizes(draw.shape(), layout, n == 1),
+        let (shape, aligned) = match step % 3 {
+            0 => (MULTIPLES[draw.random.below(MULTIPLES.len())], true),
+            n => (draw.shape(), n == 1),
         };
-        holds(kernel.specification(), program, Mode::InOrder, &one, &place);
-        holds(kernel.specification(), valid.program(), Mode::Simt, &one, &place);
+        holds(kernel.specification(), program, Mode::InOrder, shape, aligned, &place);
+        holds(kernel.specification(), valid.program(), Mode::Simt, shape, aligned, &place);
     }
     let lowered = lower(kernel.program()).expect("was lowered above");
     assert_eq!(lower(&lowered), Ok(lowered), "{}: lowering is done once", recipe.name);
@@ -112,11 +100,11 @@ fn finished(recipe: &Recipe) {
         let kernel = kernels::build(recipe, variant).unwrap_or_else(|e| panic!("{e}"));
         let valid =
             validated(kernel.program(), target::DEFAULT).unwrap_or_else(|e| panic!("{}: {e}", kernel.name));
-        let drawn = (0..shapes).map(|n| sizes(draw.shape(), variant.layout, n % 2 == 0)).collect::<Vec<_>>();
-        let multiples = MULTIPLES.iter().map(|shape| sizes(*shape, variant.layout, true));
-        for one in multiples.take(shapes).chain(drawn) {
-            holds(kernel.specification(), valid.program(), Mode::Simt, &one, &kernel.name);
-        }
+        let holds = |shape, aligned| {
+            holds(kernel.specification(), valid.program(), Mode::Simt, shape, aligned, &kernel.name);
+        };
+        MULTIPLES.iter().take(shapes).for_each(|shape| holds(*shape, true));
+        (0..shapes).for_each(|n| holds(draw.shape(), n % 2 == 0));
     }
 }
 
@@ -136,18 +124,17 @@ fn every_step_of_the_tvm_ladder_equals_the_specification() {
 }
 
 #[test]
-fn finished_sgemm_rungs_equal_it_at_every_size_in_every_layout() {
+fn finished_rungs_of_sgemm_equal_it_at_every_size_and_in_every_layout() {
     every_rung("sgemm", finished);
 }
 
 #[test]
-fn finished_tvm_steps_equal_it_at_every_size_in_every_layout() {
+fn finished_steps_of_tvm_equal_it_at_every_size_and_in_every_layout() {
     every_rung("tvm", finished);
 }
 
 #[test]
 fn one_compiled_kernel_serves_ten_sizes() {
-    let layout = Layout::NN;
     let recipe = kernels::by_name("sgemm_padded_tile").expect("is there");
     let kernel = kernels::build(recipe, variant("f32", "nn")).unwrap_or_else(|e| panic!("{e}"));
     let valid = validated(kernel.program(), target::DEFAULT).unwrap_or_else(|e| panic!("{e}"));
@@ -175,7 +162,6 @@ fn one_compiled_kernel_serves_ten_sizes() {
         ([256, 128, 32], true),
         ([300, 200, 100], true),
     ] {
-        let sizes = sizes(shape, layout, aligned);
-        holds(kernel.specification(), valid.program(), Mode::Simt, &sizes, &kernel.name);
+        holds(kernel.specification(), valid.program(), Mode::Simt, shape, aligned, &kernel.name);
     }
 }

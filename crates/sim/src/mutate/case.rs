@@ -102,7 +102,8 @@ pub fn arguments(program: &Program, shape: &[(&str, i64)], seed: u64) -> Argumen
     for ((name, extents, stride), buffer) in
         tensor_shapes(program, &arguments).into_iter().zip(program.tensors())
     {
-        let (rows, columns) = if extents.len() == 2 { (extents[0], extents[1]) } else { (1, extents[0]) };
+        let columns = extents.last().copied().unwrap_or(1);
+        let rows: i64 = extents[..extents.len().saturating_sub(1)].iter().product();
         let mut content = vec![Element::POISON; (rows * stride).max(0) as usize];
         let readable = match buffer.space {
             Space::Param(Io::In) => true,
