@@ -356,7 +356,7 @@ reorder(acc.ko, acc.ki, acc.i, acc.j)
 
 /// How the tile of B is kept in shared memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Storage {
+pub(super) enum Storage {
     /// Rows of the sum's axis, one after another.
     Plain,
     /// The same, each row 4 elements longer.
@@ -430,7 +430,7 @@ reorder({fragment}.{depth}, {fragment}.{long}, {fragment}.v)
 }
 
 /// The staging of both operands in shared memory and in registers, all by wide copies, and the unrolling of the rest.
-fn operands(
+pub(super) fn operands(
     variant: Variant,
     threads: i64,
     [tm, tn]: [i64; 2],
@@ -453,7 +453,7 @@ fn wide(target: &str, width: i64) -> String {
 }
 
 /// Elements in 16 bytes.
-fn vector_width(variant: Variant) -> Result<i64, Diagnosis> {
+pub(super) fn vector_width(variant: Variant) -> Result<i64, Diagnosis> {
     let dtype = variant.precision.storage();
     if dtype.is_half() {
         return Err(Diagnosis::new(format!("this rung has no form for {dtype}"))

@@ -1,9 +1,13 @@
 //! The ladder `tvm`: the steps of a well-known blog post that schedules GEMM in TVM's tensor-expression language,
 //! numbered as there, all through our own expression layer and at one size.
 //!
+//! The post's last step, a double buffer, made its kernel slower: the copy to the second buffer waits for the loads just
+//! as the copy to the first did. The step after it here is the repair.
+//!
 //! The post multiplies a transposed A (both operands are stored with K as rows), which is layout `tn` here; the steps
 //! serve every layout.
 
+use super::sgemm::{Storage, operands, vector_width};
 use super::{Recipe, Variant};
 use warpwright_core::diag::Diagnosis;
 
@@ -31,7 +35,7 @@ pub const RUNGS: &[Recipe] = &[
         rung: 2,
         title: "thread tiling",
         change: "A thread computes 8 x 8 elements of a 128 x 128 block, from tiles in shared memory and registers.",
-        schedule: |_| Ok(format!("{}{}", tile(&Tile::PLAIN), staging())),
+        schedule: |_| Ok(format!("{}{}", tile(&Tile::PLAIN, None), staging())),
     },
     Recipe {
         name: "tvm_virtual_threads",
@@ -39,7 +43,31 @@ pub const RUNGS: &[Recipe] = &[
         rung: 3,
         title: "virtual threads",
         change: "A thread computes four 4 x 4 tiles spread over the block, so that a warp reads shared memory without conflicts.",
-        schedule: |_| Ok(format!("{}{}", tile(&Tile::STRIDED), staging())),
+        schedule: |_| Ok(format!("{}{}", tile(&Tile::STRIDED, None), staging())),
+    },
+    Recipe {
+        name: "tvm_vectorized",
+        family: "tvm",
+        rung: 4,
+        title: "vectorized",
+        change: "Tiles are stored with K as rows, and every copy to shared memory, to registers and to C moves 16 bytes where sizes and strides allow it.",
+        schedule: |v| wide(v, ""),
+    },
+    Recipe {
+        name: "tvm_double_buffer",
+        family: "tvm",
+        rung: 5,
+        title: "double buffer",
+        change: "The next tiles are copied to a second pair of buffers before the multiply-adds of this one, so that one barrier a step is enough.",
+        schedule: |v| wide(v, "double_buffer(acc.ko)\n"),
+    },
+    Recipe {
+        name: "tvm_register_staging",
+        family: "tvm",
+        rung: 6,
+        title: "double buffer that does not wait",
+        change: "The next tiles are only loaded, into registers, before the multiply-adds, and stored to the second pair of buffers after them, so that nothing waits for the loads.",
+        schedule: |v| wide(v, "pipeline(acc.ko, 2, via=registers)\n"),
     },
 ];
 
@@ -70,6 +98,11 @@ compute_at(acc, C.tx)
     .to_string())
 }
 
+/// The threads of a block that computes 128 x 128 elements.
+const THREADS: i64 = 256;
+/// Adjacent elements of a virtual thread along each dimension.
+const RUN: i64 = 4;
+
 /// How the 8 x 8 elements of a thread lie in the 128 x 128 elements of a block.
 struct Tile {
     /// Cuts a dimension of 128 elements that is called by the first name.
@@ -96,13 +129,17 @@ impl Tile {
     };
 }
 
-/// The loops of C and of its accumulators.
-fn tile(tile: &Tile) -> String {
+/// The loops of C and of its accumulators; with `lane`, rows of C are stored so many elements at a time.
+fn tile(tile: &Tile, lane: Option<i64>) -> String {
     let Tile { cut, virtual_threads, bind } = tile;
+    let (split, lanes) = match lane {
+        Some(lane) => (format!("split(C.j, {lane}) -> j, v\n"), ", C.v"),
+        None => (String::new(), ""),
+    };
     format!(
         "split(C.i, 128) -> bx, i
 {rows}split(C.j, 128) -> by, j
-{columns}reorder(C.bx, C.by, {virtual_threads}C.ty, C.tx, C.i, C.j)
+{columns}{split}reorder(C.bx, C.by, {virtual_threads}C.ty, C.tx, C.i, C.j{lanes})
 bind(C.bx, block.x)
 bind(C.by, block.y)
 {bind}bind(C.ty, C.tx, threads)
@@ -114,6 +151,16 @@ reorder(acc.ko, acc.ki, acc.i, acc.j)
         rows = cut("i", "ty"),
         columns = cut("j", "tx"),
     )
+}
+
+/// The tiles of the virtual threads, copied 16 bytes at a time; `overlap` is the step that makes copies and
+/// multiply-adds overlap, if any.
+fn wide(variant: Variant, overlap: &str) -> Result<String, Diagnosis> {
+    let width = vector_width(variant)?;
+    let sizes = format!("specialize(M%128, N%128, K%16, lda%{width}, ldb%{width}, ldc%{width})\n");
+    let storage = [Storage::Plain, Storage::Plain];
+    let operands = operands(variant, THREADS, [RUN, RUN], storage, overlap)?;
+    Ok(sizes + &tile(&Tile::STRIDED, Some(width.min(RUN))) + &operands)
 }
 
 /// Tiles of 16 terms in shared memory, columns of them in registers.

@@ -7,6 +7,8 @@
 use std::fs;
 use std::path::Path;
 
+use warpwright::compile::validated;
+use warpwright::kernels::{self, Variant};
 use warpwright_core::emit::cuda::{self, Source};
 use warpwright_core::ir::{parse, validate};
 use warpwright_core::target::Target;
@@ -55,6 +57,28 @@ fn plain_programs_compile_for_every_family_of_targets() {
     for target in FAMILIES {
         for name in ["sgemm_block_tiling", "scan_look_back", "tsmttsm_atomic"] {
             compiled(&emit(name, target), target);
+        }
+    }
+}
+
+/// Every rung of every ladder, for an old family and a new one.
+#[test]
+fn every_rung_compiles_without_spills() {
+    if !nvrtc_is_here() {
+        return;
+    }
+    let variant = Variant { precision: "f32".parse().unwrap(), layout: "tn".parse().unwrap() };
+    for recipe in kernels::all() {
+        let kernel = kernels::build(recipe, variant).expect("has a form for f32");
+        for target in ["rtx2080ti", "h200"] {
+            let gpu = Target::by_name(target).expect("is known");
+            let valid = validated(kernel.program(), gpu).unwrap_or_else(|e| panic!("{}: {e}", kernel.name));
+            let compiled = compiled(&cuda::emit(&valid).expect("has a spelling"), target);
+            assert_eq!(compiled.warnings(), "", "{}: the compiler warns", kernel.name);
+            for used in &compiled.kernels {
+                let spills = (used.spill_store_bytes, used.spill_load_bytes, used.stack_bytes);
+                assert_eq!(spills, (0, 0, 0), "{} for {target}: {used:?}", kernel.name);
+            }
         }
     }
 }
