@@ -2,6 +2,7 @@
 
 mod check;
 mod epilogues;
+mod hopper;
 mod lowering;
 mod pipelines;
 mod reductions;

@@ -91,6 +91,7 @@ mod vector;
 
 pub use determinism::{is_deterministic, nondeterminism};
 pub use launch_facts::{BarrierGroup, LaunchFacts};
+pub use operands::swizzle;
 
 use super::facts;
 use super::launch::Launch;

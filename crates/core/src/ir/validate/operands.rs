@@ -152,8 +152,9 @@ pub(super) fn keeps_pieces(buffer: &Buffer, elements: i64) -> bool {
     !rest.mentions(&e) && ranges.simplify(&rest.rem(elements)) == Index::default()
 }
 
-/// The 128-byte swizzle: 64 columns of 2 bytes, piece `c/8` of row `r` kept at piece `c/8 xor r%8`.
-fn swizzle(window: &Window, buffer: &Buffer, facts: &Facts) -> Option<Diagnosis> {
+/// Why a window is not in the 128-byte swizzle: 64 columns of 2 bytes, piece `c/8` of row `r` kept at piece
+/// `c/8 xor r%8`.
+pub fn swizzle(window: &Window, buffer: &Buffer, facts: &Facts) -> Option<Diagnosis> {
     let refuse = |because: String| {
         Some(
             Diagnosis::new(format!(

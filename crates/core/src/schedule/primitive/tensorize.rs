@@ -36,8 +36,9 @@
 use std::collections::HashMap;
 
 use crate::diag::Diagnosis;
-use crate::index::Index;
+use crate::index::{self, Index};
 use crate::instr::{self, Completion, Extent, OperandSpec, Place as Where, Record, WindowSpec};
+use crate::ir::validate::swizzle;
 use crate::ir::{Buffer, Instruction, Mode, Operand, Program, Space, Span, Stmt, Window};
 use crate::layout::Fragment;
 use crate::schedule::facts::Facts;
@@ -135,15 +136,14 @@ impl Primitive for Tensorize {
     }
 
     fn apply(&self, program: &Program) -> Result<Program, Diagnosis> {
-        let by_name = Pattern::of(self.record).filter(|_| self.record.completion != Completion::Mbarrier);
-        let Some(pattern) = by_name else {
+        if matches!(self.record.completion, Completion::Mbarrier | Completion::BulkGroup) {
             return Err(self
-                .refuse("what the instruction does is not a nest around one assignment")
-                .instead("pipeline places the copies of the tensor memory accelerator"));
-        };
+                .refuse("its copies are asynchronous, and barriers report that they are complete")
+                .instead("pipeline places the copies of the tensor memory accelerator: via=tma"));
+        }
         let buffers = program.buffers();
         let place = Place::of(program);
-        let mut search = Search::new(self, &pattern, &buffers);
+        let mut search = Search::new(self, &buffers);
         let body = search.statements(&program.body, &place)?;
         let Search { found, fragments, not_alike, why_not, done, .. } = search;
         if !found {
@@ -164,7 +164,6 @@ impl Primitive for Tensorize {
 /// The search for nests that are the instruction.
 struct Search<'a> {
     step: &'a Tensorize,
-    pattern: &'a Pattern,
     buffers: &'a HashMap<Sym, Buffer>,
     /// Whether a nest goes by the handle.
     found: bool,
@@ -179,10 +178,9 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    fn new(step: &'a Tensorize, pattern: &'a Pattern, buffers: &'a HashMap<Sym, Buffer>) -> Search<'a> {
+    fn new(step: &'a Tensorize, buffers: &'a HashMap<Sym, Buffer>) -> Search<'a> {
         Search {
             step,
-            pattern,
             buffers,
             found: false,
             done: false,
@@ -209,9 +207,13 @@ impl<'a> Search<'a> {
     }
 
     fn instruction(&mut self, stmt: &Stmt, place: &Place) -> Option<Instruction> {
-        let nest = Nest::of(stmt, self.buffers).and_then(|n| self.pattern.check_loops(&n).map(|()| n));
-        let nest = nest.map_err(|because| note(&mut self.not_alike, because)).ok()?;
-        let instruction = self.step.instruction(&nest, self.pattern, place, self.buffers);
+        let record = self.step.record;
+        let alike = Nest::of(stmt, self.buffers).and_then(|nest| {
+            let pattern = Pattern::for_nest(record, &nest).ok_or("no nest of these loops is what it does")?;
+            pattern.check_loops(&nest).map(|()| (nest, pattern))
+        });
+        let (nest, pattern) = alike.map_err(|because| note(&mut self.not_alike, because)).ok()?;
+        let instruction = self.step.instruction(&nest, &pattern, place, self.buffers);
         let instruction = instruction.map_err(|because| note(&mut self.why_not, because)).ok()?;
         for wanted in self.step.fragments(&instruction) {
             if !self.fragments.contains(&wanted) {
@@ -273,13 +275,19 @@ fn fits(window: &Window, buffer: &Buffer, wanted: &WindowSpec, facts: &Facts) ->
         return Err(format!("it is not in {name}"));
     }
     match wanted.place {
+        Where::Fragment(name)
+            if Fragment::by_name(name).is_some_and(|f| f.columns.is_none())
+                && window.dims.last() != Some(&Span::All) =>
+        {
+            Err("the instruction takes all of its columns".into())
+        }
         Where::Fragment(_) => in_tile(window, buffer, wanted, None, facts),
         Where::FragmentColumns(_, columns) => in_tile(window, buffer, wanted, Some(columns), facts),
         Where::Rows(bytes) | Where::Aligned(bytes) => pieces(window, buffer, bytes, facts),
+        Where::Swizzle128 => swizzle(window, buffer, &index::Facts::new())
+            .map_or(Ok(()), |d| Err(format!("{}; {}", d.what, d.because))),
         Where::Element => Ok(()),
-        Where::Lanes | Where::Swizzle128 | Where::TensorMap => {
-            Err("its place cannot be checked by this step".into())
-        }
+        Where::Lanes | Where::TensorMap => Err("its place cannot be checked by this step".into()),
     }
 }
 
@@ -413,7 +421,8 @@ mod tests {
             ("tensorize(a.i, mma_m16n8k16_bf16)", "its loops have 16, 16 iterations"),
             ("tensorize(xs.u, cp_async16)", "`xs.u` is not `cp_async16`"),
             ("tensorize(a.k, ldmatrix_x4)", "16 iterations"),
-            ("tensorize(a.i, tma_load_sw128)", "not a nest around one assignment"),
+            ("tensorize(a.i, tma_load_sw128)", "via=tma"),
+            ("tensorize(a.i, wgmma_bf16_sw128)", "no nest of these loops is what it does"),
             ("tensorize(a.i, ldmatrix_x5)", "there is no instruction `ldmatrix_x5`"),
             ("tensorize(q.i, ldmatrix_x4)", "nothing computes a buffer named `q`"),
             (

@@ -12,7 +12,7 @@ mod storage;
 mod unify;
 mod wide;
 
-pub(super) use cover::alike;
+pub(super) use cover::{alike, covers};
 pub(super) use effects::{Effects, count_uses};
 pub(super) use fission::{contains, distribute, inline_lets, interchange, map_accesses, refresh_loop, sink};
 pub(super) use guard::{bounds as guard_bounds, guard_leaves, guard_loads, guarded_load};

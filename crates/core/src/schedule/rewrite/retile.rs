@@ -40,13 +40,15 @@ impl Tiling {
     /// # Errors
     /// Why the fragment does not fit.
     pub fn of(buffer: &Buffer, fragment: &'static Fragment) -> Result<Tiling, String> {
-        let Some(columns) = fragment.columns else {
-            return Err(format!("`{}` has no fixed columns", fragment.name));
-        };
         let rows = fragment.rows;
         let [.., r, c] = &buffer.dims[..] else {
             return Err(format!("`{}` has fewer than two dimensions", buffer.sym));
         };
+        // A fragment of any width is as wide as the buffer.
+        let columns = fragment.columns.or(c.extent.as_constant()).unwrap_or(0);
+        if fragment.registers(rows, columns).is_none() {
+            return Err(format!("`{}` has no tile of {columns} columns", fragment.name));
+        }
         let extents = (r.pitch, r.extent.as_constant(), c.pitch, c.extent.as_constant());
         match extents {
             (None, Some(r), None, Some(c)) if r > 0 && c > 0 && r % rows == 0 && c % columns == 0 => {

@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 
 use crate::index::{Comparison, Cond, Index};
-use crate::instr::{Extent, Record};
+use crate::instr::{Extent, Record, WindowSpec};
 use crate::ir::{
     Access, Assign, BinaryOp, Buffer, For, Mode, Operand, Own, ParamKind, Range, Span, Stmt, Value, Window,
     parse,
@@ -37,9 +37,14 @@ pub(in crate::schedule) struct Nest {
 }
 
 impl Pattern {
-    /// The pattern of a record. `None` if its meaning is no nest around one assignment.
-    pub fn of(record: &'static Record) -> Option<Pattern> {
-        let shape = |e: &Extent| if let Extent::Fixed(n) = e { Some(*n) } else { None };
+    /// The pattern of a record whose free extent, if it has one, is `free`. `None` if its meaning is no nest around one
+    /// assignment.
+    pub fn of(record: &'static Record, free: i64) -> Option<Pattern> {
+        let shape = |e: &Extent| match e {
+            Extent::Fixed(n) => Some(*n),
+            Extent::Multiple(of, most) => (free > 0 && free % of == 0 && free <= *most).then_some(free),
+            Extent::Same(_) => None,
+        };
         let mut params = Vec::new();
         let mut extent = 0;
         for operand in record.operands {
@@ -53,14 +58,27 @@ impl Pattern {
                 }
             });
         }
-        // `E` is what operands of any extent are called; here it is fixed.
-        let text =
-            format!("program meaning({}) {{ const E = {extent}\n {} }}", params.join(", "), record.meaning);
+        // `E` is what operands of any extent are called, which the record fixes, and `N` a free extent.
+        let text = format!(
+            "program meaning({}) {{ const E = {extent}\n const N = {free}\n {} }}",
+            params.join(", "),
+            record.meaning
+        );
         let program = parse::program(&text).ok()?;
         let Nest { loops, assign } = Nest::of(program.body.first()?, &program.buffers()).ok()?;
         let sizes = |p: &crate::ir::Param| matches!(p.kind, ParamKind::Size | ParamKind::Tensor(_));
         let operands = program.params.iter().filter(|p| sizes(p)).map(|p| p.sym.clone()).collect();
         Some(Pattern { record, loops, assign, operands })
+    }
+
+    /// The pattern of a record with the free extent that a nest asks for.
+    pub fn for_nest(record: &'static Record, nest: &Nest) -> Option<Pattern> {
+        let mut extents = nest.loops.iter().map(|(_, e)| *e);
+        let fixed = !record.operands.iter().filter_map(|o| o.window.as_ref()).any(has_free_extent);
+        if fixed {
+            return Pattern::of(record, 0);
+        }
+        extents.find_map(|free| Pattern::of(record, free).filter(|p| p.check_loops(nest).is_ok()))
     }
 
     /// Whether a nest has loops of the right lengths; if not, what is different.
@@ -103,6 +121,10 @@ impl Pattern {
         }
         Err(why_not)
     }
+}
+
+fn has_free_extent(window: &WindowSpec) -> bool {
+    window.shape.iter().any(|e| matches!(e, Extent::Multiple(..)))
 }
 
 impl Nest {

@@ -60,6 +60,8 @@
 //!   the present ones at its end, an unrolled loop alternates between two sets.
 //! - `cp_async`: the fills are asynchronous copies (see `tensorize`); a ring of `stages` slots, with a group of copies
 //!   committed in every step and all but the last `stages - 2` groups waited for.
+//! - `tma`: one thread of a role of its own copies whole tiles through the tensor memory accelerator, into a ring of
+//!   `stages` slots under mbarriers; the other role multiplies with wgmma (see `tma.rs`).
 //!
 //! A loop that runs once at most, such as the tail that `tail` peels off, only uses the first slot. Loops of any
 //! length are right: what is fetched ahead is fetched only if the loop gets there. Barriers are placed
@@ -67,6 +69,7 @@
 
 mod registers;
 mod ring;
+mod tma;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -83,7 +86,7 @@ use crate::sym::Sym;
 
 use super::Primitive;
 
-pub(super) const USAGE: &str = "pipeline(label.loop, stages, via=shared|registers|cp_async)";
+pub(super) const USAGE: &str = "pipeline(label.loop, stages, via=shared|registers|cp_async|tma)";
 pub(super) const DOUBLE_BUFFER_USAGE: &str = "double_buffer(label.loop)";
 
 /// See the module documentation.
@@ -106,6 +109,8 @@ pub enum Via {
     Registers,
     /// Asynchronous copies into a ring in shared memory.
     CpAsync,
+    /// Bulk copies by the tensor memory accelerator, in a role of its own.
+    Tma,
 }
 
 /// `double_buffer`: `pipeline` with two versions, in whatever memory the staged buffers are.
@@ -116,8 +121,12 @@ pub struct DoubleBuffer {
 }
 
 impl Via {
-    const ALL: [(Via, &'static str); 3] =
-        [(Via::Shared, "shared"), (Via::Registers, "registers"), (Via::CpAsync, "cp_async")];
+    const ALL: [(Via, &'static str); 4] = [
+        (Via::Shared, "shared"),
+        (Via::Registers, "registers"),
+        (Via::CpAsync, "cp_async"),
+        (Via::Tma, "tma"),
+    ];
 
     fn name(self) -> &'static str {
         Via::ALL.iter().find(|(v, _)| *v == self).map_or("", |(_, name)| name)
@@ -191,7 +200,7 @@ impl Pipeline {
                 Err(self.refuse("registers hold one step ahead").instead("use 1 or 2 stages"))
             }
             Via::Registers => Ok(()),
-            Via::Shared | Via::CpAsync => {
+            Via::Shared | Via::CpAsync | Via::Tma => {
                 if let Some(buffer) = register {
                     let because = format!("`{}` is in registers", buffer.sym);
                     return Err(self.refuse(because).instead("use via=registers"));
@@ -253,6 +262,9 @@ impl Primitive for Pipeline {
     }
 
     fn apply(&self, program: &Program) -> Result<Program, Diagnosis> {
+        if self.via == Via::Tma {
+            return tma::apply(self, program);
+        }
         let found = RefCell::new(Found::default());
         let out =
             at_loops(program, &self.target, &mut |l, place| self.rewrite(l, place, &mut found.borrow_mut()))?;

@@ -1,0 +1,445 @@
+//! Rings filled by the tensor memory accelerator, with a role that fills and a role that computes.
+//!
+//! ```
+//! # use warpwright_core::{ir::parse, schedule::Schedule};
+//! let before = parse::program("program p(K: size, A: in bf16[64, K; lda], B: in bf16[8, K; ldb], C: out f32[64, 8])
+//!   assume lda%8 == 0, ldb%8 == 0
+//! {
+//!   for b in block.x(1) {
+//!     alloc As: bf16[64, 64] shared layout (r, c) => 64*r + 8*xor(c/8, r%8) + c%8
+//!     alloc Bs: bf16[8, 64] shared layout (r, c) => 64*r + 8*xor(c/8, r%8) + c%8
+//!     alloc acc: f32[1@128, 64, 8] reg frag D64xN
+//!     for w in threads(1@128) { for (i, j) in own acc[w, :, :] { acc[w, i, j] = 0 } }
+//!     for k in 0..ceil(K, 64) {
+//!       for r in 0..64, c in 0..64 { As[r, c] = 64*k + c < K ? A[r, 64*k + c] : 0 }
+//!       for r in 0..8, c in 0..64 { Bs[r, c] = 64*k + c < K ? B[r, 64*k + c] : 0 }
+//!       for w in threads(1@128) {
+//!         for s in 0..4 { wgmma_bf16_sw128(acc[w, :, :], As[:, 16*s +: 16], Bs[:, 16*s +: 16]) }
+//!       }
+//!     }
+//!     for w in threads(1@128) { for (i, j) in own acc[w, :, :] { C[i, j] = acc[w, i, j] } }
+//!   }
+//! }").unwrap();
+//! let after = Schedule::run(before, "pipeline(acc.k, 3, via=tma)").unwrap();
+//! assert!(after.program().to_string().contains("\
+//!     for k in 0..ceil(K, 64) {
+//!       on producer {
+//!         for e in threads(1@1) {
+//!           if 3 <= k {
+//!             await(empty[k - 3])
+//!           }
+//!           tma_load_sw128(As[k%3, :, :], A[0 +: 64, 64*k +: 64]) -> full[k]
+//!           tma_load_sw128(Bs[k%3, :, :], B[0 +: 8, 64*k +: 64]) -> full[k]
+//!           arrive(full[k], tx 9216)
+//!         }
+//!       }
+//!       on consumer {
+//!         for w in threads(1@128) {
+//!           await(full[k])
+//!           wgmma.fence
+//!           for s in 0..4 {
+//!             wgmma_bf16_sw128(acc[w, :, :], As[k%3, :, 16*s +: 16], Bs[k%3, :, 16*s +: 16])
+//!           }
+//!           wgmma.commit
+//!           wgmma.wait 1
+//!           if 0 < k {
+//!             for e in threads(1@1) {
+//!               arrive(empty[k - 1])
+//!             }
+//!           }
+//!         }
+//!       }
+//!     }
+//! "), "{}", after.program());
+//! ```
+//!
+//! There is neither prologue nor epilogue: that the producer runs ahead is the ring, not the program. A slot is given
+//! back one step late, because the group of products that reads it may be under way until then.
+//!
+//! A fill must copy a box of a matrix and give 0 where the box hangs over, as the hardware does; its rows must start at
+//! multiples of 16 bytes. Where that is not known, as in the general version beside a specialised one, the loop stays
+//! in step: all threads copy, meet, and multiply.
+
+use super::{Pipeline, peers, ring_layout};
+use crate::diag::Diagnosis;
+use crate::index::{Cond, Index};
+use crate::instr::{self, Behaviour, Completion, Extent};
+use crate::ir::validate::swizzle;
+use crate::ir::{
+    Assign, AssignOp, Buffer, Dim, For, If, Instruction, Mode, On, Operand, Program, Range, Ring, Role,
+    Space, Span, Stmt, Sync, Window, walk,
+};
+use crate::schedule::facts::Facts;
+use crate::schedule::rewrite::{Place, Stages, covers, guard_bounds, guarded_load, head};
+use crate::sym::Sym;
+
+use super::ring::in_slot;
+
+/// The threads of a warpgroup, by which wgmma and `setmaxnreg` are executed.
+const WARPGROUP: i64 = 128;
+/// Registers of a thread that only issues copies, and of one that multiplies, by the number of warpgroups that do: a
+/// multiprocessor has 65536, and `setmaxnreg` takes multiples of 8 up to 232 without a warning of the assembler.
+const REGISTERS: [(i64, i64); 3] = [(40, 232), (40, 232), (32, 160)];
+
+/// How many loops are given to the accelerator, and why one is not.
+#[derive(Default)]
+struct Found {
+    loops: usize,
+    given: usize,
+    why_not: Option<String>,
+}
+
+/// The program with the loop pipelined in every block that has it.
+///
+/// # Errors
+/// Why no copy of the loop can be given to the accelerator.
+pub(super) fn apply(step: &Pipeline, program: &Program) -> Result<Program, Diagnosis> {
+    if step.stages < 2 {
+        return Err(step.refuse("a ring needs two slots at least"));
+    }
+    let mut found = Found::default();
+    let body = lists(step, &program.body, &Place::of(program), &mut found)?;
+    match (found.loops, found.given, found.why_not) {
+        (0, ..) => Err(step.target.unknown(program)),
+        (_, 0, why_not) => Err(step
+            .refuse(why_not.unwrap_or_default())
+            .instead("specialize row strides to multiples of 16 bytes, and keep tiles as they are stored")),
+        _ => Ok(program.with_body(body)),
+    }
+}
+
+fn lists(step: &Pipeline, stmts: &[Stmt], place: &Place, found: &mut Found) -> Result<Vec<Stmt>, Diagnosis> {
+    let here: Vec<usize> =
+        (0..stmts.len()).filter(|i| matches!(&stmts[*i], Stmt::For(l) if step.target.means(l))).collect();
+    if let [first, rest @ ..] = &here[..] {
+        found.loops += 1;
+        let in_block = place.outer().last().is_some_and(|l| matches!(l.mode, Mode::Block { .. }));
+        if !in_block || !rest.is_empty() {
+            return Err(step
+                .refuse("a block has other than exactly this one loop over its tiles, with nothing around it")
+                .instead("bind the loops around it to blocks, and do not peel it"));
+        }
+        return block(step, stmts, *first, place, found);
+    }
+    let rebuild = |stmt: &Stmt| place.rebuild(stmt, &mut |body, place| lists(step, body, place, found));
+    stmts.iter().map(rebuild).collect()
+}
+
+/// The statements of a block with the loop at position `at` pipelined.
+fn block(
+    step: &Pipeline,
+    stmts: &[Stmt],
+    at: usize,
+    place: &Place,
+    found: &mut Found,
+) -> Result<Vec<Stmt>, Diagnosis> {
+    let Stmt::For(l) = &stmts[at] else { return Err(step.refuse("it is no loop")) };
+    if l.mode != Mode::Serial || l.counting.is_some() {
+        return Err(step.refuse("its iterations do not run one after another, or are counted already"));
+    }
+    let stages = Stages::of(l, &peers(place.program, &step.target), place.program)?;
+    let (counted, extent, stages) = step.counted(l, &stages)?;
+    let consumers = consumers(&stages.uses).map_err(|because| {
+        step.refuse(because)
+            .instead("tensorize the products to wgmma first, or use via=shared or via=cp_async")
+    })?;
+    let mut facts = place.facts();
+    facts.enter_range(&counted.var, &extent);
+    match copies(&stages, place, &facts) {
+        Ok(copies) => {
+            found.given += 1;
+            let rings = Rings { step, l: &counted, stages: &stages, copies, consumers };
+            rings.block(stmts, at)
+        }
+        Err(because) => {
+            found.why_not.get_or_insert(because);
+            let mut out = stmts.to_vec();
+            out[at] = in_step(l, &Stages::of(l, &peers(place.program, &step.target), place.program)?);
+            Ok(out)
+        }
+    }
+}
+
+/// The number of warpgroups that multiply, if the uses are one nest over warpgroups that does nothing else.
+fn consumers(uses: &[Stmt]) -> Result<i64, String> {
+    let [Stmt::For(nest)] = uses else { return Err("its tiles are not used by one nest".into()) };
+    let Some((count, WARPGROUP)) = nest.threads() else {
+        return Err("its tiles are not used by warpgroups".into());
+    };
+    let mut only_products = true;
+    walk::for_each(&nest.body, &mut |s| {
+        only_products &= match s {
+            Stmt::Instruction(i) => {
+                instr::by_name(&i.name).is_some_and(|r| r.completion == Completion::Wgmma)
+            }
+            Stmt::For(l) => matches!(l.mode, Mode::Serial | Mode::Unroll),
+            Stmt::Let(..) => true,
+            _ => false,
+        };
+    });
+    if !only_products {
+        return Err("its tiles are used by more than products of warpgroups".into());
+    }
+    if count > REGISTERS.len() as i64 {
+        return Err(format!("{count} warpgroups do not leave each thread the registers it needs"));
+    }
+    Ok(count)
+}
+
+/// A fill as one bulk copy.
+struct Copy {
+    instruction: Instruction,
+    bytes: i64,
+}
+
+/// Every fill as a bulk copy; why one is none.
+fn copies(stages: &Stages, place: &Place, facts: &Facts) -> Result<Vec<Copy>, String> {
+    let buffers = place.program.buffers();
+    stages
+        .fills
+        .iter()
+        .map(|fill| {
+            let mut inside = facts.clone();
+            let (assign, loops) = leaf(fill, &mut inside)?;
+            let tile = buffers.get(&assign.target.buffer).ok_or("a tile is not known")?;
+            if !covers(std::slice::from_ref(fill), tile) {
+                return Err(format!("it could not be shown that all of `{}` is filled", tile.sym));
+            }
+            let (cond, access, otherwise) = guarded_load(&assign.value)
+                .filter(|_| assign.op == AssignOp::Store)
+                .ok_or_else(|| format!("`{}` is filled by more than a copy", tile.sym))?;
+            let source = buffers.get(&access.buffer).ok_or("a matrix is not known")?;
+            if cond != Cond::TRUE && otherwise != 0.0 {
+                return Err(format!(
+                    "`{}` is filled with {otherwise} where it hangs over, not with 0",
+                    tile.sym
+                ));
+            }
+            // Inside the matrix the copy must not leave anything out.
+            let mut known = inside.clone();
+            known.assume(&guard_bounds(access, source, &Facts::default()));
+            if !known.proves(&cond) {
+                return Err(format!("`{}` is not filled with all that the matrix has", tile.sym));
+            }
+            let window = moved(tile, source, &assign.target.index, access, &loops)?;
+            copy(tile, source, window, facts)
+        })
+        .collect()
+}
+
+/// The one assignment of a nest, and the variables of its loops.
+fn leaf(fill: &Stmt, facts: &mut Facts) -> Result<(Assign, Vec<Sym>), String> {
+    let (mut at, mut loops) = (fill, Vec::new());
+    loop {
+        match at {
+            Stmt::For(l) => {
+                facts.enter(l);
+                loops.push(l.var.clone());
+                let [inner] = &l.body[..] else { return Err("a fill holds more than one statement".into()) };
+                at = inner;
+            }
+            Stmt::Assign(a) => return Ok((a.clone(), loops)),
+            _ => return Err("a fill is more than loops around one copy".into()),
+        }
+    }
+}
+
+/// The box of the matrix that a tile holds: each index of the matrix is that of the tile and a start.
+fn moved(
+    tile: &Buffer,
+    source: &Buffer,
+    target: &[Index],
+    access: &crate::ir::Access,
+    loops: &[Sym],
+) -> Result<Window, String> {
+    let extents = tile.constant_extents().ok_or("the extents of a tile are not constants")?;
+    if extents.len() != 2 || source.dims.len() != 2 {
+        return Err(format!("`{}` is no box of a matrix", tile.sym));
+    }
+    let start = |(from, to): (&Index, &Index)| {
+        let start = from - to;
+        let fixed = !loops.iter().any(|v| start.mentions(v));
+        fixed
+            .then_some(start)
+            .ok_or_else(|| format!("`{}` is stored in another order than it is read", tile.sym))
+    };
+    let starts = access.index.iter().zip(target).map(start).collect::<Result<Vec<_>, _>>()?;
+    let dims = starts.into_iter().zip(extents).map(|(start, n)| Span::Slice(start, n)).collect();
+    Ok(Window { buffer: source.sym.clone(), dims })
+}
+
+/// The bulk copy of a box to a tile.
+fn copy(tile: &Buffer, source: &Buffer, from: Window, facts: &Facts) -> Result<Copy, String> {
+    let extents = tile.constant_extents().unwrap_or_default();
+    let record = instr::all()
+        .find(|r| {
+            let wanted = r.operands.first().and_then(|o| o.window.as_ref());
+            r.behaviour == Behaviour::BulkLoad
+                && wanted.is_some_and(|w| w.dtype == Some(tile.dtype) && shape_fits(w.shape, &extents))
+        })
+        .ok_or_else(|| format!("there is no bulk copy of {extents:?} elements of {}", tile.dtype))?;
+    let to = Window { buffer: tile.sym.clone(), dims: vec![Span::All; 2] };
+    if let Some(fault) = swizzle(&to, tile, &crate::index::Facts::new()) {
+        return Err(format!("{}; {}", fault.what, fault.because));
+    }
+    let stride = source.row_stride.as_ref().map_or_else(|| source.dims[1].extent.clone(), Index::var);
+    if !source.is_global() || !facts.is_multiple(&stride, 16 / source.dtype.bytes()) {
+        return Err(format!("rows of `{}` may not start at multiples of 16 bytes", source.sym));
+    }
+    let operands = vec![Operand::Window(to), Operand::Window(from)];
+    let bytes = extents.iter().product::<i64>() * tile.dtype.bytes();
+    Ok(Copy { instruction: Instruction { name: record.name.into(), operands, signal: None }, bytes })
+}
+
+fn shape_fits(wanted: &[Extent], extents: &[i64]) -> bool {
+    wanted.len() == extents.len()
+        && wanted.iter().zip(extents).all(|(w, n)| match w {
+            Extent::Fixed(f) => f == n,
+            Extent::Multiple(of, most) => n % of == 0 && n <= most,
+            Extent::Same(_) => false,
+        })
+}
+
+/// The loop with its products waited for in every step.
+fn in_step(l: &For, stages: &Stages) -> Stmt {
+    let mut body: Vec<Stmt> = l.body.iter().filter(|s| matches!(s, Stmt::Alloc(_))).cloned().collect();
+    body.extend(stages.fills.iter().cloned());
+    body.extend([Sync::FenceAsync, Sync::Barrier].map(Stmt::Sync));
+    let multiply = |nest: &For| {
+        let mut inner = vec![Stmt::Sync(Sync::WgmmaFence)];
+        inner.extend(nest.body.iter().cloned());
+        inner.extend([Sync::WgmmaCommit, Sync::WgmmaWait(0)].map(Stmt::Sync));
+        Stmt::For(For { body: inner, ..head(nest) })
+    };
+    let uses = stages.uses.iter().map(|s| if let Stmt::For(nest) = s { multiply(nest) } else { s.clone() });
+    body.extend(uses.filter(|s| !matches!(s, Stmt::Alloc(_))));
+    Stmt::For(For { body, ..head(l) })
+}
+
+/// What is needed to write a block with its rings.
+struct Rings<'a> {
+    step: &'a Pipeline,
+    /// The loop, counted from 0 by 1.
+    l: &'a For,
+    stages: &'a Stages,
+    copies: Vec<Copy>,
+    /// Warpgroups that multiply.
+    consumers: i64,
+}
+
+impl Rings<'_> {
+    fn block(&self, stmts: &[Stmt], at: usize) -> Result<Vec<Stmt>, Diagnosis> {
+        let ring = |name: &str, count: i64| Ring { sym: Sym::new(name), depth: self.step.stages, count };
+        let (full, empty) = (ring("full", 1), ring("empty", self.consumers));
+        let role = |name: &str, lo: i64, hi: i64, registers: i64| Role {
+            sym: Sym::new(name),
+            lo,
+            hi,
+            registers: Some(registers),
+        };
+        let last = WARPGROUP * (1 + self.consumers);
+        let (few, many) = REGISTERS[self.consumers as usize - 1];
+        let roles = [role("producer", 0, WARPGROUP, few), role("consumer", WARPGROUP, last, many)];
+        let [producer, consumer] = [&roles[0].sym, &roles[1].sym];
+        let mut out = vec![Stmt::Roles(roles.to_vec())];
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        for (i, stmt) in stmts.iter().enumerate() {
+            match stmt {
+                Stmt::Alloc(buffer) => out.push(Stmt::Alloc(self.allocated(buffer, consumer))),
+                Stmt::Roles(_) | Stmt::On(_) => return Err(self.step.refuse("the block has roles already")),
+                _ if i < at => before.push(stmt.clone()),
+                _ if i > at => after.push(stmt.clone()),
+                _ => {}
+            }
+        }
+        let inside = self.l.body.iter().filter_map(|s| if let Stmt::Alloc(b) = s { Some(b) } else { None });
+        out.extend(inside.map(|b| Stmt::Alloc(self.allocated(b, consumer))));
+        out.extend([full.clone(), empty.clone()].map(Stmt::AllocRing));
+        let on = |role: &Sym, body: Vec<Stmt>| Stmt::On(On { role: role.clone(), body });
+        if !before.is_empty() {
+            out.push(on(consumer, before));
+        }
+        let steps =
+            vec![on(producer, self.produce(&full, &empty)), on(consumer, self.consume(&full, &empty))];
+        out.push(Stmt::For(For { body: steps, ..head(self.l) }));
+        out.push(on(consumer, self.finish(after)));
+        Ok(out)
+    }
+
+    /// A buffer of the block: staged ones become rings, and registers are those of the consumer.
+    fn allocated(&self, buffer: &Buffer, consumer: &Sym) -> Buffer {
+        let mut buffer = buffer.clone();
+        if self.stages.staged.iter().any(|b| b.sym == buffer.sym) {
+            buffer.layout = ring_layout(&buffer);
+            buffer.dims.insert(0, Dim::new(self.step.stages));
+        } else if buffer.space == Space::Reg {
+            buffer.role = Some(consumer.clone());
+        }
+        buffer
+    }
+
+    fn produce(&self, full: &Ring, empty: &Ring) -> Vec<Stmt> {
+        let k = Index::var(&self.l.var);
+        let slots = self.step.stages;
+        let free = Stmt::Await { ring: empty.sym.clone(), ordinal: k.offset(-slots) };
+        let mut body = vec![Stmt::If(If {
+            cond: Cond::le(slots.into(), k.clone()),
+            then: vec![free],
+            otherwise: Vec::new(),
+        })];
+        let copies = self.copies.iter().map(|c| {
+            let signal = Some((full.sym.clone(), k.clone()));
+            Stmt::Instruction(Instruction { signal, ..c.instruction.clone() })
+        });
+        body.extend(in_slot(copies.collect(), &self.rings(), &k.rem(slots)));
+        let bytes = self.copies.iter().map(|c| c.bytes).sum::<i64>();
+        body.push(Stmt::Arrive { ring: full.sym.clone(), ordinal: k, bytes: Some(bytes.into()) });
+        vec![one_thread(body)]
+    }
+
+    fn consume(&self, full: &Ring, empty: &Ring) -> Vec<Stmt> {
+        let k = Index::var(&self.l.var);
+        let uses = in_slot(self.stages.uses.clone(), &self.rings(), &k.rem(self.step.stages));
+        let in_group = |stmt: Stmt| {
+            let Stmt::For(nest) = stmt else { return stmt };
+            let mut body = vec![
+                Stmt::Await { ring: full.sym.clone(), ordinal: k.clone() },
+                Stmt::Sync(Sync::WgmmaFence),
+            ];
+            body.extend(nest.body.iter().cloned());
+            body.extend([Sync::WgmmaCommit, Sync::WgmmaWait(1)].map(Stmt::Sync));
+            let back = Stmt::Arrive { ring: empty.sym.clone(), ordinal: k.offset(-1), bytes: None };
+            body.push(Stmt::If(If {
+                cond: Cond::lt(0.into(), k.clone()),
+                then: vec![one_thread(vec![back])],
+                otherwise: Vec::new(),
+            }));
+            Stmt::For(For { body, ..head(&nest) })
+        };
+        uses.into_iter().map(in_group).collect()
+    }
+
+    /// What follows the loop, once the last products are complete.
+    fn finish(&self, mut after: Vec<Stmt>) -> Vec<Stmt> {
+        let wait = Stmt::Sync(Sync::WgmmaWait(0));
+        if let Some(Stmt::For(nest)) = after.first_mut()
+            && nest.threads() == Some((self.consumers, WARPGROUP))
+        {
+            nest.body.insert(0, wait);
+            return after;
+        }
+        let w = Sym::new("w");
+        let mode = Mode::Threads { pitch: WARPGROUP };
+        after.insert(0, For::with_mode(&w, mode, Range::upto(self.consumers), vec![wait]));
+        after
+    }
+
+    fn rings(&self) -> Vec<Sym> {
+        self.stages.staged.iter().map(|b| b.sym.clone()).collect()
+    }
+}
+
+/// What the first thread of a range does.
+fn one_thread(body: Vec<Stmt>) -> Stmt {
+    For::with_mode(&Sym::new("e"), Mode::Threads { pitch: 1 }, Range::upto(1), body)
+}
