@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use super::Group;
-use super::footprint::{Footprints, enumerable, key};
+use super::digits::same_thread;
+use super::footprint::{Footprints, View, enumerable, key};
 use super::pending::Pending;
 use super::touch::{Touch, Values};
 use crate::index::{Atom, Index, Interval, Ranges, gcd};
@@ -26,6 +27,8 @@ pub(super) enum Verdict {
 /// Decides about pairs.
 pub(super) struct Conflicts {
     footprints: Footprints,
+    /// The sizes of the problem.
+    sizes: HashSet<Sym>,
     /// What is known of the symbols of the launch.
     ranges: Ranges,
 }
@@ -40,7 +43,7 @@ struct Compared {
 
 impl Conflicts {
     pub fn new(sizes: HashSet<Sym>, ranges: Ranges) -> Conflicts {
-        Conflicts { footprints: Footprints::new(sizes), ranges }
+        Conflicts { footprints: Footprints::default(), sizes, ranges }
     }
 
     /// What an earlier and a later touch need that stand in one list of the given depth, executed by `group`.
@@ -59,12 +62,62 @@ impl Conflicts {
                 None => return Verdict::Apart,
             }
         }
+        let equal: Vec<(&Index, &Index)> =
+            dims.iter().filter(|d| d.shift == 0).map(|d| (&d.earlier, &d.later)).collect();
+        if same_thread(earlier, later, &equal) {
+            return Verdict::Apart;
+        }
+        if let Some(verdict) = self.example(p, later, depth, group, &dims, all_dims) {
+            return verdict;
+        }
         // One dimension often tells threads apart, and has few points.
         let alone = |c: &mut Conflicts, dim| c.meet(p, later, depth, group, std::slice::from_ref(dim), false);
         if dims.len() > 1 && dims.iter().any(|dim| alone(self, dim) == Verdict::Apart) {
             return Verdict::Apart;
         }
         self.meet(p, later, depth, group, &dims, all_dims)
+    }
+
+    /// What two touches need, if one of a few elements that they might meet in settles it.
+    fn example(
+        &self,
+        p: &Pending,
+        later: &Touch,
+        depth: usize,
+        group: &Group,
+        dims: &[Compared],
+        all: bool,
+    ) -> Option<Verdict> {
+        let [a, b] = self.views(p, later, depth, dims);
+        let certain = all && a.exact && b.exact;
+        for (here, there, sign) in [(&a, &b, -1), (&b, &a, 1)] {
+            for sample in here.samples() {
+                let met = here.example(&sample).and_then(|(element, threads)| {
+                    let other: Vec<i64> =
+                        element.iter().zip(dims).map(|(i, dim)| i + sign * dim.shift).collect();
+                    let (again, others) = there.example(&there.solve(&other)?)?;
+                    (again == other).then(|| (threads.0.min(others.0), threads.1.max(others.1)))
+                });
+                let Some((first, last)) = met.filter(|(first, last)| p.may_meet(*first, *last)) else {
+                    continue;
+                };
+                if certain && !group.joins(first, last) {
+                    return Some(Verdict::Torn);
+                }
+                if !certain || group.whole {
+                    return Some(Verdict::Met { certain });
+                }
+            }
+        }
+        None
+    }
+
+    fn views<'a>(&self, p: &'a Pending, later: &'a Touch, depth: usize, dims: &[Compared]) -> [View<'a>; 2] {
+        let parts = |part: fn(&Compared) -> &Index| dims.iter().map(|d| part(d).clone()).collect();
+        [
+            View::of(&p.touch, depth, parts(|d| &d.earlier), &self.sizes),
+            View::of(later, depth, parts(|d| &d.later), &self.sizes),
+        ]
     }
 
     /// What two touches need by the given dimensions; these are all there are if `all`.
@@ -77,18 +130,16 @@ impl Conflicts {
         dims: &[Compared],
         all: bool,
     ) -> Verdict {
-        let (parts_a, parts_b): (Vec<Index>, Vec<Index>) =
-            dims.iter().map(|d| (d.earlier.clone(), d.later.clone())).unzip();
-        let a = self.footprints.of(&p.touch, depth, parts_a);
-        let b = self.footprints.of(later, depth, parts_b);
+        let [a, b] = self.views(p, later, depth, dims);
+        let certain = all && a.exact && b.exact;
+        let (a, b) = (self.footprints.of(&a), self.footprints.of(&b));
         let (Some(a), Some(b)) = (a, b) else { return Verdict::Met { certain: false } };
         let shift = key(dims.iter().map(|d| d.shift));
-        let certain = all && a.exact && b.exact;
         let mut verdict = Verdict::Apart;
         for (at, threads) in &b.threads {
             let Some(others) = a.threads.get(&at.wrapping_add(shift)) else { continue };
             let (first, last) = (threads.0.min(others.0), threads.1.max(others.1));
-            if first == last || p.met.iter().any(|g| g.joins(first, last)) {
+            if !p.may_meet(first, last) {
                 continue;
             }
             if certain && !group.joins(first, last) {

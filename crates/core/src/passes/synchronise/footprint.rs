@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
+use super::digits::Digits;
 use super::touch::{Around, Kind, Touch, Values};
 use crate::index::{Atom, Comparison, Cond, Index};
 use crate::sym::Sym;
@@ -11,16 +12,6 @@ use crate::sym::Sym;
 #[derive(Debug)]
 pub(super) struct Footprint {
     pub threads: HashMap<i128, (i64, i64)>,
-    /// Whether everything listed is really touched, if sizes are large enough.
-    pub exact: bool,
-}
-
-/// Makes footprints, and remembers them.
-#[derive(Default)]
-pub(super) struct Footprints {
-    /// The sizes of the problem.
-    sizes: HashSet<Sym>,
-    known: HashMap<(Touch, usize, Vec<Index>), Option<Rc<Footprint>>>,
 }
 
 /// More iterations than this are not enumerated.
@@ -54,71 +45,137 @@ pub(super) fn enumerable(touch: &Touch, depth: usize) -> Vec<&Around> {
     found
 }
 
-impl Footprints {
-    pub fn new(sizes: HashSet<Sym>) -> Footprints {
-        Footprints { sizes, known: HashMap::new() }
+/// A touch, seen by some parts of its indices: what its footprint is made from.
+pub(super) struct View<'a> {
+    touch: &'a Touch,
+    /// The list in which it meets another touch.
+    depth: usize,
+    /// The parts.
+    pub parts: Vec<Index>,
+    /// The loops that tell elements apart.
+    loops: Vec<&'a Around>,
+    /// The conditions that only mention these.
+    filters: Vec<&'a Cond>,
+    /// How far the last thread that touches an element lies from the first, for given values of these loops.
+    last: i64,
+    /// Whether everything in view is really touched, if sizes are large enough.
+    pub exact: bool,
+}
+
+impl<'a> View<'a> {
+    /// The view by parts of the indices that mention enumerable variables only.
+    pub fn of(touch: &'a Touch, depth: usize, parts: Vec<Index>, sizes: &HashSet<Sym>) -> View<'a> {
+        let all = enumerable(touch, depth);
+        let only_known = |c: &Cond| {
+            let mut known = true;
+            c.for_each_var(&mut |s| known &= all.iter().any(|l| l.var == *s));
+            known
+        };
+        let (filters, open): (Vec<&Cond>, Vec<&Cond>) = touch.guards.iter().partition(|c| only_known(c));
+        let endless = |l: &Around| {
+            !all.contains(&l) && !matches!(&l.values, Values::Span { lo, hi, .. } if grows(&(hi - lo), sizes))
+        };
+        let exact = open.iter().all(|c| holds_for_large_sizes(c, sizes)) && !touch.local(depth).any(endless);
+        let (loops, spread) = mentioned(&all, &parts, &filters);
+        View { touch, depth, parts, loops, filters, last: touch.size - 1 + spread, exact }
     }
 
-    /// The footprint of a touch by the given parts of its indices, which mention enumerable variables only.
-    pub fn of(&mut self, touch: &Touch, depth: usize, parts: Vec<Index>) -> Option<Rc<Footprint>> {
-        let wanted = (Touch { kind: Kind::Read, index: Vec::new(), ..touch.clone() }, depth, parts);
+    /// The threads that touch an element for some values of the loops, the first and the last, and the element; `None`
+    /// if a condition fails or the loops do not take these values. Loops without a value take their first.
+    pub fn example(&self, values: &[(Sym, i64)]) -> Option<(Vec<i64>, (i64, i64))> {
+        let mut at: Vec<(&Sym, i64)> = Vec::with_capacity(self.loops.len());
+        let mut thread = self.touch.base;
+        for loop_ in &self.loops {
+            let given = values.iter().find(|(s, _)| *s == loop_.var).map_or(0, |(_, v)| *v);
+            if !(0..loop_.values.count()?).contains(&given) {
+                return None;
+            }
+            if let Values::Threads { pitch, .. } = loop_.values {
+                thread += pitch * given;
+            }
+            at.push((&loop_.var, given));
+        }
+        let value = |s: &Sym| at.iter().find_map(|(var, v)| (*var == s).then_some(*v));
+        if self.filters.iter().any(|c| c.eval(&value) != Ok(true)) {
+            return None;
+        }
+        let element = self.parts.iter().map(|p| p.eval(&value).ok()).collect::<Option<_>>()?;
+        Some((element, (thread, thread + self.last)))
+    }
+
+    /// Some values of the loops: the corners of the box that they span, as far as one loop alone leads there.
+    pub fn samples(&self) -> Vec<Vec<(Sym, i64)>> {
+        let last = |l: &&Around| Some((l.var.clone(), l.values.count()? - 1));
+        let all: Vec<(Sym, i64)> = self.loops.iter().filter_map(last).collect();
+        let each: Vec<Vec<(Sym, i64)>> = all.iter().map(|one| vec![one.clone()]).collect();
+        [vec![Vec::new(), all], each].concat()
+    }
+
+    /// The values of the loops for which the parts are this element.
+    pub fn solve(&self, element: &[i64]) -> Option<Vec<(Sym, i64)>> {
+        let mut solution: Vec<(Sym, i64)> = Vec::new();
+        for (part, value) in self.parts.iter().zip(element) {
+            solution.extend(Digits::of(part, self.touch)?.solve(*value)?);
+        }
+        Some(solution)
+    }
+}
+
+/// Makes footprints, and remembers them.
+#[derive(Default)]
+pub(super) struct Footprints {
+    known: HashMap<(Touch, usize, Vec<Index>), Option<Rc<Footprint>>>,
+}
+
+impl Footprints {
+    /// The footprint of a touch in a view.
+    pub fn of(&mut self, view: &View) -> Option<Rc<Footprint>> {
+        let touch = Touch { kind: Kind::Read, index: Vec::new(), ..view.touch.clone() };
+        let wanted = (touch, view.depth, view.parts.clone());
         if let Some(known) = self.known.get(&wanted) {
             return known.clone();
         }
-        let made = self.enumerate(touch, depth, &wanted.2).map(Rc::new);
+        let made = Footprints::enumerate(view).map(Rc::new);
         self.known.insert(wanted, made.clone());
         made
     }
 
-    fn enumerate(&self, touch: &Touch, depth: usize, parts: &[Index]) -> Option<Footprint> {
-        let loops = enumerable(touch, depth);
-        let only_known = |c: &Cond| {
-            let mut all = true;
-            c.for_each_var(&mut |s| all &= loops.iter().any(|l| l.var == *s));
-            all
-        };
-        let (filters, open): (Vec<&Cond>, Vec<&Cond>) = touch.guards.iter().partition(|c| only_known(c));
-        let (loops, spread) = mentioned(&loops, parts, &filters);
-        let endless = |l: &Around| {
-            let grows = |lo: &Index, hi: &Index| self.grows(&(hi - lo));
-            !enumerable(touch, depth).contains(&l)
-                && !matches!(&l.values, Values::Span { lo, hi, .. } if grows(lo, hi))
-        };
-        let exact = open.iter().all(|c| self.holds_for_large_sizes(c)) && !touch.local(depth).any(endless);
+    fn enumerate(view: &View) -> Option<Footprint> {
+        let View { touch, parts, .. } = view;
         let nonlinear = parts.iter().any(|p| p.terms().iter().any(|(a, _)| !matches!(a, Atom::Var(_))));
         let weight = |l: &Around| key(parts.iter().map(|p| p.coefficient(&l.var)));
         let mut walk = Enumeration {
-            loops: loops.iter().map(|l| (*l, weight(l))).collect(),
+            loops: view.loops.iter().map(|l| (*l, weight(l))).collect(),
             parts: if nonlinear { Some(parts) } else { None },
-            filters,
-            last: touch.size - 1 + spread,
+            filters: &view.filters,
+            last: view.last,
             at: Vec::new(),
             found: HashMap::new(),
             left: MOST,
         };
         let constant = key(parts.iter().map(Index::constant_term));
         walk.run(0, touch.base, constant)?;
-        Some(Footprint { threads: walk.found, exact })
+        Some(Footprint { threads: walk.found })
     }
+}
 
-    /// Whether a guard is of the kind `i < M`, which large enough sizes make true for all iterations at once.
-    fn holds_for_large_sizes(&self, cond: &Cond) -> bool {
-        match cond {
-            Cond::And(all) => all.iter().all(|c| self.holds_for_large_sizes(c)),
-            Cond::Compare(Comparison::Lt | Comparison::Le, a, b) => self.grows(&(b - a)),
-            _ => false,
-        }
+/// Whether a guard is of the kind `i < M`, which large enough sizes make true for all iterations at once.
+fn holds_for_large_sizes(cond: &Cond, sizes: &HashSet<Sym>) -> bool {
+    match cond {
+        Cond::And(all) => all.iter().all(|c| holds_for_large_sizes(c, sizes)),
+        Cond::Compare(Comparison::Lt | Comparison::Le, a, b) => grows(&(b - a), sizes),
+        _ => false,
     }
+}
 
-    fn grows(&self, index: &Index) -> bool {
-        let of_sizes = |a: &Atom| {
-            let mut some = false;
-            Index::atom(a.clone()).for_each_var(&mut |s| some |= self.sizes.contains(s));
-            some
-        };
-        let mut sizes = index.terms().iter().filter(|(a, _)| of_sizes(a)).peekable();
-        sizes.peek().is_some() && sizes.all(|(_, c)| *c > 0)
-    }
+fn grows(index: &Index, sizes: &HashSet<Sym>) -> bool {
+    let of_sizes = |a: &Atom| {
+        let mut some = false;
+        Index::atom(a.clone()).for_each_var(&mut |s| some |= sizes.contains(s));
+        some
+    };
+    let mut sizes = index.terms().iter().filter(|(a, _)| of_sizes(a)).peekable();
+    sizes.peek().is_some() && sizes.all(|(_, c)| *c > 0)
 }
 
 /// The loops that tell elements apart, with those that their bounds mention; and how far the threads of the thread
@@ -149,7 +206,7 @@ struct Enumeration<'a> {
     loops: Vec<(&'a Around, i128)>,
     /// The indices, if they are not linear.
     parts: Option<&'a [Index]>,
-    filters: Vec<&'a Cond>,
+    filters: &'a [&'a Cond],
     /// The distance from the first to the last thread of a touch.
     last: i64,
     /// The values of the variables of the loops so far.

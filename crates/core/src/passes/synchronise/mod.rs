@@ -41,6 +41,7 @@
 mod apart;
 mod collect;
 mod conflict;
+mod digits;
 mod footprint;
 mod pending;
 mod repeat;

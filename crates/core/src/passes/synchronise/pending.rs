@@ -65,6 +65,11 @@ impl Pending {
         !group.whole
     }
 
+    /// Whether these are different threads, and no barrier since has joined them.
+    pub fn may_meet(&self, first: i64, last: i64) -> bool {
+        first != last && !self.met.iter().any(|g| g.joins(first, last))
+    }
+
     /// Whether nothing needs to be done about it: it is not there yet, which no barrier changes, or the later threads
     /// have waited on a ring that its threads have arrived at.
     pub fn settled(&self, acquired: &[Sym], only_async: bool) -> bool {

@@ -68,6 +68,15 @@ impl Kind {
 }
 
 impl Values {
+    /// How many there are, if they are 0, 1, 2 and so on.
+    pub fn count(&self) -> Option<i64> {
+        match self {
+            Values::Threads { count, .. } => Some(*count),
+            Values::Span { lo, hi, step: 1 } if lo.as_constant() == Some(0) => hi.as_constant(),
+            Values::Span { .. } | Values::List(_) | Values::Unknown => None,
+        }
+    }
+
     /// What a range says, with `let`s already replaced.
     pub fn of(range: &Range) -> Values {
         match range {
