@@ -25,6 +25,7 @@
 //! control is the same in every execution, and one clean run proves a launch. Loop modes, memory spaces, layouts and
 //! barriers say how a thing is carried out, never what it computes.
 
+mod body;
 mod buffer;
 pub mod facts;
 mod launch;
@@ -36,6 +37,7 @@ pub mod validate;
 mod value;
 pub mod walk;
 
+pub use body::Body;
 pub use buffer::{Buffer, Dim, Io, Ring, Space};
 pub use launch::{BlockLoop, Launch, SharedBuffer, SharedPlan};
 pub use program::{Param, ParamKind, Program};

@@ -1,5 +1,6 @@
 //! Statements.
 
+use super::body::Body;
 use super::buffer::{Buffer, Ring};
 use super::value::{Access, Reduction, Value, Window};
 use crate::index::{Cond, Index};
@@ -63,7 +64,7 @@ pub struct For {
     /// It stays visible after the loop, as the number of iterations so far.
     pub counting: Option<Sym>,
     /// What is repeated.
-    pub body: Vec<Stmt>,
+    pub body: Body,
 }
 
 /// How the iterations of a loop are carried out. Never what they compute.
@@ -141,7 +142,7 @@ pub struct Tasks {
     /// The distance: the number of blocks.
     pub stride: Index,
     /// What is repeated.
-    pub body: Vec<Stmt>,
+    pub body: Body,
 }
 
 /// A loop over the logical indices of a register window; each thread does those it owns (rule 15).
@@ -152,7 +153,7 @@ pub struct Own {
     /// The window.
     pub window: Window,
     /// What is done for each element.
-    pub body: Vec<Stmt>,
+    pub body: Body,
 }
 
 /// A choice by sizes, flags and loop variables.
@@ -161,9 +162,9 @@ pub struct If {
     /// The condition.
     pub cond: Cond,
     /// If it holds.
-    pub then: Vec<Stmt>,
+    pub then: Body,
     /// If not.
-    pub otherwise: Vec<Stmt>,
+    pub otherwise: Body,
 }
 
 /// A named range of the threads of a block.
@@ -185,7 +186,7 @@ pub struct On {
     /// The role.
     pub role: Sym,
     /// What it does.
-    pub body: Vec<Stmt>,
+    pub body: Body,
 }
 
 /// An element statement.
@@ -298,13 +299,13 @@ impl Range {
 
 impl For {
     /// A serial loop.
-    pub fn serial(var: &Sym, range: Range, body: Vec<Stmt>) -> Stmt {
+    pub fn serial(var: &Sym, range: Range, body: impl Into<Body>) -> Stmt {
         For::with_mode(var, Mode::Serial, range, body)
     }
 
     /// A loop of the given mode.
-    pub fn with_mode(var: &Sym, mode: Mode, range: Range, body: Vec<Stmt>) -> Stmt {
-        Stmt::For(For { var: var.clone(), mode, range, counting: None, body })
+    pub fn with_mode(var: &Sym, mode: Mode, range: Range, body: impl Into<Body>) -> Stmt {
+        Stmt::For(For { var: var.clone(), mode, range, counting: None, body: body.into() })
     }
 
     /// `threads(count @ pitch)`: count and pitch if this is a loop over threads.

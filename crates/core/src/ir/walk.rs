@@ -1,12 +1,13 @@
 //! Walking and rebuilding statements.
 
+use super::body::Body;
 use super::statement::{Assign, For, If, Instruction, On, Operand, Own, Stmt, Tasks};
 use super::value::rename;
 use crate::index::Index;
 use crate::sym::Sym;
 
 /// The bodies directly inside a statement, in order.
-pub fn bodies(stmt: &Stmt) -> Vec<&Vec<Stmt>> {
+pub fn bodies(stmt: &Stmt) -> Vec<&Body> {
     match stmt {
         Stmt::For(For { body, .. })
         | Stmt::Tasks(Tasks { body, .. })
@@ -18,7 +19,7 @@ pub fn bodies(stmt: &Stmt) -> Vec<&Vec<Stmt>> {
 }
 
 /// The bodies directly inside a statement, to be changed in place.
-pub fn bodies_mut(stmt: &mut Stmt) -> Vec<&mut Vec<Stmt>> {
+pub fn bodies_mut(stmt: &mut Stmt) -> Vec<&mut Body> {
     match stmt {
         Stmt::For(For { body, .. })
         | Stmt::Tasks(Tasks { body, .. })
@@ -27,6 +28,13 @@ pub fn bodies_mut(stmt: &mut Stmt) -> Vec<&mut Vec<Stmt>> {
         Stmt::If(If { then, otherwise, .. }) => vec![then, otherwise],
         _ => Vec::new(),
     }
+}
+
+/// The statement with nothing inside.
+pub fn bare(stmt: &Stmt) -> Stmt {
+    let mut bare = stmt.clone();
+    bodies_mut(&mut bare).into_iter().for_each(|body| *body = Body::default());
+    bare
 }
 
 /// Calls `visit` for every statement at any depth, outer before inner, in text order.
@@ -44,7 +52,7 @@ pub fn rewrite(stmts: Vec<Stmt>, f: &mut dyn FnMut(Stmt) -> Vec<Stmt>) -> Vec<St
     let mut out = Vec::with_capacity(stmts.len());
     for mut stmt in stmts {
         for body in bodies_mut(&mut stmt) {
-            *body = rewrite(std::mem::take(body), f);
+            *body = rewrite(body.take(), f).into();
         }
         out.extend(f(stmt));
     }
@@ -66,24 +74,24 @@ fn substitute_stmt(stmt: &Stmt, with: &dyn Fn(&Sym) -> Option<Index>) -> Stmt {
             mode: l.mode,
             range: l.range.substitute(with),
             counting: l.counting.as_ref().map(sym),
-            body: substitute(&l.body, with),
+            body: substitute(&l.body, with).into(),
         }),
         Stmt::Tasks(t) => Stmt::Tasks(Tasks {
             vars: syms(&t.vars),
             extents: t.extents.iter().map(|e| e.substitute(with)).collect(),
             start: t.start.substitute(with),
             stride: t.stride.substitute(with),
-            body: substitute(&t.body, with),
+            body: substitute(&t.body, with).into(),
         }),
         Stmt::Own(o) => Stmt::Own(Own {
             vars: syms(&o.vars),
             window: o.window.substitute(with),
-            body: substitute(&o.body, with),
+            body: substitute(&o.body, with).into(),
         }),
         Stmt::If(i) => Stmt::If(If {
             cond: i.cond.substitute(with),
-            then: substitute(&i.then, with),
-            otherwise: substitute(&i.otherwise, with),
+            then: substitute(&i.then, with).into(),
+            otherwise: substitute(&i.otherwise, with).into(),
         }),
         Stmt::Let(var, value) => Stmt::Let(sym(var), value.substitute(with)),
         Stmt::Alloc(buffer) => {
@@ -101,7 +109,7 @@ fn substitute_stmt(stmt: &Stmt, with: &dyn Fn(&Sym) -> Option<Index>) -> Stmt {
             Stmt::AllocRing(ring)
         }
         Stmt::Roles(roles) => Stmt::Roles(roles.clone()),
-        Stmt::On(on) => Stmt::On(On { role: sym(&on.role), body: substitute(&on.body, with) }),
+        Stmt::On(on) => Stmt::On(On { role: sym(&on.role), body: substitute(&on.body, with).into() }),
         Stmt::Assign(a) => Stmt::Assign(Assign {
             target: a.target.substitute(with),
             op: a.op,

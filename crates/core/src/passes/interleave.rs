@@ -158,7 +158,7 @@ impl Jam {
     /// The body with the loop inside; `None` if there is no iteration.
     fn of(l: For) -> Option<Vec<Stmt>> {
         let trips = l.range.constant_trip_count().filter(|n| *n > 0)?;
-        let body = inline(l.body, &l.var);
+        let body = inline(l.body.into(), &l.var);
         let inner = walk::binders(&body).into_iter().collect();
         let mut jam = Jam { var: l.var, trips, inner, copied: HashSet::new() };
         // What one copied buffer is written from makes others differ too.
@@ -182,7 +182,7 @@ impl Jam {
     /// around the statements does.
     fn find_copied(&mut self, stmts: &[Stmt], under: bool) {
         for stmt in stmts {
-            let bare = without_bodies(stmt);
+            let bare = walk::bare(stmt);
             let depends = under || self.reaches(std::slice::from_ref(&bare));
             match stmt {
                 Stmt::Assign(_) | Stmt::Instruction(_) if depends => {
@@ -208,19 +208,19 @@ impl Jam {
             }
             stmt if !self.must_repeat(&stmt) => vec![stmt],
             Stmt::For(mut l)
-                if !self.reaches(&[Stmt::For(For { body: Vec::new(), ..l.clone() })])
+                if !self.reaches(&[Stmt::For(For { body: Vec::new().into(), ..l.clone() })])
                     && l.mode != Mode::Vector =>
             {
-                l.body = self.list(l.body);
+                l.body = self.list(l.body.take()).into();
                 vec![Stmt::For(l)]
             }
             Stmt::If(mut i) if !i.cond.mentions(&self.var) => {
-                i.then = self.list(i.then);
-                i.otherwise = self.list(i.otherwise);
+                i.then = self.list(i.then.take()).into();
+                i.otherwise = self.list(i.otherwise.take()).into();
                 vec![Stmt::If(i)]
             }
             Stmt::On(mut on) => {
-                on.body = self.list(on.body);
+                on.body = self.list(on.body.take()).into();
                 vec![Stmt::On(on)]
             }
             leaf => {
@@ -304,11 +304,4 @@ fn inline(stmts: Vec<Stmt>, var: &Sym) -> Vec<Stmt> {
         other => vec![other],
     });
     walk::substitute(&kept, &|s| values.get(s).cloned())
-}
-
-/// A statement with nothing inside.
-fn without_bodies(stmt: &Stmt) -> Stmt {
-    let mut bare = stmt.clone();
-    walk::bodies_mut(&mut bare).into_iter().for_each(Vec::clear);
-    bare
 }

@@ -66,8 +66,8 @@ impl Host<'_> {
             match stmt {
                 Stmt::If(mut i) => {
                     self.one_block(&mut run, &mut out)?;
-                    i.then = self.list(i.then)?;
-                    i.otherwise = self.list(i.otherwise)?;
+                    i.then = self.list(i.then.take())?.into();
+                    i.otherwise = self.list(i.otherwise.take())?.into();
                     out.push(Stmt::If(i));
                 }
                 Stmt::For(l) if is_block(&l) => {
@@ -90,9 +90,9 @@ impl Host<'_> {
         l.body = match &mut l.body[..] {
             [Stmt::For(inner)] if is_block(inner) => {
                 let inner = std::mem::replace(inner, empty(inner));
-                vec![Stmt::For(self.launch(inner)?)]
+                vec![Stmt::For(self.launch(inner)?)].into()
             }
-            _ => self.block(std::mem::take(&mut l.body)).map_err(|d| d.at(l.var.name()))?,
+            _ => self.block(std::mem::take(&mut l.body)).map_err(|d| d.at(l.var.name()))?.into(),
         };
         Ok(l)
     }
@@ -151,7 +151,7 @@ fn is_block(l: &For) -> bool {
 }
 
 fn empty(l: &For) -> For {
-    For { body: Vec::new(), ..l.clone() }
+    For { body: Vec::new().into(), ..l.clone() }
 }
 
 /// A buffer of the host list: scratch in device memory, whatever it is to become later.
@@ -218,21 +218,21 @@ impl Threads<'_> {
                     }
                     None => self.same(),
                 };
-                l.body = threads.list(std::mem::take(&mut l.body)).map_err(|d| at(&l, d))?;
+                l.body = threads.list(std::mem::take(&mut l.body)).map_err(|d| at(&l, d))?.into();
                 Stmt::For(l)
             }
             Stmt::Tasks(mut t) => {
-                t.body = self.list(t.body)?;
+                t.body = self.list(t.body.take())?.into();
                 Stmt::Tasks(t)
             }
             Stmt::If(mut i) => {
-                i.then = self.list(i.then)?;
-                i.otherwise = self.list(i.otherwise)?;
+                i.then = self.list(i.then.take())?.into();
+                i.otherwise = self.list(i.otherwise.take())?.into();
                 Stmt::If(i)
             }
             Stmt::On(On { role, body }) => {
                 let threads = Threads { first: Index::default(), number: None, ..*self };
-                Stmt::On(On { role, body: threads.list(body)? })
+                Stmt::On(On { role, body: threads.list(body.into())?.into() })
             }
             other => other,
         })

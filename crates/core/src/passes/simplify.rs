@@ -104,7 +104,7 @@ impl Place {
         }
         let before = self.facts.mark();
         facts::enter_loop(&mut self.facts, &l);
-        l.body = self.list(l.body);
+        l.body = self.list(l.body.take()).into();
         self.facts.reset(before);
         l.counting.iter().for_each(|ordinal| self.facts.at_least(ordinal, 0));
         let useless = l.body.is_empty() && l.counting.is_none();
@@ -122,29 +122,31 @@ impl Place {
         }
     }
 
-    fn branches(&mut self, i: If, out: &mut Vec<Stmt>) {
+    fn branches(&mut self, mut i: If, out: &mut Vec<Stmt>) {
         let cond = self.cond(&i.cond);
         match cond.as_constant() {
             Some(truth) => {
-                let taken = self.list(if truth { i.then } else { i.otherwise });
+                let taken = self.list(if truth { i.then } else { i.otherwise }.into());
                 // What it declares would meet what follows: names are unique, so nothing is captured.
                 out.extend(taken);
             }
             None => {
                 let before = self.facts.mark();
                 self.facts.assume(&cond);
-                let then = self.list(i.then);
+                let then = self.list(i.then.take());
                 self.facts.reset(before);
                 self.facts.assume(&cond.clone().negate());
-                let otherwise = self.list(i.otherwise);
+                let otherwise = self.list(i.otherwise.take());
                 self.facts.reset(before);
                 out.extend(
                     match (then.is_empty(), otherwise.is_empty()) {
                         (true, true) => None,
-                        (true, false) => {
-                            Some(If { cond: cond.negate(), then: otherwise, otherwise: Vec::new() })
-                        }
-                        _ => Some(If { cond, then, otherwise }),
+                        (true, false) => Some(If {
+                            cond: cond.negate(),
+                            then: otherwise.into(),
+                            otherwise: Vec::new().into(),
+                        }),
+                        _ => Some(If { cond, then: then.into(), otherwise: otherwise.into() }),
                     }
                     .map(Stmt::If),
                 );
@@ -158,7 +160,7 @@ impl Place {
             Stmt::Tasks(mut t) => {
                 let before = self.facts.mark();
                 facts::enter_tasks(&mut self.facts, &t);
-                t.body = self.list(t.body);
+                t.body = self.list(t.body.take()).into();
                 self.facts.reset(before);
                 Stmt::Tasks(t)
             }
@@ -166,7 +168,7 @@ impl Place {
                 o.window = self.window(&o.window);
                 let before = self.facts.mark();
                 facts::enter_own(&mut self.facts, &o, &self.buffers);
-                o.body = self.list(o.body);
+                o.body = self.list(o.body.take()).into();
                 self.facts.reset(before);
                 if o.body.is_empty() {
                     return None;
@@ -174,7 +176,7 @@ impl Place {
                 Stmt::Own(o)
             }
             Stmt::On(mut on) => {
-                on.body = self.list(on.body);
+                on.body = self.list(on.body.take()).into();
                 if on.body.is_empty() {
                     return None;
                 }
@@ -292,9 +294,7 @@ fn without_unused(stmts: Vec<Stmt>) -> Vec<Stmt> {
             }),
             Stmt::Alloc(_) => {}
             other => {
-                let mut bare = other.clone();
-                walk::bodies_mut(&mut bare).into_iter().for_each(Vec::clear);
-                mentioned.extend(uses::symbols(&[bare]));
+                mentioned.extend(uses::symbols(&[walk::bare(other)]));
             }
         });
         let mut removed = false;

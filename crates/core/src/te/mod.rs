@@ -195,8 +195,8 @@ fn statements(target: &Access, body: Body) -> Vec<Stmt> {
         }
         Body::ByFlag(flag, this, that) => vec![Stmt::If(If {
             cond: Cond::Flag(flag),
-            then: statements(target, *this),
-            otherwise: statements(target, *that),
+            then: statements(target, *this).into(),
+            otherwise: statements(target, *that).into(),
         })],
     }
 }

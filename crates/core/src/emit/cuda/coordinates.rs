@@ -200,7 +200,7 @@ fn without_inner_lets(stmts: &[Stmt], unrolled: &[Sym]) -> Vec<Stmt> {
             inside.extend(own.vars.iter().cloned());
         }
         for body in walk::bodies_mut(&mut stmt) {
-            *body = without_inner_lets(body, &inside);
+            *body = without_inner_lets(body, &inside).into();
         }
         out.push(stmt);
     }

@@ -266,7 +266,7 @@ impl Body<'_> {
     fn own_dimensions(&mut self, own: &Own, spans: &[usize], executing: &Executing) -> Result<(), Diagnosis> {
         let unit = self.unit;
         let buffer = unit.buffer(&own.window.buffer)?;
-        let mut stmts: Vec<Stmt> = own.body.clone();
+        let mut stmts = own.body.to_vec();
         for (var, &d) in own.vars.iter().zip(spans).rev() {
             let (lo, extent) = match &own.window.dims[d] {
                 Span::Slice(start, length) => (start.clone(), Index::from(*length)),

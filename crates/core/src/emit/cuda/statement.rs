@@ -381,7 +381,7 @@ fn without_fill_in(
                 return None;
             }
             let mut l = l.clone();
-            l.body = body;
+            l.body = body.into();
             Some(Some(Stmt::For(l)))
         }
         Stmt::Own(own) => {

@@ -56,7 +56,7 @@ impl Parser {
             "roles" => self.roles()?,
             "on" => {
                 let role = self.role()?;
-                Stmt::On(On { role, body: self.body()? })
+                Stmt::On(On { role, body: self.body()?.into() })
             }
             "atomic" => self.assign(true)?,
             "arrive" | "await" => self.phase(&word)?,
@@ -98,7 +98,7 @@ impl Parser {
             self.names.push((name, Entity::Var(var.clone())));
             let counting = if self.take_name("counting") { Some(self.bind(Entity::Var)?) } else { None };
             let body = if self.take(",") { vec![self.for_loop()?] } else { self.body()? };
-            Stmt::For(For { var, mode, range, counting, body })
+            Stmt::For(For { var, mode, range, counting, body: body.into() })
         };
         // The ordinal outlives its loop: afterwards it is the number of iterations so far.
         let ordinal = match &stmt {
@@ -117,7 +117,7 @@ impl Parser {
         if self.take_name("own") {
             let window = self.window_expr()?;
             self.names.extend(entities);
-            return Ok(Stmt::Own(Own { vars, window, body: self.body()? }));
+            return Ok(Stmt::Own(Own { vars, window, body: self.body()?.into() }));
         }
         self.expect_name("tasks")?;
         self.expect("(")?;
@@ -132,7 +132,7 @@ impl Parser {
         let stride = self.index_expr()?;
         self.expect(")")?;
         self.names.extend(entities);
-        Ok(Stmt::Tasks(Tasks { vars, extents, start, stride, body: self.body()? }))
+        Ok(Stmt::Tasks(Tasks { vars, extents, start, stride, body: self.body()?.into() }))
     }
 
     fn range(&mut self) -> Result<(Mode, Range), Diagnosis> {
@@ -203,7 +203,7 @@ impl Parser {
             true => self.body()?,
             false => Vec::new(),
         };
-        Ok(Stmt::If(If { cond, then, otherwise }))
+        Ok(Stmt::If(If { cond, then: then.into(), otherwise: otherwise.into() }))
     }
 
     fn alloc(&mut self) -> Result<Stmt, Diagnosis> {

@@ -77,7 +77,7 @@ impl CacheRead {
                 || !(filled_here && written) && self.is_written_inside(&stmt);
             if deeper {
                 for body in walk::bodies_mut(&mut stmt) {
-                    *body = self.insert(std::mem::take(body), source, count);
+                    *body = self.insert(std::mem::take(body), source, count).into();
                 }
                 out.push(stmt);
                 continue;

@@ -106,8 +106,8 @@ impl CacheWrite {
             match stmt {
                 Stmt::If(i) => {
                     let mut i = i.clone();
-                    i.then = self.insert(&i.then, result, count)?;
-                    i.otherwise = self.insert(&i.otherwise, result, count)?;
+                    i.then = self.insert(&i.then, result, count)?.into();
+                    i.otherwise = self.insert(&i.otherwise, result, count)?.into();
                     out.push(Stmt::If(i));
                 }
                 stmt if writes(std::slice::from_ref(stmt), &self.buffer) => {

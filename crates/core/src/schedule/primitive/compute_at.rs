@@ -47,7 +47,8 @@ use crate::ir::{
 use crate::schedule::facts::Facts;
 use crate::schedule::handle::{LoopRef, writes};
 use crate::schedule::rewrite::{
-    Extent, Place, at_loops, guard_bounds, guard_loads, guarded_load, head, hull, map_elements, sink,
+    Extent, Place, at_loops, each, guard_bounds, guard_loads, guarded_load, head, hull, map_elements,
+    rewrite_loops, sink,
 };
 use crate::schedule::step::Call;
 use crate::sym::Sym;
@@ -75,17 +76,15 @@ impl ComputeAt {
     }
 
     /// Rewrites every list in which the stage is allocated.
-    fn move_stages(&self, stmts: &[Stmt], place: &Place, count: &mut usize) -> Result<Vec<Stmt>, Diagnosis> {
+    fn move_stages(&self, stmts: &[Stmt], place: &Place) -> Result<Option<Vec<Stmt>>, Diagnosis> {
         let here = stmts.iter().position(|s| matches!(s, Stmt::Alloc(b) if b.sym.name() == self.stage));
         if let Some(at) = here {
-            *count += 1;
-            return self.move_stage(stmts, at, place);
+            return self.move_stage(stmts, at, place).map(Some);
         }
-        let mut out = Vec::with_capacity(stmts.len());
-        for stmt in stmts {
-            out.push(place.rebuild(stmt, &mut |body, place| self.move_stages(body, place, count))?);
-        }
-        Ok(out)
+        each(stmts, &mut |stmt| {
+            let moved = place.rebuild(stmt, &mut |body, place| self.move_stages(body, place))?;
+            Ok(moved.map(|stmt| vec![stmt]))
+        })
     }
 
     /// Rewrites the list in which the stage is allocated at position `at`.
@@ -127,7 +126,7 @@ impl ComputeAt {
             if outer_threads {
                 return Err(self.refuse("it stands inside a thread loop").instead("stage it into registers"));
             }
-            consumer = self.sink_threads(consumer, &place.facts())?;
+            consumer = self.sink_threads(consumer, place)?;
         }
         let attach = Attach { step: self, buffer, nests: &nests, place };
         let moved = attach.attach_to(consumer)?;
@@ -144,7 +143,7 @@ impl ComputeAt {
     }
 
     /// Sinks every loop from the outermost thread loop down to the attach point below it, innermost first.
-    fn sink_threads(&self, stmt: Stmt, facts: &Facts) -> Result<Stmt, Diagnosis> {
+    fn sink_threads(&self, stmt: Stmt, place: &Place) -> Result<Stmt, Diagnosis> {
         let mut stmt = stmt;
         for _ in 0..32 {
             let mut path = Vec::new();
@@ -164,7 +163,7 @@ impl ComputeAt {
                     ));
             }
             let target = path[path.len() - 1].var.clone();
-            let sunk = sink_at(vec![stmt], &above.var, &target, facts)?;
+            let sunk = sink_at(&stmt, &above.var, &target, place)?;
             stmt = wrap_single(sunk);
         }
         Ok(stmt)
@@ -198,30 +197,14 @@ fn wrap_single(mut stmts: Vec<Stmt>) -> Stmt {
     if stmts.len() == 1 {
         return stmts.swap_remove(0);
     }
-    Stmt::If(crate::ir::If { cond: Cond::TRUE, then: stmts, otherwise: Vec::new() })
+    Stmt::If(crate::ir::If { cond: Cond::TRUE, then: stmts.into(), otherwise: Vec::new().into() })
 }
 
 /// Sinks the loop `l` to just inside the loop `target`, wherever it is.
-fn sink_at(stmts: Vec<Stmt>, l: &Sym, target: &Sym, facts: &Facts) -> Result<Vec<Stmt>, Diagnosis> {
-    let mut out = Vec::new();
-    for stmt in stmts {
-        match stmt {
-            Stmt::For(this) if this.var == *l => out.extend(sink(this, &|t| t.var == *target, facts)?),
-            Stmt::For(mut this) => {
-                let mut inside = facts.clone();
-                inside.enter(&this);
-                this.body = sink_at(this.body, l, target, &inside)?;
-                out.push(Stmt::For(this));
-            }
-            Stmt::If(mut i) => {
-                i.then = sink_at(i.then, l, target, facts)?;
-                i.otherwise = sink_at(i.otherwise, l, target, facts)?;
-                out.push(Stmt::If(i));
-            }
-            other => out.push(other),
-        }
-    }
-    Ok(out)
+fn sink_at(stmt: &Stmt, l: &Sym, target: &Sym, place: &Place) -> Result<Vec<Stmt>, Diagnosis> {
+    rewrite_loops(std::slice::from_ref(stmt), place, &mut |this, place| {
+        (this.var == *l).then(|| sink(this.clone(), &|t| t.var == *target, &place.facts())).transpose()
+    })
 }
 
 pub(super) fn is_thread_like(mode: Mode) -> bool {
@@ -269,7 +252,7 @@ impl Attach<'_> {
     fn attach_to(&self, consumer: Stmt) -> Result<Vec<Stmt>, Diagnosis> {
         let program = Program {
             body: match consumer {
-                Stmt::If(i) if i.cond == Cond::TRUE => i.then,
+                Stmt::If(i) if i.cond == Cond::TRUE => i.then.into(),
                 other => vec![other],
             },
             ..self.place.program.clone()
@@ -285,7 +268,7 @@ impl Attach<'_> {
             let mut facts = self.place.facts();
             inner.outer().iter().for_each(|o| facts.enter(o));
             facts.enter(&l);
-            let (alloc, body) = self.attach(l.body.clone(), &facts, &buffers)?;
+            let (alloc, body) = self.attach(l.body.to_vec(), &facts, &buffers)?;
             let mut body = body;
             if self.buffer.space == Space::Shared
                 && inner.outer().into_iter().chain(self.place.outer()).any(is_block)
@@ -294,7 +277,7 @@ impl Attach<'_> {
             } else {
                 insert_alloc(&mut body, alloc);
             }
-            Ok(vec![Stmt::For(For { body, ..head(&l) })])
+            Ok(vec![Stmt::For(For { body: body.into(), ..head(&l) })])
         })?;
         let mut stmts = moved.body;
         if let Some(alloc) = shared {
@@ -484,7 +467,7 @@ pub(super) fn at_block_scope(stmts: Vec<Stmt>, alloc: &Buffer) -> Vec<Stmt> {
         .map(|stmt| match stmt {
             Stmt::For(mut l) if is_block(&l) && mentions_buffer(&Stmt::For(l.clone()), &alloc.sym) => {
                 if matches!(&l.body[..], [Stmt::For(inner)] if is_block(inner)) {
-                    l.body = at_block_scope(l.body, alloc);
+                    l.body = at_block_scope(l.body.take(), alloc).into();
                 } else {
                     insert_alloc(&mut l.body, alloc.clone());
                 }
@@ -525,19 +508,19 @@ fn rewrite_values(stmts: Vec<Stmt>, facts: &Facts, f: &dyn Fn(&Value, &Facts) ->
             Stmt::For(l) => {
                 let mut inside = facts.clone();
                 inside.enter(l);
-                l.body = rewrite_values(std::mem::take(&mut l.body), &inside, f);
+                l.body = rewrite_values(std::mem::take(&mut l.body), &inside, f).into();
             }
             Stmt::If(i) => {
                 let (mut then, mut otherwise) = (facts.clone(), facts.clone());
                 then.assume(&i.cond);
                 otherwise.assume(&i.cond.clone().negate());
-                i.then = rewrite_values(std::mem::take(&mut i.then), &then, f);
-                i.otherwise = rewrite_values(std::mem::take(&mut i.otherwise), &otherwise, f);
+                i.then = rewrite_values(std::mem::take(&mut i.then), &then, f).into();
+                i.otherwise = rewrite_values(std::mem::take(&mut i.otherwise), &otherwise, f).into();
             }
             Stmt::Assign(a) => a.value = replace(&a.value, &|v| f(v, facts)),
             other => {
                 for body in walk::bodies_mut(other) {
-                    *body = rewrite_values(std::mem::take(body), facts, f);
+                    *body = rewrite_values(std::mem::take(body), facts, f).into();
                 }
             }
         }
@@ -566,13 +549,10 @@ impl Primitive for ComputeAt {
     }
 
     fn apply(&self, program: &Program) -> Result<Program, Diagnosis> {
-        let place = Place::of(program);
-        let mut count = 0;
-        let body = self.move_stages(&program.body, &place, &mut count)?;
-        if count == 0 {
-            return Err(Diagnosis::new(format!("there is no intermediate buffer `{}`", self.stage))
-                .instead("cache_read and cache_write make one"));
+        match self.move_stages(&program.body, &Place::of(program))? {
+            Some(body) => Ok(program.with_body(body)),
+            None => Err(Diagnosis::new(format!("there is no intermediate buffer `{}`", self.stage))
+                .instead("cache_read and cache_write make one")),
         }
-        Ok(program.with_body(body))
     }
 }

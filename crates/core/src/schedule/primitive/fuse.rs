@@ -76,7 +76,7 @@ impl Fuse {
             () if *s == inner.var => Some(flat.rem(divisor)),
             () => None,
         });
-        Ok(vec![Stmt::For(For { var: fused, range: Range::upto(extent), body, ..head(&outer) })])
+        Ok(vec![Stmt::For(For { var: fused, range: Range::upto(extent), body: body.into(), ..head(&outer) })])
     }
 }
 

@@ -28,7 +28,6 @@
 
 use crate::diag::Diagnosis;
 use crate::ir::{For, Program, Stmt};
-use crate::schedule::facts::Facts;
 use crate::schedule::handle::LoopRef;
 use crate::schedule::rewrite::{Place, interchange, rewrite_loops, sink};
 use crate::schedule::step::{Argument, Call};
@@ -61,7 +60,6 @@ impl Reorder {
         if self.path(l).is_none() {
             return Ok(None);
         }
-        let facts = place.facts();
         let mut stmts = vec![Stmt::For(l.clone())];
         // Bubble sort: as long as some loop stands outside one that should come before it, move it inside.
         for _ in 0..self.order.len() * self.order.len() {
@@ -72,7 +70,7 @@ impl Reorder {
             };
             let Some(at) = (1..path.len()).find(|i| path[i - 1].0 > path[*i].0) else { break };
             let (outer, inner) = (path[at - 1].1.clone(), path[at].1.clone());
-            stmts = swap(stmts, &outer, &inner, &facts)?;
+            stmts = swap(&stmts, &outer, &inner, place)?;
         }
         Ok(Some(stmts))
     }
@@ -118,35 +116,19 @@ impl Reorder {
 }
 
 /// Moves the loop `outer` directly inside the loop `inner`, wherever they are in these statements.
-fn swap(stmts: Vec<Stmt>, outer: &Sym, inner: &Sym, facts: &Facts) -> Result<Vec<Stmt>, Diagnosis> {
-    let mut out = Vec::new();
-    for stmt in stmts {
-        match stmt {
-            Stmt::For(l) if l.var == *outer => {
-                if let [Stmt::For(next)] = &l.body[..]
-                    && next.var == *inner
-                {
-                    let next = next.clone();
-                    out.push(Stmt::For(interchange(&l, next, facts)?));
-                } else {
-                    out.extend(sink(l, &|t| t.var == *inner, facts)?);
-                }
-            }
-            Stmt::For(mut l) => {
-                let mut inside = facts.clone();
-                inside.enter(&l);
-                l.body = swap(std::mem::take(&mut l.body), outer, inner, &inside)?;
-                out.push(Stmt::For(l));
-            }
-            Stmt::If(mut i) => {
-                i.then = swap(i.then, outer, inner, facts)?;
-                i.otherwise = swap(i.otherwise, outer, inner, facts)?;
-                out.push(Stmt::If(i));
-            }
-            other => out.push(other),
+fn swap(stmts: &[Stmt], outer: &Sym, inner: &Sym, place: &Place) -> Result<Vec<Stmt>, Diagnosis> {
+    rewrite_loops(stmts, place, &mut |l, place| {
+        if l.var != *outer {
+            return Ok(None);
         }
-    }
-    Ok(out)
+        let facts = place.facts();
+        Ok(Some(match &l.body[..] {
+            [Stmt::For(next)] if next.var == *inner => {
+                vec![Stmt::For(interchange(l, next.clone(), &facts)?)]
+            }
+            _ => sink(l.clone(), &|t| t.var == *inner, &facts)?,
+        }))
+    })
 }
 
 impl Primitive for Reorder {

@@ -82,7 +82,8 @@ impl Primitive for Specialize {
             cond = cond.and(Cond::eq(Index::var(&sym).rem(*factor), 0.into()));
         }
         let otherwise = walk::refresh(&program.body);
-        let body = vec![Stmt::If(If { cond, then: program.body.clone(), otherwise })];
+        let body =
+            vec![Stmt::If(If { cond, then: program.body.clone().into(), otherwise: otherwise.into() })];
         Ok(program.with_body(body))
     }
 }

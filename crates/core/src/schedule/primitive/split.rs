@@ -132,7 +132,7 @@ impl Split {
         Ok(vec![Stmt::For(For {
             var: outer,
             range: Range::upto(outer_extent),
-            body: vec![inner],
+            body: vec![inner].into(),
             ..head(&l)
         })])
     }

@@ -97,7 +97,7 @@ impl Tail {
         place.outer().iter().for_each(|o| facts::enter_loop(&mut known, o));
         let mut first = For { range: Range::upto(whole.clone()), ..l.clone() };
         facts::enter_loop(&mut known, &first);
-        first.body = without_certain(&first.body, &mut known);
+        first.body = without_certain(&first.body, &mut known).into();
         if first.body == l.body {
             return Err(self.refuse("nothing inside depends on it"));
         }
@@ -110,7 +110,7 @@ impl Tail {
         let mut inside = place.facts();
         inside.enter(&l);
         let (mut changed, mut possible) = (false, true);
-        let body = walk::rewrite(l.body.clone(), &mut |stmt| {
+        let body = walk::rewrite(l.body.to_vec(), &mut |stmt| {
             let Stmt::If(i) = &stmt else { return vec![stmt] };
             let ([Stmt::Assign(a)], []) = (&i.then[..], &i.otherwise[..]) else { return vec![stmt] };
             let AssignOp::Reduce(_) = a.op else { return vec![stmt] };
@@ -142,13 +142,13 @@ impl Tail {
         if !changed {
             return Err(self.refuse("no reduction inside is guarded by it"));
         }
-        Ok(vec![Stmt::For(For { body, ..head(&l) })])
+        Ok(vec![Stmt::For(For { body: body.into(), ..head(&l) })])
     }
 
     /// Skips reductions whose operands would be filled.
     fn guard(&self, l: For) -> Result<Vec<Stmt>, Diagnosis> {
         let mut changed = false;
-        let body = walk::rewrite(l.body.clone(), &mut |stmt| {
+        let body = walk::rewrite(l.body.to_vec(), &mut |stmt| {
             let Stmt::Assign(Assign { op: AssignOp::Reduce(Reduction::Sum), value, .. }) = &stmt else {
                 return vec![stmt];
             };
@@ -161,14 +161,14 @@ impl Tail {
             let Stmt::Assign(a) = stmt else { return Vec::new() };
             vec![Stmt::If(If {
                 cond,
-                then: vec![Stmt::Assign(Assign { value: plain, ..a })],
-                otherwise: Vec::new(),
+                then: vec![Stmt::Assign(Assign { value: plain, ..a })].into(),
+                otherwise: Vec::new().into(),
             })]
         });
         if !changed {
             return Err(self.refuse("no sum inside has operands that are filled by it"));
         }
-        Ok(vec![Stmt::For(For { body, ..head(&l) })])
+        Ok(vec![Stmt::For(For { body: body.into(), ..head(&l) })])
     }
 }
 
@@ -231,7 +231,7 @@ fn without_certain(stmts: &[Stmt], known: &mut Known) -> Vec<Stmt> {
             Stmt::For(l) => {
                 facts::enter_loop(known, l);
                 let body = without_certain(&l.body, known);
-                out.push(Stmt::For(For { body, ..head(l) }));
+                out.push(Stmt::For(For { body: body.into(), ..head(l) }));
                 known.reset(before);
             }
             Stmt::If(i) => {
@@ -245,7 +245,7 @@ fn without_certain(stmts: &[Stmt], known: &mut Known) -> Vec<Stmt> {
                 match cond.as_constant() {
                     Some(true) => out.extend(then),
                     Some(false) => out.extend(otherwise),
-                    None => out.push(Stmt::If(If { cond, then, otherwise })),
+                    None => out.push(Stmt::If(If { cond, then: then.into(), otherwise: otherwise.into() })),
                 }
             }
             Stmt::Let(sym, value) => {
@@ -259,7 +259,7 @@ fn without_certain(stmts: &[Stmt], known: &mut Known) -> Vec<Stmt> {
             other => {
                 let mut other = other.clone();
                 for body in walk::bodies_mut(&mut other) {
-                    *body = without_certain(body, known);
+                    *body = without_certain(body, known).into();
                 }
                 out.push(other);
             }

@@ -43,7 +43,7 @@ use crate::ir::{Buffer, Instruction, Mode, Operand, Program, Space, Span, Stmt, 
 use crate::layout::Fragment;
 use crate::schedule::facts::Facts;
 use crate::schedule::handle::{LoopRef, writes};
-use crate::schedule::rewrite::{Neighbours, Nest, Pattern, Place, Tiling, own_nests, retile};
+use crate::schedule::rewrite::{Neighbours, Nest, Pattern, Place, Tiling, own_nests, retile, rewrite};
 use crate::schedule::step::Call;
 use crate::sym::Sym;
 
@@ -192,18 +192,13 @@ impl<'a> Search<'a> {
 
     /// The statements with every nest that is the instruction replaced by it.
     fn statements(&mut self, stmts: &[Stmt], place: &Place) -> Result<Vec<Stmt>, Diagnosis> {
-        let mut out = Vec::with_capacity(stmts.len());
-        for stmt in stmts {
-            if self.step.means(stmt) {
-                self.found = true;
-                if let Some(instruction) = self.instruction(stmt, place) {
-                    out.push(Stmt::Instruction(instruction));
-                    continue;
-                }
+        rewrite(stmts, place, &mut |stmt, place| {
+            if !self.step.means(stmt) {
+                return Ok(None);
             }
-            out.push(place.rebuild(stmt, &mut |body, place| self.statements(body, place))?);
-        }
-        Ok(out)
+            self.found = true;
+            Ok(self.instruction(stmt, place).map(|i| vec![Stmt::Instruction(i)]))
+        })
     }
 
     fn instruction(&mut self, stmt: &Stmt, place: &Place) -> Option<Instruction> {

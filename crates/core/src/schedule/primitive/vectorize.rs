@@ -161,7 +161,7 @@ impl<'a> Lanes<'a> {
                 let mut inside = facts.clone();
                 inside.enter(one);
                 let body = self.statements(&one.body, &inside)?;
-                Ok(vec![Stmt::For(For { body, ..head(one) })])
+                Ok(vec![Stmt::For(For { body: body.into(), ..head(one) })])
             }
             [Stmt::If(i)] if !i.cond.mentions(&self.l.var) => {
                 let (mut holds, mut fails) = (facts.clone(), facts.clone());
@@ -169,7 +169,11 @@ impl<'a> Lanes<'a> {
                 fails.assume(&i.cond.clone().negate());
                 let then = self.statements(&i.then, &holds)?;
                 let otherwise = self.statements(&i.otherwise, &fails)?;
-                Ok(vec![Stmt::If(If { cond: i.cond.clone(), then, otherwise })])
+                Ok(vec![Stmt::If(If {
+                    cond: i.cond.clone(),
+                    then: then.into(),
+                    otherwise: otherwise.into(),
+                })])
             }
             [Stmt::If(i)] if i.otherwise.is_empty() => {
                 let whole = self.for_all(&i.cond, facts);
@@ -178,7 +182,7 @@ impl<'a> Lanes<'a> {
                 let then = self.statements(&i.then, &holds)?;
                 let otherwise =
                     if self.is_uniform(&i.cond, facts) { Vec::new() } else { vec![self.one_by_one(body)] };
-                Ok(vec![Stmt::If(If { cond: whole, then, otherwise })])
+                Ok(vec![Stmt::If(If { cond: whole, then: then.into(), otherwise: otherwise.into() })])
             }
             [Stmt::If(_)] => Err("its elements go different ways".into()),
             _ => Err("its body is not one assignment".into()),
@@ -199,7 +203,11 @@ impl<'a> Lanes<'a> {
         self.check(&plain, &holds)?;
         // Both arms of a condition may hold one: each binds a variable of its own.
         let vector = |a: Assign| {
-            Stmt::For(refresh_loop(For { mode: Mode::Vector, body: vec![Stmt::Assign(a)], ..self.head() }))
+            Stmt::For(refresh_loop(For {
+                mode: Mode::Vector,
+                body: vec![Stmt::Assign(a)].into(),
+                ..self.head()
+            }))
         };
         if whole == Cond::TRUE {
             return Ok(vec![vector(plain)]);
@@ -210,22 +218,26 @@ impl<'a> Lanes<'a> {
                 if matches!(**fill, Value::Const(_)) && self.is_uniform(&cond, facts) =>
             {
                 let For { var, body, .. } = refresh_loop(For {
-                    body: vec![Stmt::Assign(Assign { value: (**fill).clone(), ..a.clone() })],
+                    body: vec![Stmt::Assign(Assign { value: (**fill).clone(), ..a.clone() })].into(),
                     ..self.head()
                 });
                 Stmt::For(For { var, body, mode: Mode::Vector, ..self.head() })
             }
             _ => self.one_by_one(&[Stmt::Assign(a.clone())]),
         };
-        Ok(vec![Stmt::If(If { cond: whole, then: vec![vector(plain)], otherwise: vec![otherwise] })])
+        Ok(vec![Stmt::If(If {
+            cond: whole,
+            then: vec![vector(plain)].into(),
+            otherwise: vec![otherwise].into(),
+        })])
     }
 
     fn head(&self) -> For {
-        For { body: Vec::new(), ..self.l.clone() }
+        For { body: Vec::new().into(), ..self.l.clone() }
     }
 
     fn one_by_one(&self, body: &[Stmt]) -> Stmt {
-        Stmt::For(refresh_loop(For { mode: Mode::Unroll, body: body.to_vec(), ..self.head() }))
+        Stmt::For(refresh_loop(For { mode: Mode::Unroll, body: body.to_vec().into(), ..self.head() }))
     }
 
     /// The condition that a condition holds for every element.

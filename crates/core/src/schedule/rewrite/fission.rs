@@ -72,7 +72,7 @@ fn through(mut piece: For, target: &dyn Fn(&For) -> bool) -> Result<Vec<Stmt>, D
             let is_target = target(&inner);
             let moved = For { body: inner.body.clone(), ..head(&piece) };
             let body = if is_target { vec![Stmt::For(moved)] } else { sink_checked(moved, target)? };
-            Ok(vec![Stmt::For(For { body, ..head(&inner) })])
+            Ok(vec![Stmt::For(For { body: body.into(), ..head(&inner) })])
         }
         Stmt::If(mut i) => {
             i.cond = i.cond.substitute(&|s| only_value(&piece).filter(|_| *s == piece.var));
@@ -83,7 +83,7 @@ fn through(mut piece: For, target: &dyn Fn(&For) -> bool) -> Result<Vec<Stmt>, D
                 if body.is_empty() {
                     return Ok(body);
                 }
-                let moved = For { body: walk::refresh(&body), ..head(&piece) };
+                let moved = For { body: walk::refresh(&body).into(), ..head(&piece) };
                 let moved = rename_loop(moved);
                 if moved.body.iter().any(|s| contains(s, target)) {
                     sink_checked(moved, target)
@@ -91,8 +91,8 @@ fn through(mut piece: For, target: &dyn Fn(&For) -> bool) -> Result<Vec<Stmt>, D
                     Ok(vec![Stmt::For(moved)])
                 }
             };
-            let (then, otherwise) = (arm(i.then)?, arm(i.otherwise)?);
-            Ok(vec![Stmt::If(If { cond: i.cond, then, otherwise })])
+            let (then, otherwise) = (arm(i.then.take())?, arm(i.otherwise.take())?);
+            Ok(vec![Stmt::If(If { cond: i.cond, then: then.into(), otherwise: otherwise.into() })])
         }
         other => {
             piece.body.push(other);
@@ -113,7 +113,7 @@ pub(in crate::schedule) fn interchange(outer: &For, mut inner: For, facts: &Fact
     }
     let mut inside = facts.clone();
     inside.enter(outer);
-    let whole = For { body: vec![Stmt::For(inner.clone())], ..head(outer) };
+    let whole = For { body: vec![Stmt::For(inner.clone())].into(), ..head(outer) };
     let (first, second) = (independent(&whole, facts), independent(&inner, &inside));
     if let (Err(because), Err(_)) = (first, second) {
         return Err(
@@ -121,7 +121,7 @@ pub(in crate::schedule) fn interchange(outer: &For, mut inner: For, facts: &Fact
         );
     }
     let body = vec![Stmt::For(For { body: inner.body.clone(), ..head(outer) })];
-    Ok(For { body, ..head(&inner) })
+    Ok(For { body: body.into(), ..head(&inner) })
 }
 
 /// Splits a loop into one copy for the statements before `at`, one for statement `at`, one for those after. Returns
@@ -177,14 +177,14 @@ fn needed_lets(lets: &[Stmt], group: &[Stmt]) -> Vec<Stmt> {
 
 /// A copy of a loop with a new variable and new binders inside.
 pub(in crate::schedule) fn refresh_loop(l: For) -> For {
-    rename_loop(For { body: walk::refresh(&l.body), ..l })
+    rename_loop(For { body: walk::refresh(&l.body).into(), ..l })
 }
 
 fn rename_loop(l: For) -> For {
     let fresh = l.var.fresh();
     let var = Index::var(&fresh);
     let body = walk::substitute(&l.body, &|s| (*s == l.var).then(|| var.clone()));
-    For { var: fresh, body, ..head(&l) }
+    For { var: fresh, body: body.into(), ..head(&l) }
 }
 
 /// The buffer with the loop as its first dimension.

@@ -24,15 +24,27 @@ pub(in crate::schedule) fn guard_leaves(stmts: Vec<Stmt>, cond: &Cond) -> Vec<St
         match stmt {
             Stmt::For(For { body, var, mode, range, counting }) => {
                 flush(&mut leaves, &mut out);
-                out.push(Stmt::For(For { body: guard_leaves(body, cond), var, mode, range, counting }));
+                out.push(Stmt::For(For {
+                    body: guard_leaves(body.into(), cond).into(),
+                    var,
+                    mode,
+                    range,
+                    counting,
+                }));
             }
             Stmt::Tasks(Tasks { body, vars, extents, start, stride }) => {
                 flush(&mut leaves, &mut out);
-                out.push(Stmt::Tasks(Tasks { body: guard_leaves(body, cond), vars, extents, start, stride }));
+                out.push(Stmt::Tasks(Tasks {
+                    body: guard_leaves(body.into(), cond).into(),
+                    vars,
+                    extents,
+                    start,
+                    stride,
+                }));
             }
             Stmt::Own(Own { body, vars, window }) => {
                 flush(&mut leaves, &mut out);
-                out.push(Stmt::Own(Own { body: guard_leaves(body, cond), vars, window }));
+                out.push(Stmt::Own(Own { body: guard_leaves(body.into(), cond).into(), vars, window }));
             }
             Stmt::Let(..) | Stmt::Alloc(_) | Stmt::AllocRing(_) | Stmt::Roles(_) | Stmt::Sync(_) => {
                 flush(&mut leaves, &mut out);
@@ -54,9 +66,9 @@ fn guard(leaves: Vec<Stmt>, cond: &Cond) -> Option<Stmt> {
         && inner.otherwise.is_empty()
     {
         let cond = inner.cond.clone().and(cond.clone());
-        return Some(Stmt::If(If { cond, then: inner.then.clone(), otherwise: Vec::new() }));
+        return Some(Stmt::If(If { cond, then: inner.then.clone(), otherwise: Vec::new().into() }));
     }
-    Some(Stmt::If(If { cond: cond.clone(), then: leaves, otherwise: Vec::new() }))
+    Some(Stmt::If(If { cond: cond.clone(), then: leaves.into(), otherwise: Vec::new().into() }))
 }
 
 /// The condition under which an access is inside its buffer, without what is certain.

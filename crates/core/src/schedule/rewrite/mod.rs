@@ -28,7 +28,7 @@ use super::facts::Facts;
 use super::handle::LoopRef;
 use crate::diag::Diagnosis;
 use crate::index::Cond;
-use crate::ir::{For, If, On, Own, Program, Stmt, Tasks, walk};
+use crate::ir::{Body, For, If, On, Own, Program, Stmt, Tasks, walk};
 use crate::sym::Sym;
 
 /// A place in a program: what stands around it. What is known there is put together when somebody asks.
@@ -80,39 +80,42 @@ impl<'a> Place<'a> {
         outer
     }
 
-    /// The statement with every body replaced by what `f` makes of it.
+    /// The statement with bodies replaced by what `f` makes of them; `None` if it leaves them all.
     ///
     /// # Errors
     /// Whatever `f` says.
-    pub fn rebuild(&self, stmt: &Stmt, f: &mut Rebuild) -> Result<Stmt, Diagnosis> {
+    pub fn rebuild(&self, stmt: &Stmt, f: &mut Rebuild) -> Result<Option<Stmt>, Diagnosis> {
+        let body = |new: Vec<Stmt>| Body::from(new);
         Ok(match stmt {
             Stmt::For(l) => {
-                let body = f(&l.body, &self.inside(Around::For(l)))?;
-                Stmt::For(For { body, ..head(l) })
+                let new = f(&l.body, &self.inside(Around::For(l)))?.map(body);
+                new.map(|body| Stmt::For(For { body, ..l.clone() }))
             }
-            Stmt::If(i) => Stmt::If(If {
-                cond: i.cond.clone(),
-                then: f(&i.then, &self.inside(Around::Given(i.cond.clone())))?,
-                otherwise: f(&i.otherwise, &self.inside(Around::Given(i.cond.clone().negate())))?,
-            }),
-            Stmt::Tasks(t) => Stmt::Tasks(Tasks {
-                body: f(&t.body, &self.inside(Around::Tasks(t)))?,
-                vars: t.vars.clone(),
-                extents: t.extents.clone(),
-                start: t.start.clone(),
-                stride: t.stride.clone(),
-            }),
-            Stmt::Own(o) => {
-                Stmt::Own(Own { vars: o.vars.clone(), window: o.window.clone(), body: f(&o.body, self)? })
+            Stmt::If(i) => {
+                let then = f(&i.then, &self.inside(Around::Given(i.cond.clone())))?.map(body);
+                let otherwise =
+                    f(&i.otherwise, &self.inside(Around::Given(i.cond.clone().negate())))?.map(body);
+                (then.is_some() || otherwise.is_some()).then(|| {
+                    Stmt::If(If {
+                        cond: i.cond.clone(),
+                        then: then.unwrap_or_else(|| i.then.clone()),
+                        otherwise: otherwise.unwrap_or_else(|| i.otherwise.clone()),
+                    })
+                })
             }
-            Stmt::On(on) => Stmt::On(On { role: on.role.clone(), body: f(&on.body, self)? }),
-            leaf => leaf.clone(),
+            Stmt::Tasks(t) => {
+                let new = f(&t.body, &self.inside(Around::Tasks(t)))?.map(body);
+                new.map(|body| Stmt::Tasks(Tasks { body, ..t.clone() }))
+            }
+            Stmt::Own(o) => f(&o.body, self)?.map(body).map(|body| Stmt::Own(Own { body, ..o.clone() })),
+            Stmt::On(on) => f(&on.body, self)?.map(body).map(|body| Stmt::On(On { body, ..on.clone() })),
+            _ => None,
         })
     }
 }
 
-/// Makes a body anew, at its place.
-pub(super) type Rebuild<'f> = dyn FnMut(&[Stmt], &Place) -> Result<Vec<Stmt>, Diagnosis> + 'f;
+/// Makes a body anew, at its place, or leaves it.
+pub(super) type Rebuild<'f> = dyn FnMut(&[Stmt], &Place) -> Result<Option<Vec<Stmt>>, Diagnosis> + 'f;
 
 /// The loop without its body.
 pub(super) fn head(l: &For) -> For {
@@ -121,15 +124,15 @@ pub(super) fn head(l: &For) -> For {
         mode: l.mode,
         range: l.range.clone(),
         counting: l.counting.clone(),
-        body: Vec::new(),
+        body: Body::default(),
     }
 }
 
 /// Makes statements of a loop at a place.
 pub(super) type Replace<'f> = dyn FnMut(For, &Place) -> Result<Vec<Stmt>, Diagnosis> + 'f;
 
-/// Makes statements of a loop at a place, or leaves it to be walked into.
-pub(super) type Offer<'f> = dyn FnMut(&For, &Place) -> Result<Option<Vec<Stmt>>, Diagnosis> + 'f;
+/// Makes statements of a statement at a place, or leaves it to be walked into.
+pub(super) type Offer<'f, S> = dyn FnMut(&S, &Place) -> Result<Option<Vec<Stmt>>, Diagnosis> + 'f;
 
 /// Rebuilds a program by `f` at every loop that the handle means. `f` gets the loop and its place.
 ///
@@ -151,13 +154,37 @@ pub(super) fn at_loops(program: &Program, target: &LoopRef, f: &mut Replace) -> 
 }
 
 /// Walks outer before inner and offers every loop to `f`, which replaces it or leaves it to be walked into.
-pub(super) fn rewrite_loops(stmts: &[Stmt], place: &Place, f: &mut Offer) -> Result<Vec<Stmt>, Diagnosis> {
-    let mut out = Vec::with_capacity(stmts.len());
-    for stmt in stmts {
-        let replacement = if let Stmt::For(l) = stmt { f(l, place)? } else { None };
-        match replacement {
-            Some(replacement) => out.extend(replacement),
-            None => out.push(place.rebuild(stmt, &mut |body, place| rewrite_loops(body, place, f))?),
+pub(super) fn rewrite_loops(
+    stmts: &[Stmt],
+    place: &Place,
+    f: &mut Offer<For>,
+) -> Result<Vec<Stmt>, Diagnosis> {
+    rewrite(stmts, place, &mut |stmt, place| if let Stmt::For(l) = stmt { f(l, place) } else { Ok(None) })
+}
+
+/// Walks outer before inner and offers every statement to `f`, which replaces it or leaves it to be walked into. Bodies
+/// in which nothing is replaced are shared with the statements as they were.
+pub(super) fn rewrite(stmts: &[Stmt], place: &Place, f: &mut Offer<Stmt>) -> Result<Vec<Stmt>, Diagnosis> {
+    Ok(replaced(stmts, place, f)?.unwrap_or_else(|| stmts.to_vec()))
+}
+
+fn replaced(stmts: &[Stmt], place: &Place, f: &mut Offer<Stmt>) -> Result<Option<Vec<Stmt>>, Diagnosis> {
+    each(stmts, &mut |stmt| match f(stmt, place)? {
+        Some(new) => Ok(Some(new)),
+        None => Ok(place.rebuild(stmt, &mut |body, place| replaced(body, place, f))?.map(|stmt| vec![stmt])),
+    })
+}
+
+/// The list with statements replaced by what `f` makes of them; `None` if it leaves them all.
+pub(super) fn each(
+    stmts: &[Stmt],
+    f: &mut dyn FnMut(&Stmt) -> Result<Option<Vec<Stmt>>, Diagnosis>,
+) -> Result<Option<Vec<Stmt>>, Diagnosis> {
+    let mut out: Option<Vec<Stmt>> = None;
+    for (at, stmt) in stmts.iter().enumerate() {
+        match f(stmt)? {
+            Some(new) => out.get_or_insert_with(|| stmts[..at].to_vec()).extend(new),
+            None => out.iter_mut().for_each(|out| out.push(stmt.clone())),
         }
     }
     Ok(out)

@@ -20,7 +20,7 @@ use crate::layout::Fragment;
 use crate::schedule::facts::Facts;
 use crate::sym::Sym;
 
-use super::{Place, head, independent, inline_lets};
+use super::{Place, head, independent, inline_lets, rewrite};
 
 /// A buffer that is to be kept in fragments.
 pub(in crate::schedule) struct Tiling {
@@ -143,7 +143,7 @@ pub(in crate::schedule) fn retile(
             Stmt::For(l) => {
                 let mut inside = facts.clone();
                 inside.enter(l);
-                Stmt::For(For { body: retile(&l.body, tiling, buffers, &inside), ..head(l) })
+                Stmt::For(For { body: retile(&l.body, tiling, buffers, &inside).into(), ..head(l) })
             }
             Stmt::Own(o) => {
                 let mut inside = facts.clone();
@@ -151,7 +151,7 @@ pub(in crate::schedule) fn retile(
                 Stmt::Own(Own {
                     vars: o.vars.clone(),
                     window: tiling.cut_window(&o.window, facts),
-                    body: retile(&o.body, tiling, buffers, &inside),
+                    body: retile(&o.body, tiling, buffers, &inside).into(),
                 })
             }
             Stmt::Assign(a) => Stmt::Assign(Assign {
@@ -172,7 +172,7 @@ pub(in crate::schedule) fn retile(
             other => {
                 let mut other = other.clone();
                 for body in walk::bodies_mut(&mut other) {
-                    *body = retile(body, tiling, buffers, facts);
+                    *body = retile(body, tiling, buffers, facts).into();
                 }
                 other
             }
@@ -200,17 +200,15 @@ pub(in crate::schedule) fn own_nests(
     buffers: &HashMap<Sym, Buffer>,
     place: &Place,
 ) -> Result<Vec<Stmt>, Diagnosis> {
-    let each = |stmt: &Stmt| match stmt {
-        Stmt::Own(_) => Ok(stmt.clone()),
-        Stmt::For(l)
-            if matches!(l.mode, Mode::Serial | Mode::Unroll)
-                && let Some(owned) = own_nest(l, tiling, buffers, place) =>
-        {
-            Ok(owned)
-        }
-        _ => place.rebuild(stmt, &mut |body, place| own_nests(body, tiling, buffers, place)),
-    };
-    stmts.iter().map(each).collect()
+    rewrite(stmts, place, &mut |stmt, place| {
+        Ok(match stmt {
+            Stmt::Own(_) => Some(vec![stmt.clone()]),
+            Stmt::For(l) if matches!(l.mode, Mode::Serial | Mode::Unroll) => {
+                own_nest(l, tiling, buffers, place).map(|owned| vec![owned])
+            }
+            _ => None,
+        })
+    })
 }
 
 /// The nest rooted at `l` as a loop over owned elements, if it goes through tiles of the buffer.
@@ -246,7 +244,7 @@ fn own_nest(l: &For, tiling: &Tiling, buffers: &HashMap<Sym, Buffer>, place: &Pl
         let inner = loops[from..]
             .iter()
             .rev()
-            .fold(body.clone(), |inner, o| vec![Stmt::For(For { body: inner, ..o.clone() })]);
+            .fold(body.clone(), |inner, o| vec![Stmt::For(For { body: inner, ..o.clone() })].into());
         inner.into_iter().next()
     };
     let mut windows = Vec::new();
@@ -275,15 +273,16 @@ fn own_nest(l: &For, tiling: &Tiling, buffers: &HashMap<Sym, Buffer>, place: &Pl
         buffer: tiling.buffer.sym.clone(),
         dims: lead.iter().map(|x| Span::At(x.substitute(&shift))).chain(windows).collect(),
     };
-    let owned = Stmt::Own(Own { vars: vars.iter().map(|v| v.1.clone()).collect(), window, body });
+    let owned =
+        Stmt::Own(Own { vars: vars.iter().map(|v| v.1.clone()).collect(), window, body: body.into() });
     let outer =
         loops.iter().enumerate().rev().fold(owned, |inner, (at, l)| match vars.iter().find(|v| v.0 == at) {
-            None => Stmt::For(For { body: vec![inner], ..l.clone() }),
+            None => Stmt::For(For { body: vec![inner].into(), ..l.clone() }),
             Some((_, _, None, ..)) => inner,
             Some((_, _, Some(outer), _, count)) => Stmt::For(For {
                 var: outer.clone(),
                 range: Range::upto(*count),
-                body: vec![inner],
+                body: vec![inner].into(),
                 ..l.clone()
             }),
         });

@@ -374,5 +374,5 @@ fn only_if(cond: Cond, stmts: Vec<Stmt>, place: &Place) -> Vec<Stmt> {
     if stmts.is_empty() || place.facts().proves(&cond) {
         return stmts;
     }
-    vec![Stmt::If(If { cond, then: stmts, otherwise: Vec::new() })]
+    vec![Stmt::If(If { cond, then: stmts.into(), otherwise: Vec::new().into() })]
 }

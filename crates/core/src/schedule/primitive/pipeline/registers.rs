@@ -74,7 +74,7 @@ impl Steps<'_> {
         body.extend(only_if(exists.clone(), shifted(&load, &self.l.var, &next), place));
         body.extend(slot(stages.uses, &k));
         body.extend(only_if(exists, slot(shifted(&store, &self.l.var, &next), &next), place));
-        out.push(Stmt::For(For { body, ..head(self.l) }));
+        out.push(Stmt::For(For { body: body.into(), ..head(self.l) }));
         Ok(out)
     }
 }
@@ -119,8 +119,8 @@ impl Detour<'_> {
                     path.push((l.var.clone(), l.mode, count));
                     let (first, second) = self.list(&l.body, path)?;
                     path.pop();
-                    load.push(Stmt::For(For { body: first, ..head(l) }));
-                    store.push(Stmt::For(For { body: second, ..head(l) }));
+                    load.push(Stmt::For(For { body: first.into(), ..head(l) }));
+                    store.push(Stmt::For(For { body: second.into(), ..head(l) }));
                 }
                 Stmt::If(i) => {
                     let (first, second) = self.choice(i, path)?;
@@ -159,11 +159,14 @@ impl Detour<'_> {
             (other_load, other_store) = (rename(&other_load), rename(&other_store));
             self.registers.truncate(middle);
         }
-        let load = Stmt::If(If { cond: i.cond.clone(), then: load, otherwise: other_load });
+        let load = Stmt::If(If { cond: i.cond.clone(), then: load.into(), otherwise: other_load.into() });
         if alike(&store, &other_store) {
             return Ok((load, store));
         }
-        Ok((load, vec![Stmt::If(If { cond: i.cond.clone(), then: store, otherwise: other_store })]))
+        Ok((
+            load,
+            vec![Stmt::If(If { cond: i.cond.clone(), then: store.into(), otherwise: other_store.into() })],
+        ))
     }
 
     fn leaf(&mut self, a: &Assign, path: &Path) -> Result<(Stmt, Stmt), String> {
@@ -198,7 +201,7 @@ fn tidy(stmts: Vec<Stmt>) -> Vec<Stmt> {
     let mut out: Vec<Stmt> = Vec::new();
     for mut stmt in stmts.into_iter().rev() {
         for body in walk::bodies_mut(&mut stmt) {
-            *body = tidy(std::mem::take(body));
+            *body = tidy(std::mem::take(body)).into();
         }
         if !matches!(&stmt, Stmt::Let(sym, _) if !mentions(&out, sym)) {
             out.insert(0, stmt);
@@ -285,7 +288,7 @@ fn copy(to: &Buffer, from: &Buffer) -> Result<Stmt, String> {
     if spread > 0 {
         let dims = index[..plain].iter().cloned().map(Span::At).chain([Span::All, Span::All]).collect();
         let window = Window { buffer: to.sym.clone(), dims };
-        stmt = Stmt::Own(Own { vars: vars[plain..].to_vec(), window, body: vec![stmt] });
+        stmt = Stmt::Own(Own { vars: vars[plain..].to_vec(), window, body: vec![stmt].into() });
     }
     for at in (0..plain).rev() {
         let mode = match to.dims[at].pitch {

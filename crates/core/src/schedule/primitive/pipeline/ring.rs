@@ -54,7 +54,7 @@ impl Ring<'_> {
             body.push(Stmt::Sync(Sync::CpCommit));
         }
         body.extend(in_slot(stages.uses.clone(), self.rings, &k.rem(self.slots)));
-        out.push(Stmt::For(For { body, ..head(self.l) }));
+        out.push(Stmt::For(For { body: body.into(), ..head(self.l) }));
         out
     }
 
@@ -68,7 +68,7 @@ impl Ring<'_> {
             body.extend([Sync::CpCommit, Sync::CpWait(0), Sync::Barrier].map(Stmt::Sync));
         }
         body.extend(slot(stages.uses));
-        vec![Stmt::For(For { body, ..head(self.l) })]
+        vec![Stmt::For(For { body: body.into(), ..head(self.l) })]
     }
 
     fn prologue(

@@ -124,13 +124,17 @@ fn leaves(
     let mut out = Vec::new();
     for stmt in stmts {
         match stmt {
-            Stmt::For(l) => out.push(Stmt::For(For { body: leaves(&l.body, f)?, ..l.clone() })),
+            Stmt::For(l) => out.push(Stmt::For(For { body: leaves(&l.body, f)?.into(), ..l.clone() })),
             Stmt::If(i) => {
                 let (then, otherwise) = (leaves(&i.then, f)?, leaves(&i.otherwise, f)?);
                 if alike(&then, &otherwise) {
                     out.extend(then);
                 } else {
-                    out.push(Stmt::If(If { cond: i.cond.clone(), then, otherwise }));
+                    out.push(Stmt::If(If {
+                        cond: i.cond.clone(),
+                        then: then.into(),
+                        otherwise: otherwise.into(),
+                    }));
                 }
             }
             Stmt::Let(..) => out.push(stmt.clone()),

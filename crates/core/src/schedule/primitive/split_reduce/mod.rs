@@ -172,8 +172,8 @@ impl SplitReduce {
         for stmt in stmts {
             let mut stmt = stmt.clone();
             if let Stmt::If(i) = &mut stmt {
-                i.then = self.lists(&i.then, program, count)?;
-                i.otherwise = self.lists(&i.otherwise, program, count)?;
+                i.then = self.lists(&i.then, program, count)?.into();
+                i.otherwise = self.lists(&i.otherwise, program, count)?.into();
             }
             out.push(stmt);
         }
@@ -333,7 +333,7 @@ impl SplitReduce {
                 let turn = l.var.fresh();
                 let body = with(&(&lo + &Index::var(&turn).scaled(parts)) + s);
                 let range = Range::upto((&(&hi - &lo) - s).ceil_div(parts));
-                Ok((vec![Stmt::For(For { var: turn, range, body, ..head(&l) })], parts.into()))
+                Ok((vec![Stmt::For(For { var: turn, range, body: body.into(), ..head(&l) })], parts.into()))
             }
             Parts::Each => {
                 if bound.iter().any(|v| lo.mentions(v) || hi.mentions(v)) {
