@@ -48,7 +48,15 @@ impl Atom {
         }
     }
 
-    pub(super) fn for_each_var(&self, visit: &mut dyn FnMut(&Sym)) {
+    /// Whether `belongs` holds of some variable in it.
+    pub fn mentions_any(&self, belongs: impl Fn(&Sym) -> bool) -> bool {
+        let mut found = false;
+        self.for_each_var(&mut |s| found = found || belongs(s));
+        found
+    }
+
+    /// Calls `visit` for each occurrence of a variable.
+    pub fn for_each_var(&self, visit: &mut dyn FnMut(&Sym)) {
         match self {
             Atom::Var(sym) => visit(sym),
             Atom::Div(x, _) | Atom::Mod(x, _) => x.for_each_var(visit),

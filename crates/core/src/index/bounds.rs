@@ -33,7 +33,8 @@ impl Interval {
         self.lo.filter(|_| self.lo == self.hi)
     }
 
-    fn plus(self, other: Interval) -> Interval {
+    /// All sums of a value of each.
+    pub fn plus(self, other: Interval) -> Interval {
         Interval { lo: add(self.lo, other.lo), hi: add(self.hi, other.hi) }
     }
 
@@ -84,9 +85,14 @@ impl Ranges {
     pub fn of(&self, index: &Index) -> Interval {
         let mut sum = Interval::new(index.constant_term(), index.constant_term());
         for (atom, c) in index.terms() {
-            sum = sum.plus(self.of_atom(atom).scaled(*c));
+            sum = sum.plus(self.of_term(atom, *c));
         }
         sum
+    }
+
+    /// Bounds of one term.
+    pub fn of_term(&self, atom: &Atom, coefficient: i64) -> Interval {
+        self.of_atom(atom).scaled(coefficient)
     }
 
     fn of_atom(&self, atom: &Atom) -> Interval {

@@ -233,6 +233,21 @@ impl Index {
         found
     }
 
+    /// The terms whose atoms belong together by `belongs`, and the others with the constant.
+    pub fn parted(&self, belongs: impl Fn(&Atom) -> bool) -> (Index, Index) {
+        let count = self.terms.iter().filter(|(atom, _)| belongs(atom)).count();
+        if count == 0 {
+            return (Index::default(), self.clone());
+        }
+        if count == self.terms.len() {
+            return (self.offset(-self.constant), Index::constant(self.constant));
+        }
+        let (own, rest): (Vec<&Term>, Vec<&Term>) = self.terms.iter().partition(|(atom, _)| belongs(atom));
+        let index =
+            |terms: Vec<&Term>, constant| Index { terms: terms.into_iter().cloned().collect(), constant };
+        (index(own, 0), index(rest, self.constant))
+    }
+
     /// The value under an assignment of all variables.
     ///
     /// # Errors

@@ -356,16 +356,10 @@ pub fn strides_apart(
 
 /// The terms that are the same in all iterations, and the others; `None` if `var` occurs.
 fn parted(var: &Sym, common: &dyn Fn(&Sym) -> bool, index: &Index) -> Option<(Index, Index)> {
-    let (mut fixed, mut moves) = (Index::constant(index.constant_term()), Index::default());
-    for (atom, c) in index.terms() {
-        let term = Index::atom(atom.clone()).scaled(*c);
-        if term.mentions(var) {
-            return None;
-        }
-        let mut same = true;
-        term.for_each_var(&mut |s| same &= common(s));
-        if same { fixed = &fixed + &term } else { moves = &moves + &term }
+    if index.mentions(var) {
+        return None;
     }
+    let (moves, fixed) = index.parted(|atom| atom.mentions_any(|s| !common(s)));
     Some((fixed, moves))
 }
 

@@ -279,6 +279,17 @@ impl Range {
         }
     }
 
+    /// Calls `visit` for each occurrence of a variable.
+    pub fn for_each_var(&self, visit: &mut dyn FnMut(&Sym)) {
+        match self {
+            Range::Span { lo, hi, step } => [lo, hi, step].iter().for_each(|i| i.for_each_var(visit)),
+            Range::List(_) => {}
+            Range::Part { index, parts, lo, hi } => {
+                [index, parts, lo, hi].iter().for_each(|i| i.for_each_var(visit));
+            }
+        }
+    }
+
     /// Replaces variables.
     #[must_use]
     pub fn substitute(&self, with: &dyn Fn(&Sym) -> Option<Index>) -> Range {

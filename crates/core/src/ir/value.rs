@@ -123,6 +123,12 @@ impl Access {
             index: self.index.iter().map(|i| i.substitute(with)).collect(),
         }
     }
+
+    /// Calls `visit` for the buffer and each occurrence of a variable.
+    pub fn for_each_symbol(&self, visit: &mut dyn FnMut(&Sym)) {
+        visit(&self.buffer);
+        self.index.iter().for_each(|i| i.for_each_var(visit));
+    }
 }
 
 impl Window {
@@ -135,6 +141,16 @@ impl Window {
             Span::All => Span::All,
         });
         Window { buffer: rename(&self.buffer, with), dims: dims.collect() }
+    }
+
+    /// Calls `visit` for the buffer and each occurrence of a variable.
+    pub fn for_each_symbol(&self, visit: &mut dyn FnMut(&Sym)) {
+        visit(&self.buffer);
+        for dim in &self.dims {
+            if let Span::At(i) | Span::Slice(i, _) = dim {
+                i.for_each_var(visit);
+            }
+        }
     }
 
     /// The first index of the window in each dimension of the buffer.
@@ -181,6 +197,24 @@ impl Value {
             Value::Binary(op, a, b) => Value::Binary(*op, again(a), again(b)),
             Value::Select(c, a, b) => Value::Select(cond(c), again(a), again(b)),
             Value::Cast(t, a) => Value::Cast(*t, again(a)),
+        }
+    }
+
+    /// Calls `visit` for each occurrence of a buffer, or of a variable in an index or a condition.
+    pub fn for_each_symbol(&self, visit: &mut dyn FnMut(&Sym)) {
+        match self {
+            Value::Const(_) | Value::Scalar(_) => {}
+            Value::Load(access) => access.for_each_symbol(visit),
+            Value::Unary(_, a) | Value::Cast(_, a) => a.for_each_symbol(visit),
+            Value::Binary(_, a, b) => {
+                a.for_each_symbol(visit);
+                b.for_each_symbol(visit);
+            }
+            Value::Select(c, a, b) => {
+                c.for_each_var(visit);
+                a.for_each_symbol(visit);
+                b.for_each_symbol(visit);
+            }
         }
     }
 

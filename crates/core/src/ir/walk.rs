@@ -1,5 +1,7 @@
 //! Walking and rebuilding statements.
 
+use std::cell::Cell;
+
 use super::body::Body;
 use super::statement::{Assign, For, If, Instruction, On, Operand, Own, Stmt, Tasks};
 use super::value::rename;
@@ -65,6 +67,18 @@ pub fn substitute(stmts: &[Stmt], with: &dyn Fn(&Sym) -> Option<Index>) -> Vec<S
     stmts.iter().map(|s| substitute_stmt(s, with)).collect()
 }
 
+/// The same body where nothing is replaced.
+fn substitute_body(body: &Body, with: &dyn Fn(&Sym) -> Option<Index>) -> Body {
+    let replaces = Cell::new(false);
+    let noted = |s: &Sym| {
+        let new = with(s);
+        replaces.set(replaces.get() || new.is_some());
+        new
+    };
+    let new = substitute(body, &noted);
+    if replaces.get() { new.into() } else { body.clone() }
+}
+
 fn substitute_stmt(stmt: &Stmt, with: &dyn Fn(&Sym) -> Option<Index>) -> Stmt {
     let sym = |s: &Sym| rename(s, with);
     let syms = |v: &[Sym]| v.iter().map(sym).collect();
@@ -74,24 +88,24 @@ fn substitute_stmt(stmt: &Stmt, with: &dyn Fn(&Sym) -> Option<Index>) -> Stmt {
             mode: l.mode,
             range: l.range.substitute(with),
             counting: l.counting.as_ref().map(sym),
-            body: substitute(&l.body, with).into(),
+            body: substitute_body(&l.body, with),
         }),
         Stmt::Tasks(t) => Stmt::Tasks(Tasks {
             vars: syms(&t.vars),
             extents: t.extents.iter().map(|e| e.substitute(with)).collect(),
             start: t.start.substitute(with),
             stride: t.stride.substitute(with),
-            body: substitute(&t.body, with).into(),
+            body: substitute_body(&t.body, with),
         }),
         Stmt::Own(o) => Stmt::Own(Own {
             vars: syms(&o.vars),
             window: o.window.substitute(with),
-            body: substitute(&o.body, with).into(),
+            body: substitute_body(&o.body, with),
         }),
         Stmt::If(i) => Stmt::If(If {
             cond: i.cond.substitute(with),
-            then: substitute(&i.then, with).into(),
-            otherwise: substitute(&i.otherwise, with).into(),
+            then: substitute_body(&i.then, with),
+            otherwise: substitute_body(&i.otherwise, with),
         }),
         Stmt::Let(var, value) => Stmt::Let(sym(var), value.substitute(with)),
         Stmt::Alloc(buffer) => {
@@ -109,7 +123,7 @@ fn substitute_stmt(stmt: &Stmt, with: &dyn Fn(&Sym) -> Option<Index>) -> Stmt {
             Stmt::AllocRing(ring)
         }
         Stmt::Roles(roles) => Stmt::Roles(roles.clone()),
-        Stmt::On(on) => Stmt::On(On { role: sym(&on.role), body: substitute(&on.body, with).into() }),
+        Stmt::On(on) => Stmt::On(On { role: sym(&on.role), body: substitute_body(&on.body, with) }),
         Stmt::Assign(a) => Stmt::Assign(Assign {
             target: a.target.substitute(with),
             op: a.op,
@@ -135,6 +149,69 @@ fn substitute_operand(operand: &Operand, with: &dyn Fn(&Sym) -> Option<Index>) -
     match operand {
         Operand::Window(w) => Operand::Window(w.substitute(with)),
         Operand::Scalar(i) => Operand::Scalar(i.substitute(with)),
+    }
+}
+
+/// Calls `visit` for every symbol that statements mention at any depth, in indices, conditions, ranges and accesses or
+/// as what they bind: all that [`substitute`] asks for.
+pub fn for_each_symbol(stmts: &[Stmt], visit: &mut dyn FnMut(&Sym)) {
+    for_each(stmts, &mut |stmt| for_each_symbol_of(stmt, visit));
+}
+
+/// As [`for_each_symbol`] for a statement itself, without those inside it.
+pub fn for_each_symbol_of(stmt: &Stmt, visit: &mut dyn FnMut(&Sym)) {
+    match stmt {
+        Stmt::For(l) => {
+            visit(&l.var);
+            l.range.for_each_var(visit);
+            l.counting.iter().for_each(visit);
+        }
+        Stmt::Tasks(t) => {
+            t.vars.iter().for_each(&mut *visit);
+            t.extents.iter().chain([&t.start, &t.stride]).for_each(|i| i.for_each_var(visit));
+        }
+        Stmt::Own(o) => {
+            o.vars.iter().for_each(&mut *visit);
+            o.window.for_each_symbol(visit);
+        }
+        Stmt::If(i) => i.cond.for_each_var(visit),
+        Stmt::Let(var, value) => {
+            visit(var);
+            value.for_each_var(visit);
+        }
+        Stmt::Alloc(buffer) => {
+            visit(&buffer.sym);
+            buffer.role.iter().for_each(&mut *visit);
+            buffer.dims.iter().for_each(|dim| dim.extent.for_each_var(visit));
+        }
+        Stmt::AllocRing(ring) => visit(&ring.sym),
+        Stmt::Roles(_) | Stmt::Sync(_) => {}
+        Stmt::On(on) => visit(&on.role),
+        Stmt::Assign(a) => {
+            a.target.for_each_symbol(visit);
+            a.value.for_each_symbol(visit);
+        }
+        Stmt::Instruction(i) => {
+            for operand in &i.operands {
+                match operand {
+                    Operand::Window(w) => w.for_each_symbol(visit),
+                    Operand::Scalar(index) => index.for_each_var(visit),
+                }
+            }
+            if let Some((ring, ordinal)) = &i.signal {
+                visit(ring);
+                ordinal.for_each_var(visit);
+            }
+        }
+        Stmt::Arrive { ring, ordinal, bytes } => {
+            visit(ring);
+            ordinal.for_each_var(visit);
+            bytes.iter().for_each(|b| b.for_each_var(visit));
+        }
+        Stmt::Await { ring, ordinal } => {
+            visit(ring);
+            ordinal.for_each_var(visit);
+        }
     }
 }
 

@@ -42,7 +42,6 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::uses;
 use crate::index::{Cond, Facts, Index, prove};
 use crate::ir::{
     Access, Assign, Buffer, For, If, Instruction, Mode, Operand, Program, Range, Span, Stmt, Value, Window,
@@ -294,7 +293,9 @@ fn without_unused(stmts: Vec<Stmt>) -> Vec<Stmt> {
             }),
             Stmt::Alloc(_) => {}
             other => {
-                mentioned.extend(uses::symbols(&[walk::bare(other)]));
+                walk::for_each_symbol_of(other, &mut |s| {
+                    mentioned.insert(s.clone());
+                });
             }
         });
         let mut removed = false;

@@ -7,13 +7,11 @@ use crate::sym::Sym;
 
 /// Every symbol that statements mention, in indices, conditions, ranges, accesses or as what they bind.
 pub(super) fn symbols(stmts: &[Stmt]) -> HashSet<Sym> {
-    let found = std::cell::RefCell::new(HashSet::new());
-    // A substitution asks for every symbol it meets.
-    let _ = walk::substitute(stmts, &|s| {
-        found.borrow_mut().insert(s.clone());
-        None
+    let mut found = HashSet::new();
+    walk::for_each_symbol(stmts, &mut |s| {
+        found.insert(s.clone());
     });
-    found.into_inner()
+    found
 }
 
 /// A use of a buffer by a statement itself, not by those inside it.

@@ -218,19 +218,7 @@ impl Conflicts {
 
 /// The terms of an index that mention a variable of the touch's own loops, and the others with the constant.
 fn split(touch: &Touch, index: &Index, depth: usize) -> (Index, Index) {
-    let own: HashSet<&Sym> = touch.local(depth).map(|l| &l.var).collect();
-    let (mut local, mut rest) = (Index::default(), Index::constant(index.constant_term()));
-    for (atom, c) in index.terms() {
-        let term = Index::atom(atom.clone()).scaled(*c);
-        let mut mentions = false;
-        term.for_each_var(&mut |s| mentions |= own.contains(s));
-        if mentions {
-            local = &local + &term;
-        } else {
-            rest = &rest + &term;
-        }
-    }
-    (local, rest)
+    index.parted(|atom| atom.mentions_any(|s| touch.local(depth).any(|l| l.var == *s)))
 }
 
 /// Whether `rest + b - a` cannot be 0 for any values in the intervals.

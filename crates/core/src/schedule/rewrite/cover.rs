@@ -106,7 +106,7 @@ impl Nest<'_> {
                 self.loops.truncate(at);
                 covers
             }
-            leaf => stored(leaf, self.buffer).is_some_and(|spans| self.product(&spans) || self.count(&spans)),
+            leaf => stored(leaf, self.buffer).is_some_and(|spans| self.count(&spans) || self.product(&spans)),
         })
     }
 

@@ -114,8 +114,9 @@ pub(in crate::schedule) fn interchange(outer: &For, mut inner: For, facts: &Fact
     let mut inside = facts.clone();
     inside.enter(outer);
     let whole = For { body: vec![Stmt::For(inner.clone())].into(), ..head(outer) };
-    let (first, second) = (independent(&whole, facts), independent(&inner, &inside));
-    if let (Err(because), Err(_)) = (first, second) {
+    if let Err(because) = independent(&whole, facts)
+        && independent(&inner, &inside).is_err()
+    {
         return Err(
             Diagnosis::new(format!("`{}` and `{}` cannot be swapped", outer.var, inner.var)).because(because)
         );

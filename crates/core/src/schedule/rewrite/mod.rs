@@ -192,15 +192,9 @@ pub(super) fn each(
 
 /// Whether statements mention a symbol as variable or buffer.
 pub(super) fn mentions(stmts: &[Stmt], sym: &Sym) -> bool {
-    // A substitution visits every use; that it is asked for `sym` is the answer.
-    let found = std::cell::Cell::new(false);
-    let _ = walk::substitute(stmts, &|s| {
-        if s == sym {
-            found.set(true);
-        }
-        None
-    });
-    found.get()
+    let mut found = false;
+    walk::for_each_symbol(stmts, &mut |s| found |= s == sym);
+    found
 }
 
 /// Changes every element access in place; windows stay.

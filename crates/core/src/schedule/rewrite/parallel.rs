@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::index::{Atom, Index, Ranges};
+use crate::index::{Atom, Index, Interval, Ranges};
 use crate::ir::{Access, Assign, AssignOp, For, Operand, Reduction, Stmt, walk};
 use crate::schedule::facts::Facts;
 use crate::sym::Sym;
@@ -131,16 +131,7 @@ const MOST_POINTS: i64 = 1 << 15;
 impl Loops<'_> {
     /// The part of an index that is the same in all iterations, and the part that is not.
     fn split(&self, index: &Index) -> (Index, Index) {
-        let (mut common, mut moving) = (Index::default(), Index::constant(index.constant_term()));
-        for (atom, c) in index.terms() {
-            let part = Index::atom(atom.clone()).scaled(*c);
-            if part.mentions(self.var) || self.inner.iter().any(|s| part.mentions(s)) {
-                moving = &moving + &part;
-            } else {
-                common = &common + &part;
-            }
-        }
-        (common, moving)
+        index.parted(|atom| !atom.mentions_any(|s| s == self.var || self.inner.contains(s)))
     }
 
     /// Whether in some dimension equal indices imply equal values of the variable: `c * var + g * coarse + fine` with
@@ -148,13 +139,19 @@ impl Loops<'_> {
     fn told_apart_by_one_dimension(&self, accesses: &[Vec<Index>]) -> bool {
         let rank = accesses.first().map_or(0, Vec::len);
         (0..rank).any(|dim| {
-            let column: Vec<&Index> = accesses.iter().map(|a| &a[dim]).collect();
-            let c = column[0].coefficient(self.var).abs();
-            let mut periods: Vec<i64> =
-                self.split(column[0]).1.terms().iter().map(|(_, k)| k.abs()).collect();
-            periods.retain(|g| *g > c);
+            let c = accesses[0][dim].coefficient(self.var);
+            if c == 0 || accesses.iter().any(|a| a[dim].coefficient(self.var) != c) {
+                return false;
+            }
+            let column: Vec<(Index, Index)> = accesses.iter().map(|a| self.split(&a[dim])).collect();
+            if column.iter().any(|(common, _)| *common != column[0].0) {
+                return false;
+            }
+            let moving: Vec<Index> = column.into_iter().map(|(_, moving)| moving).collect();
+            let mut periods: Vec<i64> = moving[0].terms().iter().map(|(_, k)| k.abs()).collect();
+            periods.retain(|g| *g > c.abs());
             periods.push(i64::MAX);
-            c != 0 && periods.iter().any(|g| self.told_apart_modulo(&column, *g))
+            periods.iter().any(|g| self.told_apart_modulo(&moving, c, *g))
         })
     }
 
@@ -180,24 +177,19 @@ impl Loops<'_> {
         })
     }
 
-    fn told_apart_modulo(&self, column: &[&Index], period: i64) -> bool {
-        let (common, _) = self.split(column[0]);
-        let c = column[0].coefficient(self.var);
+    /// As [`Loops::told_apart_by_one_dimension`] for the moving parts of the indices and one `g`.
+    fn told_apart_modulo(&self, column: &[Index], c: i64, period: i64) -> bool {
         let (mut low, mut high) = (i64::MAX, i64::MIN);
-        for index in column {
-            let (other, moving) = self.split(index);
-            let mut fine = Index::constant(moving.constant_term());
-            for (atom, k) in moving.terms() {
-                let part = Index::atom(atom.clone()).scaled(*k);
-                if k % period != 0 && part != Index::var(self.var).scaled(c) {
-                    fine = &fine + &part;
+        for moving in column {
+            let own = |atom: &Atom| matches!(atom, Atom::Var(s) if s == self.var);
+            let mut fine = Interval::new(moving.constant_term(), moving.constant_term());
+            for (atom, k) in moving.terms().iter().filter(|(atom, k)| k % period != 0 && !own(atom)) {
+                if atom.mentions_any(|s| s == self.var) {
+                    return false;
                 }
+                fine = fine.plus(self.ranges.of_term(atom, *k));
             }
-            let range = self.ranges.of(&fine);
-            let (Some(lo), Some(hi)) = (range.lo, range.hi) else { return false };
-            if other != common || index.coefficient(self.var) != c || fine.mentions(self.var) {
-                return false;
-            }
+            let (Some(lo), Some(hi)) = (fine.lo, fine.hi) else { return false };
             low = low.min(lo);
             high = high.max(hi);
         }

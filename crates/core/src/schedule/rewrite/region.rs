@@ -15,18 +15,7 @@ pub(in crate::schedule) struct Extent {
 /// The smallest box `start .. start + length` that holds the values of the indices while `inner` variables vary;
 /// `None` if it is not of constant length.
 pub(in crate::schedule) fn hull(column: &[Index], inner: &[Sym], ranges: &Ranges) -> Option<Extent> {
-    let split = |index: &Index| {
-        let (mut fixed, mut moving) = (Index::default(), Index::constant(index.constant_term()));
-        for (atom, c) in index.terms() {
-            let part = Index::atom(atom.clone()).scaled(*c);
-            if inner.iter().any(|s| part.mentions(s)) {
-                moving = &moving + &part;
-            } else {
-                fixed = &fixed + &part;
-            }
-        }
-        (fixed, moving)
-    };
+    let split = |index: &Index| index.parted(|atom| !atom.mentions_any(|s| inner.contains(s)));
     let (start, _) = split(column.first()?);
     let (mut low, mut high) = (i64::MAX, i64::MIN);
     for index in column {
