@@ -32,13 +32,6 @@ pub fn bodies_mut(stmt: &mut Stmt) -> Vec<&mut Body> {
     }
 }
 
-/// The statement with nothing inside.
-pub fn bare(stmt: &Stmt) -> Stmt {
-    let mut bare = stmt.clone();
-    bodies_mut(&mut bare).into_iter().for_each(|body| *body = Body::default());
-    bare
-}
-
 /// Calls `visit` for every statement at any depth, outer before inner, in text order.
 pub fn for_each<'a>(stmts: &'a [Stmt], visit: &mut dyn FnMut(&'a Stmt)) {
     for stmt in stmts {

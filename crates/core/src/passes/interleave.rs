@@ -48,7 +48,6 @@
 use std::collections::{HashMap, HashSet};
 
 use super::synchronise::iterations_stay_apart;
-use super::uses;
 use crate::diag::Diagnosis;
 use crate::index::{Facts, Index};
 use crate::ir::validate::iterations::independent;
@@ -173,17 +172,28 @@ impl Jam {
     }
 
     /// Whether the variable reaches something a statement mentions.
-    fn reaches(&self, stmts: &[Stmt]) -> bool {
-        let mentioned = uses::symbols(stmts);
-        mentioned.contains(&self.var) || self.copied.iter().any(|b| mentioned.contains(b))
+    fn reaches(&self, stmt: &Stmt) -> bool {
+        let mut found = false;
+        walk::for_each_symbol(std::slice::from_ref(stmt), &mut |s| found = found || self.concerns(s));
+        found
+    }
+
+    /// As [`Jam::reaches`] for a statement without those inside it.
+    fn reaches_itself(&self, stmt: &Stmt) -> bool {
+        let mut found = false;
+        walk::for_each_symbol_of(stmt, &mut |s| found = found || self.concerns(s));
+        found
+    }
+
+    fn concerns(&self, sym: &Sym) -> bool {
+        *sym == self.var || self.copied.contains(sym)
     }
 
     /// Adds the inner buffers whose content depends on the variable. `under` says whether a condition or a bound
     /// around the statements does.
     fn find_copied(&mut self, stmts: &[Stmt], under: bool) {
         for stmt in stmts {
-            let bare = walk::bare(stmt);
-            let depends = under || self.reaches(std::slice::from_ref(&bare));
+            let depends = under || self.reaches_itself(stmt);
             match stmt {
                 Stmt::Assign(_) | Stmt::Instruction(_) if depends => {
                     let own = written(std::slice::from_ref(stmt));
@@ -199,6 +209,7 @@ impl Jam {
     }
 
     fn stmt(&self, stmt: Stmt) -> Vec<Stmt> {
+        let depends = self.reaches_itself(&stmt);
         match stmt {
             Stmt::Alloc(mut buffer) => {
                 if self.copied.contains(&buffer.sym) {
@@ -207,10 +218,7 @@ impl Jam {
                 vec![Stmt::Alloc(buffer)]
             }
             stmt if !self.must_repeat(&stmt) => vec![stmt],
-            Stmt::For(mut l)
-                if !self.reaches(&[Stmt::For(For { body: Vec::new().into(), ..l.clone() })])
-                    && l.mode != Mode::Vector =>
-            {
+            Stmt::For(mut l) if !depends && l.mode != Mode::Vector => {
                 l.body = self.list(l.body.take()).into();
                 vec![Stmt::For(l)]
             }
@@ -234,8 +242,7 @@ impl Jam {
     /// Whether a statement has to be done once for each iteration: it depends on the variable, or it does something
     /// to a buffer that outlives the loop.
     fn must_repeat(&self, stmt: &Stmt) -> bool {
-        let stmts = std::slice::from_ref(stmt);
-        self.reaches(stmts) || written(stmts).iter().any(|b| !self.inner.contains(b))
+        self.reaches(stmt) || written(std::slice::from_ref(stmt)).iter().any(|b| !self.inner.contains(b))
     }
 
     /// A statement of iteration `var`, on the copies of that iteration.

@@ -37,7 +37,7 @@ use super::uses::{self, Use};
 use crate::diag::Diagnosis;
 use crate::index::Index;
 use crate::instr::by_name;
-use crate::ir::{Axis, Buffer, For, Mode, On, Program, Range, Space, Span, Stmt, walk};
+use crate::ir::{Axis, Body, Buffer, For, Mode, On, Program, Range, Space, Span, Stmt, walk};
 use crate::sym::Sym;
 
 /// Gives every element statement a thread.
@@ -151,7 +151,7 @@ fn is_block(l: &For) -> bool {
 }
 
 fn empty(l: &For) -> For {
-    For { body: Vec::new().into(), ..l.clone() }
+    For { body: Body::default(), ..l.clone() }
 }
 
 /// A buffer of the host list: scratch in device memory, whatever it is to become later.

@@ -44,8 +44,8 @@ use std::collections::{HashMap, HashSet};
 
 use crate::index::{Cond, Facts, Index, prove};
 use crate::ir::{
-    Access, Assign, Buffer, For, If, Instruction, Mode, Operand, Program, Range, Span, Stmt, Value, Window,
-    facts, walk,
+    Access, Assign, Body, Buffer, For, If, Instruction, Mode, Operand, Program, Range, Span, Stmt, Value,
+    Window, facts, walk,
 };
 use crate::sym::Sym;
 
@@ -143,7 +143,7 @@ impl Place {
                         (true, false) => Some(If {
                             cond: cond.negate(),
                             then: otherwise.into(),
-                            otherwise: Vec::new().into(),
+                            otherwise: Body::default(),
                         }),
                         _ => Some(If { cond, then: then.into(), otherwise: otherwise.into() }),
                     }

@@ -32,7 +32,7 @@ pub(super) fn guard_dropped(site: &Site<'_>) -> Vec<Body> {
         (0..all.len()).filter(is_guard).map(without).collect()
     };
     let simpler = |stmt: Stmt| match stmt {
-        Stmt::If(If { cond, then, .. }) if cond == Cond::TRUE => then,
+        Stmt::If(If { cond, then, .. }) if cond == Cond::TRUE => then.into(),
         Stmt::Assign(mut a) => {
             if let Value::Select(cond, this, _) = &a.value
                 && *cond == Cond::TRUE
@@ -180,7 +180,7 @@ pub(super) fn ownership_transposed(site: &Site<'_>) -> Vec<Body> {
         return Vec::new();
     }
     let within = Stmt::For(For { var: outer.var.clone(), ..inner.clone() });
-    site.with_each([Stmt::For(For { var: inner.var.clone(), body: vec![within], ..outer.clone() })])
+    site.with_each([Stmt::For(For { var: inner.var.clone(), body: vec![within].into(), ..outer.clone() })])
 }
 
 /// The first thread of a role, its last, or the boundary between two moves by a warp.

@@ -75,7 +75,11 @@ pub(super) fn fill_left_out(site: &Site<'_>) -> Vec<Body> {
     match &a.value {
         Value::Select(cond, this, fill) if matches!(**fill, Value::Const(_)) => {
             let store = Stmt::Assign(Assign { value: (**this).clone(), ..a.clone() });
-            site.with_each([Stmt::If(If { cond: cond.clone(), then: vec![store], otherwise: Vec::new() })])
+            site.with_each([Stmt::If(If {
+                cond: cond.clone(),
+                then: vec![store].into(),
+                otherwise: Vec::new().into(),
+            })])
         }
         _ => Vec::new(),
     }

@@ -84,7 +84,7 @@ impl Walk {
             for (which, inner) in walk::bodies(stmt).into_iter().enumerate() {
                 for changed in self.bodies(inner, around) {
                     let mut body = body.to_vec();
-                    *walk::bodies_mut(&mut body[at])[which] = changed;
+                    *walk::bodies_mut(&mut body[at])[which] = changed.into();
                     out.push(body);
                 }
             }

@@ -69,7 +69,11 @@ fn await_shifted(site: &Site<'_>, by: impl Fn(&Ring) -> Vec<i64>) -> Vec<Body> {
             return wait;
         }
         // There is no phase before the first.
-        Stmt::If(If { cond: Cond::le(Index::constant(0), early), then: vec![wait], otherwise: Vec::new() })
+        Stmt::If(If {
+            cond: Cond::le(Index::constant(0), early),
+            then: vec![wait].into(),
+            otherwise: Vec::new().into(),
+        })
     };
     site.with_each(by(declared).into_iter().map(shifted))
 }
@@ -100,7 +104,11 @@ pub(super) fn release_by_wrong_threads(site: &Site<'_>) -> Vec<Body> {
     for other in site.around.iter().filter(|l| l.threads().is_some()) {
         let first = Cond::eq(Index::var(&other.var), Index::constant(0));
         let then = vec![site.stmt().clone()];
-        out.push(site.with(vec![Stmt::If(If { cond: first, then, otherwise: Vec::new() })]));
+        out.push(site.with(vec![Stmt::If(If {
+            cond: first,
+            then: then.into(),
+            otherwise: Vec::new().into(),
+        })]));
     }
     out.push(site.with(vec![Stmt::For(For {
         range: warpwright_core::ir::Range::upto(2),

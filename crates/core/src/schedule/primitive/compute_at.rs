@@ -42,12 +42,13 @@ use std::collections::HashMap;
 use crate::diag::Diagnosis;
 use crate::index::{Cond, Index};
 use crate::ir::{
-    Access, Assign, AssignOp, Buffer, Dim, For, Mode, Program, Range, Reduction, Space, Stmt, Value, walk,
+    Access, Assign, AssignOp, Body, Buffer, Dim, For, Mode, Program, Range, Reduction, Space, Stmt, Value,
+    walk,
 };
 use crate::schedule::facts::Facts;
 use crate::schedule::handle::{LoopRef, writes};
 use crate::schedule::rewrite::{
-    Extent, Place, at_loops, each, guard_bounds, guard_loads, guarded_load, head, hull, map_elements,
+    Extent, Place, at_loops, guard_bounds, guard_loads, guarded_load, head, hull, map_elements,
     rewrite_loops, sink,
 };
 use crate::schedule::step::Call;
@@ -81,10 +82,7 @@ impl ComputeAt {
         if let Some(at) = here {
             return self.move_stage(stmts, at, place).map(Some);
         }
-        each(stmts, &mut |stmt| {
-            let moved = place.rebuild(stmt, &mut |body, place| self.move_stages(body, place))?;
-            Ok(moved.map(|stmt| vec![stmt]))
-        })
+        place.rebuild_all(stmts, &mut |body, place| self.move_stages(body, place))
     }
 
     /// Rewrites the list in which the stage is allocated at position `at`.
@@ -197,7 +195,7 @@ fn wrap_single(mut stmts: Vec<Stmt>) -> Stmt {
     if stmts.len() == 1 {
         return stmts.swap_remove(0);
     }
-    Stmt::If(crate::ir::If { cond: Cond::TRUE, then: stmts.into(), otherwise: Vec::new().into() })
+    Stmt::If(crate::ir::If { cond: Cond::TRUE, then: stmts.into(), otherwise: Body::default() })
 }
 
 /// Sinks the loop `l` to just inside the loop `target`, wherever it is.

@@ -45,7 +45,7 @@ use std::collections::HashMap;
 
 use crate::diag::Diagnosis;
 use crate::index::{Atom, Cond, Index};
-use crate::ir::{Buffer, Dim, For, If, Program, Range, Space, Stmt, walk};
+use crate::ir::{Body, Buffer, Dim, For, If, Program, Range, Space, Stmt, walk};
 use crate::schedule::facts::Facts;
 use crate::schedule::handle::{LoopRef, writes};
 use crate::schedule::rewrite::{
@@ -92,22 +92,17 @@ impl ReverseComputeAt {
     }
 
     /// Rewrites every list in which the producer and the consumer stand side by side.
-    fn lists(&self, stmts: &[Stmt], place: &Place, count: &mut usize) -> Result<Vec<Stmt>, Diagnosis> {
+    fn lists(&self, stmts: &[Stmt], place: &Place) -> Result<Option<Vec<Stmt>>, Diagnosis> {
         let producer = stmts.iter().position(|s| contains(s, &|l| self.at.means(l)));
         let computes = |i: &usize| Some(*i) != producer && writes(&stmts[*i..=*i], &self.consumer);
         let consumers: Vec<usize> = (0..stmts.len()).filter(computes).collect();
         if let (Some(producer), [first, rest @ ..]) = (producer, &consumers[..]) {
-            *count += 1;
             if !rest.is_empty() {
                 return Err(self.refuse(format!("`{}` is computed by several nests", self.consumer)));
             }
-            return self.list(stmts, producer, *first, place);
+            return self.list(stmts, producer, *first, place).map(Some);
         }
-        let mut out = Vec::with_capacity(stmts.len());
-        for stmt in stmts {
-            out.push(place.rebuild(stmt, &mut |body, place| self.lists(body, place, count))?);
-        }
-        Ok(out)
+        place.rebuild_all(stmts, &mut |body, place| self.lists(body, place))
     }
 
     /// Rewrites a list with the producer and the consumer at these positions.
@@ -420,7 +415,7 @@ impl ReverseComputeAt {
         let inner = if guard == Cond::TRUE {
             inner
         } else {
-            vec![Stmt::If(If { cond: guard, then: inner, otherwise: Vec::new() })]
+            vec![Stmt::If(If { cond: guard, then: inner.into(), otherwise: Body::default() })]
         };
         let nest = fresh
             .iter()
@@ -436,13 +431,14 @@ impl ReverseComputeAt {
             Stmt::For(mut l) if self.at.means(&l) => {
                 l.body.push(nest.clone());
                 if let Some((stage, tile, region)) = tile {
-                    l.body = map_elements(l.body, &|access| {
+                    l.body = map_elements(l.body.take(), &|access| {
                         if access.buffer == stage.sym {
                             access.buffer = tile.sym.clone();
                             access.index =
                                 access.index.iter().zip(region).map(|(i, e)| i - &e.start).collect();
                         }
-                    });
+                    })
+                    .into();
                     if tile.space != Space::Shared {
                         insert_alloc(&mut l.body, tile.clone());
                     }
@@ -503,10 +499,7 @@ impl Primitive for ReverseComputeAt {
     }
 
     fn apply(&self, program: &Program) -> Result<Program, Diagnosis> {
-        let place = Place::of(program);
-        let mut count = 0;
-        let body = self.lists(&program.body, &place, &mut count)?;
-        if count > 0 {
+        if let Some(body) = self.lists(&program.body, &Place::of(program))? {
             return Ok(program.with_body(body));
         }
         let mut exists = false;

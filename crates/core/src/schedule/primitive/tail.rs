@@ -30,7 +30,7 @@
 use crate::diag::Diagnosis;
 use crate::index::{Atom, Cond, Facts as Known, Index};
 use crate::ir::{
-    Assign, AssignOp, BinaryOp, For, If, Mode, Program, Range, Reduction, Stmt, Value, facts, walk,
+    Assign, AssignOp, BinaryOp, Body, For, If, Mode, Program, Range, Reduction, Stmt, Value, facts, walk,
 };
 use crate::schedule::handle::LoopRef;
 use crate::schedule::rewrite::{Place, at_loops, guard_leaves, head, refresh_loop};
@@ -162,7 +162,7 @@ impl Tail {
             vec![Stmt::If(If {
                 cond,
                 then: vec![Stmt::Assign(Assign { value: plain, ..a })].into(),
-                otherwise: Vec::new().into(),
+                otherwise: Body::default(),
             })]
         });
         if !changed {

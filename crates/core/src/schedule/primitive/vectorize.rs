@@ -38,7 +38,7 @@ use std::collections::HashMap;
 
 use crate::diag::Diagnosis;
 use crate::index::{Comparison, Cond, Index};
-use crate::ir::{Access, Assign, AssignOp, Buffer, For, If, Mode, Program, Range, Space, Stmt, Value};
+use crate::ir::{Access, Assign, AssignOp, Body, Buffer, For, If, Mode, Program, Range, Space, Stmt, Value};
 use crate::schedule::facts::Facts;
 use crate::schedule::handle::LoopRef;
 use crate::schedule::rewrite::{Neighbours, Place, at_loops, head, inline_lets, refresh_loop, rewrite_loops};
@@ -233,7 +233,7 @@ impl<'a> Lanes<'a> {
     }
 
     fn head(&self) -> For {
-        For { body: Vec::new().into(), ..self.l.clone() }
+        For { body: Body::default(), ..self.l.clone() }
     }
 
     fn one_by_one(&self, body: &[Stmt]) -> Stmt {

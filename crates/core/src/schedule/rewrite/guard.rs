@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use crate::index::Cond;
-use crate::ir::{Access, Buffer, For, If, Own, Stmt, Tasks, Value};
+use crate::ir::{Access, Body, Buffer, For, If, Own, Stmt, Tasks, Value};
 use crate::schedule::facts::Facts;
 use crate::sym::Sym;
 
@@ -66,9 +66,9 @@ fn guard(leaves: Vec<Stmt>, cond: &Cond) -> Option<Stmt> {
         && inner.otherwise.is_empty()
     {
         let cond = inner.cond.clone().and(cond.clone());
-        return Some(Stmt::If(If { cond, then: inner.then.clone(), otherwise: Vec::new().into() }));
+        return Some(Stmt::If(If { cond, then: inner.then.clone(), otherwise: Body::default() }));
     }
-    Some(Stmt::If(If { cond: cond.clone(), then: leaves.into(), otherwise: Vec::new().into() }))
+    Some(Stmt::If(If { cond: cond.clone(), then: leaves.into(), otherwise: Body::default() }))
 }
 
 /// The condition under which an access is inside its buffer, without what is certain.

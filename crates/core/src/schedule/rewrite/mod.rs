@@ -80,11 +80,16 @@ impl<'a> Place<'a> {
         outer
     }
 
-    /// The statement with bodies replaced by what `f` makes of them; `None` if it leaves them all.
+    /// The list with the bodies of its statements replaced by what `f` makes of them; `None` if it leaves them all.
     ///
     /// # Errors
     /// Whatever `f` says.
-    pub fn rebuild(&self, stmt: &Stmt, f: &mut Rebuild) -> Result<Option<Stmt>, Diagnosis> {
+    pub fn rebuild_all(&self, stmts: &[Stmt], f: &mut Rebuild) -> Changed {
+        each(stmts, |stmt| Ok(self.rebuild(stmt, f)?.map(|stmt| vec![stmt])))
+    }
+
+    /// As [`Place::rebuild_all`] for one statement.
+    fn rebuild(&self, stmt: &Stmt, f: &mut Rebuild) -> Result<Option<Stmt>, Diagnosis> {
         let body = |new: Vec<Stmt>| Body::from(new);
         Ok(match stmt {
             Stmt::For(l) => {
@@ -114,8 +119,11 @@ impl<'a> Place<'a> {
     }
 }
 
+/// What becomes of statements; nothing if they stay as they are.
+type Changed = Result<Option<Vec<Stmt>>, Diagnosis>;
+
 /// Makes a body anew, at its place, or leaves it.
-pub(super) type Rebuild<'f> = dyn FnMut(&[Stmt], &Place) -> Result<Option<Vec<Stmt>>, Diagnosis> + 'f;
+pub(super) type Rebuild<'f> = dyn FnMut(&[Stmt], &Place) -> Changed + 'f;
 
 /// The loop without its body.
 pub(super) fn head(l: &For) -> For {
@@ -132,7 +140,7 @@ pub(super) fn head(l: &For) -> For {
 pub(super) type Replace<'f> = dyn FnMut(For, &Place) -> Result<Vec<Stmt>, Diagnosis> + 'f;
 
 /// Makes statements of a statement at a place, or leaves it to be walked into.
-pub(super) type Offer<'f, S> = dyn FnMut(&S, &Place) -> Result<Option<Vec<Stmt>>, Diagnosis> + 'f;
+pub(super) type Offer<'f, S> = dyn FnMut(&S, &Place) -> Changed + 'f;
 
 /// Rebuilds a program by `f` at every loop that the handle means. `f` gets the loop and its place.
 ///
@@ -168,18 +176,15 @@ pub(super) fn rewrite(stmts: &[Stmt], place: &Place, f: &mut Offer<Stmt>) -> Res
     Ok(replaced(stmts, place, f)?.unwrap_or_else(|| stmts.to_vec()))
 }
 
-fn replaced(stmts: &[Stmt], place: &Place, f: &mut Offer<Stmt>) -> Result<Option<Vec<Stmt>>, Diagnosis> {
-    each(stmts, &mut |stmt| match f(stmt, place)? {
+fn replaced(stmts: &[Stmt], place: &Place, f: &mut Offer<Stmt>) -> Changed {
+    each(stmts, |stmt| match f(stmt, place)? {
         Some(new) => Ok(Some(new)),
         None => Ok(place.rebuild(stmt, &mut |body, place| replaced(body, place, f))?.map(|stmt| vec![stmt])),
     })
 }
 
 /// The list with statements replaced by what `f` makes of them; `None` if it leaves them all.
-pub(super) fn each(
-    stmts: &[Stmt],
-    f: &mut dyn FnMut(&Stmt) -> Result<Option<Vec<Stmt>>, Diagnosis>,
-) -> Result<Option<Vec<Stmt>>, Diagnosis> {
+fn each(stmts: &[Stmt], mut f: impl FnMut(&Stmt) -> Changed) -> Changed {
     let mut out: Option<Vec<Stmt>> = None;
     for (at, stmt) in stmts.iter().enumerate() {
         match f(stmt)? {

@@ -77,7 +77,7 @@ use std::collections::HashMap;
 use crate::diag::Diagnosis;
 use crate::index::{Cond, Index, prove};
 use crate::instr::{self, Completion};
-use crate::ir::{Buffer, Dim, For, If, Mode, Program, Range, Space, Stmt, facts, walk};
+use crate::ir::{Body, Buffer, Dim, For, If, Mode, Program, Range, Space, Stmt, facts, walk};
 use crate::layout::Layout;
 use crate::schedule::handle::LoopRef;
 use crate::schedule::rewrite::{Place, Stages, at_loops};
@@ -374,5 +374,5 @@ fn only_if(cond: Cond, stmts: Vec<Stmt>, place: &Place) -> Vec<Stmt> {
     if stmts.is_empty() || place.facts().proves(&cond) {
         return stmts;
     }
-    vec![Stmt::If(If { cond, then: stmts.into(), otherwise: Vec::new().into() })]
+    vec![Stmt::If(If { cond, then: stmts.into(), otherwise: Body::default() })]
 }
