@@ -48,7 +48,7 @@ use crate::ir::{
 use crate::schedule::facts::Facts;
 use crate::schedule::handle::{LoopRef, writes};
 use crate::schedule::rewrite::{
-    Extent, Place, at_loops, guard_bounds, guard_loads, guarded_load, head, hull, map_elements,
+    Changed, Extent, Place, at_loops, guard_bounds, guard_loads, guarded_load, head, hull, map_elements,
     rewrite_loops, sink,
 };
 use crate::schedule::step::Call;
@@ -77,7 +77,7 @@ impl ComputeAt {
     }
 
     /// Rewrites every list in which the stage is allocated.
-    fn move_stages(&self, stmts: &[Stmt], place: &Place) -> Result<Option<Vec<Stmt>>, Diagnosis> {
+    fn move_stages(&self, stmts: &[Stmt], place: &Place) -> Changed {
         let here = stmts.iter().position(|s| matches!(s, Stmt::Alloc(b) if b.sym.name() == self.stage));
         if let Some(at) = here {
             return self.move_stage(stmts, at, place).map(Some);

@@ -49,7 +49,7 @@ use crate::ir::{Body, Buffer, Dim, For, If, Program, Range, Space, Stmt, walk};
 use crate::schedule::facts::Facts;
 use crate::schedule::handle::{LoopRef, writes};
 use crate::schedule::rewrite::{
-    Effects, Extent, Place, contains, count_uses, head, hull, map_elements, mentions,
+    Changed, Effects, Extent, Place, contains, count_uses, head, hull, map_elements, mentions,
 };
 use crate::schedule::step::Call;
 use crate::sym::Sym;
@@ -92,7 +92,7 @@ impl ReverseComputeAt {
     }
 
     /// Rewrites every list in which the producer and the consumer stand side by side.
-    fn lists(&self, stmts: &[Stmt], place: &Place) -> Result<Option<Vec<Stmt>>, Diagnosis> {
+    fn lists(&self, stmts: &[Stmt], place: &Place) -> Changed {
         let producer = stmts.iter().position(|s| contains(s, &|l| self.at.means(l)));
         let computes = |i: &usize| Some(*i) != producer && writes(&stmts[*i..=*i], &self.consumer);
         let consumers: Vec<usize> = (0..stmts.len()).filter(computes).collect();

@@ -120,7 +120,7 @@ impl<'a> Place<'a> {
 }
 
 /// What becomes of statements; nothing if they stay as they are.
-type Changed = Result<Option<Vec<Stmt>>, Diagnosis>;
+pub(super) type Changed = Result<Option<Vec<Stmt>>, Diagnosis>;
 
 /// Makes a body anew, at its place, or leaves it.
 pub(super) type Rebuild<'f> = dyn FnMut(&[Stmt], &Place) -> Changed + 'f;

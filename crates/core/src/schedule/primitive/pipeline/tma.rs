@@ -66,11 +66,11 @@ use crate::index::{Cond, Index};
 use crate::instr::{self, Behaviour, Completion, Extent};
 use crate::ir::validate::swizzle;
 use crate::ir::{
-    Assign, AssignOp, Buffer, Dim, For, If, Instruction, Mode, On, Operand, Program, Range, Ring, Role,
+    Assign, AssignOp, Body, Buffer, Dim, For, If, Instruction, Mode, On, Operand, Program, Range, Ring, Role,
     Space, Span, Stmt, Sync, Window, walk,
 };
 use crate::schedule::facts::Facts;
-use crate::schedule::rewrite::{Place, Stages, covers, guard_bounds, guarded_load, head};
+use crate::schedule::rewrite::{Changed, Place, Stages, covers, guard_bounds, guarded_load, head};
 use crate::sym::Sym;
 
 use super::ring::in_slot;
@@ -104,11 +104,11 @@ pub(super) fn apply(step: &Pipeline, program: &Program) -> Result<Program, Diagn
         (_, 0, why_not) => Err(step
             .refuse(why_not.unwrap_or_default())
             .instead("specialize row strides to multiples of 16 bytes, and keep tiles as they are stored")),
-        _ => Ok(program.with_body(body)),
+        _ => Ok(program.with_body(body.unwrap_or_else(|| program.body.clone()))),
     }
 }
 
-fn lists(step: &Pipeline, stmts: &[Stmt], place: &Place, found: &mut Found) -> Result<Vec<Stmt>, Diagnosis> {
+fn lists(step: &Pipeline, stmts: &[Stmt], place: &Place, found: &mut Found) -> Changed {
     let here: Vec<usize> =
         (0..stmts.len()).filter(|i| matches!(&stmts[*i], Stmt::For(l) if step.target.means(l))).collect();
     if let [first, rest @ ..] = &here[..] {
@@ -119,10 +119,9 @@ fn lists(step: &Pipeline, stmts: &[Stmt], place: &Place, found: &mut Found) -> R
                 .refuse("a block has other than exactly this one loop over its tiles, with nothing around it")
                 .instead("bind the loops around it to blocks, and do not peel it"));
         }
-        return block(step, stmts, *first, place, found);
+        return block(step, stmts, *first, place, found).map(Some);
     }
-    let rebuild = |stmt: &Stmt| place.rebuild(stmt, &mut |body, place| lists(step, body, place, found));
-    stmts.iter().map(rebuild).collect()
+    place.rebuild_all(stmts, &mut |body, place| lists(step, body, place, found))
 }
 
 /// The statements of a block with the loop at position `at` pipelined.
@@ -309,11 +308,11 @@ fn in_step(l: &For, stages: &Stages) -> Stmt {
         let mut inner = vec![Stmt::Sync(Sync::WgmmaFence)];
         inner.extend(nest.body.iter().cloned());
         inner.extend([Sync::WgmmaCommit, Sync::WgmmaWait(0)].map(Stmt::Sync));
-        Stmt::For(For { body: inner, ..head(nest) })
+        Stmt::For(For { body: inner.into(), ..head(nest) })
     };
     let uses = stages.uses.iter().map(|s| if let Stmt::For(nest) = s { multiply(nest) } else { s.clone() });
     body.extend(uses.filter(|s| !matches!(s, Stmt::Alloc(_))));
-    Stmt::For(For { body, ..head(l) })
+    Stmt::For(For { body: body.into(), ..head(l) })
 }
 
 /// What is needed to write a block with its rings.
@@ -355,13 +354,13 @@ impl Rings<'_> {
         let inside = self.l.body.iter().filter_map(|s| if let Stmt::Alloc(b) = s { Some(b) } else { None });
         out.extend(inside.map(|b| Stmt::Alloc(self.allocated(b, consumer))));
         out.extend([full.clone(), empty.clone()].map(Stmt::AllocRing));
-        let on = |role: &Sym, body: Vec<Stmt>| Stmt::On(On { role: role.clone(), body });
+        let on = |role: &Sym, body: Vec<Stmt>| Stmt::On(On { role: role.clone(), body: body.into() });
         if !before.is_empty() {
             out.push(on(consumer, before));
         }
         let steps =
             vec![on(producer, self.produce(&full, &empty)), on(consumer, self.consume(&full, &empty))];
-        out.push(Stmt::For(For { body: steps, ..head(self.l) }));
+        out.push(Stmt::For(For { body: steps.into(), ..head(self.l) }));
         out.push(on(consumer, self.finish(after)));
         Ok(out)
     }
@@ -384,8 +383,8 @@ impl Rings<'_> {
         let free = Stmt::Await { ring: empty.sym.clone(), ordinal: k.offset(-slots) };
         let mut body = vec![Stmt::If(If {
             cond: Cond::le(slots.into(), k.clone()),
-            then: vec![free],
-            otherwise: Vec::new(),
+            then: vec![free].into(),
+            otherwise: Body::default(),
         })];
         let copies = self.copies.iter().map(|c| {
             let signal = Some((full.sym.clone(), k.clone()));
@@ -411,10 +410,10 @@ impl Rings<'_> {
             let back = Stmt::Arrive { ring: empty.sym.clone(), ordinal: k.offset(-1), bytes: None };
             body.push(Stmt::If(If {
                 cond: Cond::lt(0.into(), k.clone()),
-                then: vec![one_thread(vec![back])],
-                otherwise: Vec::new(),
+                then: vec![one_thread(vec![back])].into(),
+                otherwise: Body::default(),
             }));
-            Stmt::For(For { body, ..head(&nest) })
+            Stmt::For(For { body: body.into(), ..head(&nest) })
         };
         uses.into_iter().map(in_group).collect()
     }
