@@ -35,11 +35,22 @@ for ladder in sgemm tvm; do
     step "$binary" ladder "$ladder" --size 1021x509x253
     step "$binary" ladder "$ladder" --size 4096
 done
+# 16-bit elements on the matrix units: rows that start at multiples of 16 bytes, and others.
+for layout in nn nt; do
+    for size in 1021x509x253 1000x520x1096 4096; do
+        step "$binary" ladder hgemm --dtype bf16 --layout $layout --size $size
+    done
+    step "$binary" ladder hgemm --dtype f16 --layout $layout --size 1000x520x1096
+    step "$binary" bench hgemm --dtype bf16 --layout $layout --sizes 1024,4096,8192 --record "$out"
+done
 step "$binary" bench sgemm --sizes 1024,2048,4096 --record "$out"
 if command -v compute-sanitizer >/dev/null; then
     for tool in memcheck racecheck synccheck; do
         sanitized="compute-sanitizer --tool $tool --report-api-errors no --error-exitcode 9"
         step $sanitized "$binary" ladder sgemm --size 255x129x67
+        for layout in nn nt; do
+            step $sanitized "$binary" ladder hgemm --dtype bf16 --layout $layout --size 264x136x328
+        done
         for name in $programs; do
             program "$name" $sanitized
         done

@@ -124,8 +124,12 @@ fn bench_gpu(options: &Options) -> Outcome {
 
 /// The kernels that are meant: a ladder, some of its rungs, or one.
 fn recipes(options: &Options) -> Result<Vec<&'static Recipe>, Diagnosis> {
+    let variant = options.product.variant.variant();
     let mut recipes = match kernels::ladder(&options.what) {
-        Ok(rungs) => rungs,
+        Ok(mut rungs) => {
+            rungs.retain(|r| (r.schedule)(variant).is_ok());
+            rungs
+        }
         Err(no_ladder) => vec![kernels::by_name(&options.what).map_err(|_| no_ladder)?],
     };
     if !options.rungs.is_empty() {

@@ -69,6 +69,12 @@ pub fn run(options: &Options) -> Outcome {
     memory::check_fits(&problem, 3.0)?;
     let (reports, faults) =
         climb(&rungs, &device, &problem, &options.effort.effort(&device), options.effort.seed)?;
+    if reports.is_empty() {
+        let (dtype, layout) = (problem.precision, problem.layout);
+        return Err(Diagnosis::new(format!("ladder {} has no rung for {dtype} {layout}", options.name))
+            .instead("choose another --dtype or --layout, as said above")
+            .into());
+    }
     if let Some(path) = &options.html {
         let page = html::page(&format!("Warpwright: the ladder {}", options.name), &reports);
         std::fs::write(path, page).map_err(|e| {

@@ -5,6 +5,7 @@
 //! text occurs nowhere here.
 
 pub mod gemm;
+mod hgemm;
 mod sgemm;
 mod tvm;
 
@@ -65,7 +66,7 @@ impl Kernel {
 
 /// Every recipe, ladder by ladder and in the order of the rungs.
 pub fn all() -> impl Iterator<Item = &'static Recipe> {
-    sgemm::RUNGS.iter().chain(tvm::RUNGS)
+    sgemm::RUNGS.iter().chain(tvm::RUNGS).chain(hgemm::RUNGS)
 }
 
 /// The recipe of that name; a number may stand for a rung of the first ladder.

@@ -108,6 +108,35 @@ fn finished(recipe: &Recipe) {
     }
 }
 
+/// Checks every prefix of a rung for 16-bit elements in order, and its kernel on threads. On the way to a matrix
+/// instruction a product of register tiles belongs to a warp as a whole, so not every prefix is a kernel. Sums are long
+/// enough for a ring to come round.
+fn towards_matrix_units(recipe: &Recipe) {
+    let mut forms = 0;
+    for (dtype, layout) in [("bf16", "nn"), ("bf16", "nt"), ("f16", "nn"), ("f16", "nt")] {
+        let variant = variant(dtype, layout);
+        if (recipe.schedule)(variant).is_err() {
+            continue;
+        }
+        forms += 1;
+        let kernel = kernels::build(recipe, variant).unwrap_or_else(|e| panic!("{e}"));
+        let spec = kernel.specification();
+        for (step, program) in kernel.schedule.prefixes().expect("the steps apply again").iter().enumerate() {
+            let place = format!("{} after {step} steps", kernel.name);
+            let shape = [[33, 17, 70], [0, 5, 3], [130, 9, 64]][step % 3];
+            holds(spec, program, Mode::InOrder, shape, step % 2 == 0, &place);
+        }
+        let valid =
+            validated(kernel.program(), target::DEFAULT).unwrap_or_else(|e| panic!("{}: {e}", kernel.name));
+        for shape in [[129, 65, 330], [64, 257, 520], [1, 1, 8], [5, 300, 0]] {
+            for aligned in [false, true] {
+                holds(spec, valid.program(), Mode::Simt, shape, aligned, &kernel.name);
+            }
+        }
+    }
+    assert_eq!(forms, 2, "{} has a form for bf16 and for f16", recipe.name);
+}
+
 /// Applies a check to every rung of a ladder.
 fn every_rung(ladder: &str, check: fn(&Recipe)) {
     kernels::ladder(ladder).expect("is there").into_iter().for_each(check);
@@ -121,6 +150,11 @@ fn every_step_of_the_sgemm_ladder_equals_the_specification() {
 #[test]
 fn every_step_of_the_tvm_ladder_equals_the_specification() {
     every_rung("tvm", every_prefix);
+}
+
+#[test]
+fn every_step_of_the_hgemm_ladder_equals_the_specification() {
+    every_rung("hgemm", towards_matrix_units);
 }
 
 #[test]

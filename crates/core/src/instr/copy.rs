@@ -40,33 +40,43 @@ const S2: &[Extent] = &[Extent::Fixed(2)];
 const S4: &[Extent] = &[Extent::Fixed(4)];
 const S8: &[Extent] = &[Extent::Fixed(8)];
 
+/// A box in swizzled shared memory and in a tensor; the one that is written first.
+const fn boxes(dtype: DType, load: bool) -> [OperandSpec; 2] {
+    let (tile, tensor) = (shared(dtype, BOX, Place::Swizzle128), global(dtype, BOX, Place::TensorMap));
+    if load { [write("d", tile), read("a", tensor)] } else { [write("d", tensor), read("a", tile)] }
+}
+
+const fn bulk_load(name: &'static str, operands: &'static [OperandSpec]) -> Record {
+    Record {
+        name,
+        threads: 1,
+        operands,
+        meaning: "for i in 0..R, j in 0..64 { d[i, j] = inside(a, i, j) ? a[i, j] : 0 }",
+        completion: Completion::Mbarrier,
+        behaviour: Behaviour::BulkLoad,
+        needs: &[Capability::Tma, Capability::Mbarrier],
+    }
+}
+
+const fn bulk_store(name: &'static str, operands: &'static [OperandSpec]) -> Record {
+    Record {
+        name,
+        threads: 1,
+        operands,
+        meaning: "for i in 0..R, j in 0..64 { if inside(d, i, j) { d[i, j] = a[i, j] } }",
+        completion: Completion::BulkGroup,
+        behaviour: Behaviour::BulkStore,
+        needs: &[Capability::Tma],
+    }
+}
+
 pub(super) const RECORDS: &[Record] = &[
     cp_async16("cp_async16", &pieces(DType::Bf16, S8)),
     cp_async16("cp_async16_f16", &pieces(DType::F16, S8)),
     cp_async16("cp_async16_f32", &pieces(DType::F32, S4)),
     cp_async16("cp_async16_f64", &pieces(DType::F64, S2)),
-    Record {
-        name: "tma_load_sw128",
-        threads: 1,
-        operands: &[
-            write("d", shared(DType::Bf16, BOX, Place::Swizzle128)),
-            read("a", global(DType::Bf16, BOX, Place::TensorMap)),
-        ],
-        meaning: "for i in 0..R, j in 0..64 { d[i, j] = inside(a, i, j) ? a[i, j] : 0 }",
-        completion: Completion::Mbarrier,
-        behaviour: Behaviour::BulkLoad,
-        needs: &[Capability::Tma, Capability::Mbarrier],
-    },
-    Record {
-        name: "tma_store_sw128",
-        threads: 1,
-        operands: &[
-            write("d", global(DType::Bf16, BOX, Place::TensorMap)),
-            read("a", shared(DType::Bf16, BOX, Place::Swizzle128)),
-        ],
-        meaning: "for i in 0..R, j in 0..64 { if inside(d, i, j) { d[i, j] = a[i, j] } }",
-        completion: Completion::BulkGroup,
-        behaviour: Behaviour::BulkStore,
-        needs: &[Capability::Tma],
-    },
+    bulk_load("tma_load_sw128", &boxes(DType::Bf16, true)),
+    bulk_load("tma_load_sw128_f16", &boxes(DType::F16, true)),
+    bulk_store("tma_store_sw128", &boxes(DType::Bf16, false)),
+    bulk_store("tma_store_sw128_f16", &boxes(DType::F16, false)),
 ];

@@ -48,6 +48,30 @@ const fn ldmatrix(name: &'static str, operands: &'static [OperandSpec], transpos
     }
 }
 
+const S64XN: &[Extent] = &[Extent::Fixed(64), Extent::Multiple(8, 256)];
+const S64X16: &[Extent] = &[Extent::Fixed(64), Extent::Fixed(16)];
+const SNX16: &[Extent] = &[Extent::Multiple(8, 256), Extent::Fixed(16)];
+
+const fn wgmma_operands(dtype: DType) -> [OperandSpec; 3] {
+    [
+        update("d", fragment(DType::F32, S64XN, Place::Fragment("D64xN"))),
+        read("a", shared(dtype, S64X16, Place::Swizzle128)),
+        read("b", shared(dtype, SNX16, Place::Swizzle128)),
+    ]
+}
+
+const fn wgmma(name: &'static str, operands: &'static [OperandSpec]) -> Record {
+    Record {
+        name,
+        threads: 128,
+        operands,
+        meaning: "for i in 0..64, j in 0..N, k in 0..16 { d[i, j] += f32(a[i, k]) * f32(b[j, k]) }",
+        completion: Completion::Wgmma,
+        behaviour: Behaviour::WarpgroupMultiply { k: 16 },
+        needs: &[Capability::Wgmma],
+    }
+}
+
 pub(super) const RECORDS: &[Record] = &[
     Record {
         name: "mma_m16n8k16_bf16",
@@ -84,24 +108,6 @@ pub(super) const RECORDS: &[Record] = &[
     ldmatrix("ldmatrix_x4_trans", &ldmatrix_operands(DType::Bf16, "B16x16"), true),
     ldmatrix("ldmatrix_x4_f16", &ldmatrix_operands(DType::F16, "A16x16"), false),
     ldmatrix("ldmatrix_x4_trans_f16", &ldmatrix_operands(DType::F16, "B16x16"), true),
-    Record {
-        name: "wgmma_bf16_sw128",
-        threads: 128,
-        operands: &[
-            update(
-                "d",
-                fragment(
-                    DType::F32,
-                    &[Extent::Fixed(64), Extent::Multiple(8, 256)],
-                    Place::Fragment("D64xN"),
-                ),
-            ),
-            read("a", shared(DType::Bf16, &[Extent::Fixed(64), Extent::Fixed(16)], Place::Swizzle128)),
-            read("b", shared(DType::Bf16, &[Extent::Multiple(8, 256), Extent::Fixed(16)], Place::Swizzle128)),
-        ],
-        meaning: "for i in 0..64, j in 0..N, k in 0..16 { d[i, j] += f32(a[i, k]) * f32(b[j, k]) }",
-        completion: Completion::Wgmma,
-        behaviour: Behaviour::WarpgroupMultiply { k: 16 },
-        needs: &[Capability::Wgmma],
-    },
+    wgmma("wgmma_bf16_sw128", &wgmma_operands(DType::Bf16)),
+    wgmma("wgmma_f16_sw128", &wgmma_operands(DType::F16)),
 ];

@@ -75,12 +75,12 @@ impl Body<'_> {
         let Some(&columns) = columns.last() else {
             return Err(Diagnosis::new("the accumulator of wgmma is no window of rows and columns"));
         };
-        let (needs, text) = wgmma::multiply_bf16(columns);
+        let (needs, name, text) = wgmma::multiply(self.unit.buffer(&a.buffer)?.dtype, columns);
         needs.iter().for_each(|h| self.prelude.require(h));
         self.prelude.require_text(&text);
         let d = self.fragment(d)?;
         let (a, b) = (self.address(&Self::start(a))?, self.address(&Self::start(b))?);
-        self.line(format!("wgmma_m64n{columns}k16_bf16({d}, {a}, {b});"));
+        self.line(format!("{name}({d}, {a}, {b});"));
         Ok(())
     }
 

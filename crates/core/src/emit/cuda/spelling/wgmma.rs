@@ -1,6 +1,7 @@
 //! `wgmma`: a warpgroup multiplies tiles that lie in shared memory in the 128-byte swizzle.
 
 use super::{Helper, barrier, convert};
+use crate::dtype::DType;
 
 pub(in crate::emit::cuda) static FENCE: Helper = Helper {
     needs: &[],
@@ -31,10 +32,16 @@ __device__ __forceinline__ unsigned long long matrix_sw128(const void* p) {
 }"#,
 };
 
-static NEEDS: &[&Helper] = &[&convert::BF16, &DESCRIPTOR];
+static NEEDS_BF16: &[&Helper] = &[&convert::BF16, &DESCRIPTOR];
+static NEEDS_F16: &[&Helper] = &[&convert::F16, &DESCRIPTOR];
 
-/// What a wgmma of bf16 with `columns` columns needs, and the function itself.
-pub(in crate::emit::cuda) fn multiply_bf16(columns: i64) -> (&'static [&'static Helper], String) {
+/// A wgmma of bf16 or f16 with `columns` columns: what it needs, its name, and the function itself.
+pub(in crate::emit::cuda) fn multiply(
+    dtype: DType,
+    columns: i64,
+) -> (&'static [&'static Helper], String, String) {
+    let needs = if dtype == DType::F16 { NEEDS_F16 } else { NEEDS_BF16 };
+    let name = format!("wgmma_m64n{columns}k16_{dtype}");
     let registers = columns / 2;
     let listed = |what: &dyn Fn(i64) -> String, per_line: i64, indent: &str| {
         let mut text = String::new();
@@ -53,13 +60,13 @@ pub(in crate::emit::cuda) fn multiply_bf16(columns: i64) -> (&'static [&'static 
     let accumulators = listed(&|r| format!("\"+f\"(d[{r}])"), 8, "\n                   ");
     let text = format!(
         r#"// d += a b^T: 64 x {columns} += (64 x 16) ({columns} x 16)^T
-__device__ __forceinline__ void wgmma_m64n{columns}k16_bf16(float (&d)[{registers}], const bf16* a, const bf16* b) {{
-    asm volatile("wgmma.mma_async.sync.aligned.m64n{columns}k16.f32.bf16.bf16 "
+__device__ __forceinline__ void {name}(float (&d)[{registers}], const {dtype}* a, const {dtype}* b) {{
+    asm volatile("wgmma.mma_async.sync.aligned.m64n{columns}k16.f32.{dtype}.{dtype} "
                  "{{{operands}}}, %{registers}, %{}, 1, 1, 1, 0, 0;"
                  : {accumulators}
                  : "l"(matrix_sw128(a)), "l"(matrix_sw128(b)));
 }}"#,
         registers + 1
     );
-    (NEEDS, text)
+    (needs, name, text)
 }

@@ -1,0 +1,187 @@
+//! The ladder `hgemm`: products of 16-bit elements, summed in f32 by the matrix units.
+//!
+//! A rung serves the layouts whose operands lie in memory as its instructions want them: `mma.sync` takes B with its
+//! columns along the rows (layout `nn`), `wgmma` takes both operands with the axis of the sum along the rows (`nt`).
+
+use warpwright_core::diag::Diagnosis;
+use warpwright_core::dtype::DType;
+
+use super::{Recipe, Variant};
+use crate::problem::Op;
+
+/// The rungs in order.
+pub const RUNGS: &[Recipe] = &[
+    Recipe {
+        name: "hgemm_matrix_units",
+        family: "hgemm",
+        rung: 1,
+        title: "matrix units",
+        change: "A warp multiplies 64 x 32 elements of a 128 x 128 block by matrix instructions, whose operands its threads gather from shared memory.",
+        schedule: |v| Ok(format!("{}{}", warps(v, "nn")?, gathered(v)?)),
+    },
+    Recipe {
+        name: "hgemm_cp_async",
+        family: "hgemm",
+        rung: 2,
+        title: "asynchronous copies",
+        change: "Tiles arrive by asynchronous copies, two steps ahead, and operands are loaded from shared memory a 16 x 16 matrix at a time.",
+        schedule: |v| Ok(format!("{}{}", warps(v, "nn")?, loaded(v)?)),
+    },
+    Recipe {
+        name: "hgemm_warpgroups",
+        family: "hgemm",
+        rung: 3,
+        title: "warpgroups",
+        change: "A thread of its own has the tensor memory accelerator fetch tiles into a ring, and two warpgroups multiply 64 x 128 elements each straight from there.",
+        schedule: |v| warpgroups(v, 128, 4),
+    },
+    Recipe {
+        name: "hgemm_wide_warpgroups",
+        family: "hgemm",
+        rung: 4,
+        title: "wide warpgroups",
+        change: "A warpgroup multiplies 64 x 256 elements, so that each tile of A serves twice as many products.",
+        schedule: |v| warpgroups(v, 256, 4),
+    },
+];
+
+/// The ending of instruction names for an element type.
+fn ending(variant: Variant) -> Result<&'static str, Diagnosis> {
+    match variant.precision.storage() {
+        DType::Bf16 => Ok("bf16"),
+        DType::F16 => Ok("f16"),
+        other => Err(Diagnosis::new(format!("this rung has no form for {other}"))
+            .because("its matrix instructions multiply 16-bit elements")
+            .instead("use --dtype bf16 or f16, or the ladder sgemm")),
+    }
+}
+
+/// Refuses other layouts than the given one.
+fn only(variant: Variant, layout: &str) -> Result<(), Diagnosis> {
+    let letter = |op: Op| if op.transposes() { 't' } else { 'n' };
+    let found: String = [letter(variant.layout.a), letter(variant.layout.b)].iter().collect();
+    if found == layout {
+        return Ok(());
+    }
+    Err(Diagnosis::new(format!("this rung has no form for layout {}", variant.layout))
+        .because("its instructions take operands as they lie in memory")
+        .instead(format!("use --layout {layout}, or another rung")))
+}
+
+/// A block of 128 x 128 elements in 2 x 4 warps, 32 terms at a time, both operands staged 16 bytes a thread.
+fn warps(variant: Variant, layout: &str) -> Result<String, Diagnosis> {
+    only(variant, layout)?;
+    let mut steps = "specialize(lda%8, ldb%8)
+tile(C.i, C.j, 128, 128) -> by, bx, i, j
+tile(C.i, C.j, 64, 32) -> wm, wn, i, j
+bind(C.by, block.y)
+bind(C.bx, block.x)
+bind(C.wm, C.wn, threads@32)
+set_scope(acc, reg)
+compute_at(acc, C.wn)
+split(acc.k, 32) -> ko, k
+split(acc.k, 16) -> ks, k
+reorder(acc.ko, acc.ks, acc.i, acc.j, acc.k)
+"
+    .to_string();
+    // 256 threads take 64 rows of 4 pieces of A, or 16 rows of 16 pieces of B, at a time.
+    for (operand, tile, rows) in [("A", "As", 64), ("B", "Bs", 16)] {
+        steps += &format!(
+            "cache_read({operand}, acc, shared) -> {tile}
+compute_at({tile}, acc.ko)
+split({tile}.r, {rows}) -> u, r
+split({tile}.c, 8) -> c, e
+reorder({tile}.r, {tile}.c, {tile}.u, {tile}.e)
+bind({tile}.r, {tile}.c, threads)
+"
+        );
+    }
+    for (tile, fragment) in [("As", "a"), ("Bs", "b")] {
+        steps += &format!("cache_read({tile}, acc, reg) -> {fragment}\ncompute_at({fragment}, acc.ks)\n");
+    }
+    Ok(steps
+        + "split(acc.i, 16) -> mi, i
+split(acc.j, 8) -> ni, j
+reorder(acc.ks, acc.mi, acc.ni, acc.i, acc.j, acc.k)
+")
+}
+
+/// Operands of the matrix instructions element by element.
+fn gathered(variant: Variant) -> Result<String, Diagnosis> {
+    Ok(format!(
+        "storage_align(As, r, 8)
+storage_align(Bs, r, 8)
+vectorize(As.e, Bs.e)
+tensorize(acc.i, mma_m16n8k16_{})
+unroll(acc.ks, acc.mi, acc.ni, a.ro, b.co, As.u, Bs.u, C.io, C.jo)
+",
+        ending(variant)?
+    ))
+}
+
+/// Operands by matrix loads, tiles by asynchronous copies in a ring of three.
+fn loaded(variant: Variant) -> Result<String, Diagnosis> {
+    let ending = ending(variant)?;
+    // The names of the first instructions there were do not say that they are for bf16.
+    let of = |name: &str| if ending == "bf16" { name.to_string() } else { format!("{name}_{ending}") };
+    Ok(format!(
+        "split(a.r, 16) -> ai, r
+split(b.c, 16) -> bj, c
+reorder(b.bj, b.r, b.c)
+swizzle(As)
+swizzle(Bs)
+tensorize(As.e, {copy})
+tensorize(Bs.e, {copy})
+tensorize(acc.i, mma_m16n8k16_{ending})
+tensorize(a.r, {load})
+tensorize(b.r, {transposed})
+pipeline(acc.ko, 3, via=cp_async)
+unroll(acc.ks, acc.mi, acc.ni, a.ai, b.bj, As.u, Bs.u, C.io, C.jo)
+",
+        copy = of("cp_async16"),
+        load = of("ldmatrix_x4"),
+        transposed = of("ldmatrix_x4_trans"),
+    ))
+}
+
+/// Two warpgroups, each 64 x `columns` elements of a block, 64 terms at a time through a ring of `slots`.
+fn warpgroups(variant: Variant, columns: i64, slots: i64) -> Result<String, Diagnosis> {
+    let ending = ending(variant)?;
+    only(variant, "nt")?;
+    let mut steps = format!(
+        "specialize(lda%8, ldb%8)
+split(C.i, 128) -> by, i
+split(C.i, 64) -> w, i
+split(C.j, {columns}) -> bx, j
+reorder(C.by, C.bx, C.w, C.i, C.j)
+bind(C.by, block.y)
+bind(C.bx, block.x)
+bind(C.w, threads@128)
+set_scope(acc, reg)
+compute_at(acc, C.w)
+split(acc.k, 64) -> ko, k
+split(acc.k, 16) -> ks, k
+reorder(acc.ko, acc.ks, acc.i, acc.j, acc.k)
+"
+    );
+    // Where rows do not start at multiples of 16 bytes, the 256 threads copy elements themselves.
+    for (operand, tile) in [("A", "As"), ("B", "Bs")] {
+        steps += &format!(
+            "cache_read({operand}, acc, shared) -> {tile}
+compute_at({tile}, acc.ko)
+fuse({tile}.r, {tile}.c) -> f
+split({tile}.f, 256) -> u, t
+reorder({tile}.t, {tile}.u)
+bind({tile}.t, threads)
+swizzle({tile})
+"
+        );
+    }
+    Ok(steps
+        + &format!(
+            "tensorize(acc.i, wgmma_{ending}_sw128)
+pipeline(acc.ko, {slots}, via=tma)
+unroll(acc.ks)
+"
+        ))
+}
