@@ -111,7 +111,9 @@ fn bench_gpu(options: &Options) -> Outcome {
     }
     drop(progress);
     if let Some(directory) = &options.record {
-        let path = record::write(directory, &options.what, gpu, &all)?;
+        let variant = options.product.variant;
+        let name = format!("{}-{}-{}", options.what, variant.dtype, variant.layout);
+        let path = record::write(directory, &name, gpu, &all)?;
         notice(&format!("recorded in {}", path.display()));
     }
     if options.output.json {

@@ -121,17 +121,20 @@ fn towards_matrix_units(recipe: &Recipe) {
         forms += 1;
         let kernel = kernels::build(recipe, variant).unwrap_or_else(|e| panic!("{e}"));
         let spec = kernel.specification();
-        for (step, program) in kernel.schedule.prefixes().expect("the steps apply again").iter().enumerate() {
+        // The two types differ in the names of instructions alone.
+        let prefixes = kernel.schedule.prefixes().expect("the steps apply again");
+        let first = if dtype == "bf16" { 0 } else { prefixes.len() - 1 };
+        for (step, program) in prefixes.iter().enumerate().skip(first) {
             let place = format!("{} after {step} steps", kernel.name);
-            let shape = [[33, 17, 70], [0, 5, 3], [130, 9, 64]][step % 3];
+            let shape = [[33, 17, 70], [0, 5, 3], [130, 9, 33]][step % 3];
             holds(spec, program, Mode::InOrder, shape, step % 2 == 0, &place);
         }
         let valid =
             validated(kernel.program(), target::DEFAULT).unwrap_or_else(|e| panic!("{}: {e}", kernel.name));
-        for shape in [[129, 65, 330], [64, 257, 520], [1, 1, 8], [5, 300, 0]] {
-            for aligned in [false, true] {
-                holds(spec, valid.program(), Mode::Simt, shape, aligned, &kernel.name);
-            }
+        for (shape, aligned) in
+            [([129, 65, 330], true), ([64, 257, 70], false), ([1, 1, 8], true), ([5, 300, 0], false)]
+        {
+            holds(spec, valid.program(), Mode::Simt, shape, aligned, &kernel.name);
         }
     }
     assert_eq!(forms, 2, "{} has a form for bf16 and for f16", recipe.name);
