@@ -41,6 +41,7 @@ for layout in nn nt; do
         step "$binary" ladder hgemm --dtype bf16 --layout $layout --size $size
     done
     step "$binary" ladder hgemm --dtype f16 --layout $layout --size 1000x520x1096
+    step "$binary" ladder hgemm --dtype bf16-f32 --layout $layout --size 1000x520x1096
     step "$binary" bench hgemm --dtype bf16 --layout $layout --sizes 1024,4096,8192 --record "$out"
 done
 step "$binary" bench sgemm --sizes 1024,2048,4096 --record "$out"

@@ -97,7 +97,8 @@ impl Binding {
     /// Compares the type and the extents of a tensor with those of its matrix.
     fn check_tensor(&self, buffer: &Buffer, problem: &Problem) -> Result<(), Diagnosis> {
         let (rows, columns) = stored(role(buffer)?, problem);
-        if buffer.dtype != problem.dtype() {
+        let dtype = if role(buffer)? == Role::C { problem.result_dtype() } else { problem.dtype() };
+        if buffer.dtype != dtype {
             return Err(Diagnosis::new(format!("its {} is in {}", buffer.sym, buffer.dtype))
                 .because(format!("the problem is in {}", problem.precision))
                 .instead("choose a kernel for this type, or another --dtype"));

@@ -22,13 +22,14 @@ pub struct Operands {
 impl Operands {
     /// Random operands: the same seed gives the same numbers.
     pub fn random(problem: &Problem, seed: u64) -> Result<Operands, Diagnosis> {
-        let matrix = |(rows, columns): (i64, i64), stride: i64, salt: u64| {
-            random(problem.dtype(), rows as usize, columns as usize, stride as usize, seed ^ salt)
+        let matrix = |dtype: DType, (rows, columns): (i64, i64), stride: i64, salt: u64| {
+            random(dtype, rows as usize, columns as usize, stride as usize, seed ^ salt)
         };
+        let (operand, result) = (problem.dtype(), problem.result_dtype());
         Ok(Operands {
-            a: matrix(problem.stored_a(), problem.ld.a, 0)?,
-            b: matrix(problem.stored_b(), problem.ld.b, 0x9e37_79b9_7f4a_7c15)?,
-            c: matrix(problem.stored_c(), problem.ld.c, 0xbf58_476d_1ce4_e5b9)?,
+            a: matrix(operand, problem.stored_a(), problem.ld.a, 0)?,
+            b: matrix(operand, problem.stored_b(), problem.ld.b, 0x9e37_79b9_7f4a_7c15)?,
+            c: matrix(result, problem.stored_c(), problem.ld.c, 0xbf58_476d_1ce4_e5b9)?,
         })
     }
 }

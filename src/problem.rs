@@ -137,22 +137,35 @@ impl FromStr for Layout {
     }
 }
 
-/// The arithmetic of a problem: a stored element type, or tf32, which is stored as f32 and multiplied with
-/// ten bits after the point.
+/// The arithmetic of a problem: a stored element type; tf32, which is stored as f32 and multiplied with ten bits
+/// after the point; or 16-bit operands with a result in the type of their sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Precision {
     /// Elements are multiplied as they are stored.
     Of(DType),
     /// Stored as f32, multiplied as tf32.
     Tf32,
+    /// Operands of f16 or bf16, the result in f32.
+    Widened(DType),
 }
 
 impl Precision {
-    /// The element type of the matrices in memory.
+    /// Operands of 16 bits with a result in f32.
+    const WIDENED: [Precision; 2] = [Precision::Widened(DType::F16), Precision::Widened(DType::Bf16)];
+
+    /// The element type of the operands in memory.
     pub const fn storage(self) -> DType {
         match self {
-            Precision::Of(dtype) => dtype,
+            Precision::Of(dtype) | Precision::Widened(dtype) => dtype,
             Precision::Tf32 => DType::F32,
+        }
+    }
+
+    /// The element type of the result in memory.
+    pub const fn result(self) -> DType {
+        match self {
+            Precision::Of(dtype) => dtype,
+            Precision::Tf32 | Precision::Widened(_) => DType::F32,
         }
     }
 
@@ -161,6 +174,8 @@ impl Precision {
         match self {
             Precision::Of(dtype) => dtype.name(),
             Precision::Tf32 => "tf32",
+            Precision::Widened(DType::F16) => "f16-f32",
+            Precision::Widened(_) => "bf16-f32",
         }
     }
 }
@@ -184,10 +199,12 @@ impl FromStr for Precision {
             "float16" | "half" => Ok(Precision::Of(DType::F16)),
             "bfloat16" => Ok(Precision::Of(DType::Bf16)),
             "int32" => Ok(Precision::Of(DType::I32)),
+            name if let Some(widened) = Precision::WIDENED.iter().find(|p| p.name() == name) => Ok(*widened),
             name => match name.parse() {
                 Ok(dtype) => Ok(Precision::Of(dtype)),
                 Err(_) => {
-                    let known: Vec<_> = DType::ALL.iter().map(|t| t.name()).chain(["tf32"]).collect();
+                    let others = Precision::WIDENED.iter().chain(&[Precision::Tf32]).map(|p| p.name());
+                    let known: Vec<_> = DType::ALL.iter().map(|t| t.name()).chain(others).collect();
                     Err(Diagnosis::new(format!("unknown element type `{text}`"))
                         .instead(format!("use one of {}", known.join(", "))))
                 }
@@ -201,7 +218,7 @@ impl FromStr for Precision {
 pub struct Problem {
     /// Extents of the product.
     pub shape: Shape,
-    /// Arithmetic and storage of all three matrices.
+    /// Arithmetic, and storage of the matrices.
     pub precision: Precision,
     /// What is done to the operands first.
     pub layout: Layout,
@@ -240,9 +257,14 @@ impl Problem {
         problem
     }
 
-    /// The element type of the matrices in memory.
+    /// The element type of A and B in memory.
     pub fn dtype(&self) -> DType {
         self.precision.storage()
+    }
+
+    /// The element type of C in memory.
+    pub fn result_dtype(&self) -> DType {
+        self.precision.result()
     }
 
     /// Rows and columns of A as stored.
@@ -274,12 +296,17 @@ impl Problem {
 
     /// Bytes of the three matrices in memory, or a refusal where that passes what can be addressed.
     pub fn bytes(&self) -> Result<i64, Diagnosis> {
-        let element = self.dtype().bytes();
-        let extents =
-            [(self.stored_a().0, self.ld.a), (self.stored_b().0, self.ld.b), (self.stored_c().0, self.ld.c)];
-        extents
+        let (operand, result) = (self.dtype().bytes(), self.result_dtype().bytes());
+        let matrices = [
+            (self.stored_a().0, self.ld.a, operand),
+            (self.stored_b().0, self.ld.b, operand),
+            (self.stored_c().0, self.ld.c, result),
+        ];
+        matrices
             .into_iter()
-            .try_fold(0i64, |sum, (rows, ld)| sum.checked_add(rows.checked_mul(ld)?.checked_mul(element)?))
+            .try_fold(0i64, |sum, (rows, ld, element)| {
+                sum.checked_add(rows.checked_mul(ld)?.checked_mul(element)?)
+            })
             .ok_or_else(|| {
                 Diagnosis::new(format!("{} in {} is too large", self.shape, self.precision))
                     .because("its matrices would not fit in a 63-bit address space")
@@ -380,6 +407,11 @@ mod tests {
     fn element_types_follow_numpy_and_tf32_is_stored_as_f32() {
         assert_eq!("complex64".parse::<Precision>().unwrap(), Precision::Of(DType::C64));
         assert_eq!("tf32".parse::<Precision>().unwrap().storage(), DType::F32);
+        let widened = "bf16-f32".parse::<Precision>().unwrap();
+        assert_eq!(
+            (widened.storage(), widened.result(), widened.name()),
+            (DType::Bf16, DType::F32, "bf16-f32")
+        );
         let message = "f8".parse::<Precision>().unwrap_err().to_string();
         assert!(
             message.contains("`f8`") && message.contains("bf16") && message.contains("tf32"),
@@ -390,6 +422,7 @@ mod tests {
     #[test]
     fn sizes_that_cannot_be_addressed_are_refused() {
         assert_eq!(problem("10x20x30", "f64", "nn").bytes().unwrap(), 8 * (300 + 600 + 200));
+        assert_eq!(problem("10x20x30", "f16-f32", "nn").bytes().unwrap(), 2 * (300 + 600) + 4 * 200);
         assert!(problem("4000000000x4000000000x1", "c128", "nn").bytes().is_err());
     }
 

@@ -41,18 +41,17 @@ impl Roofline {
 fn compulsory_bytes(problem: &Problem) -> f64 {
     let elements = |(rows, columns): (i64, i64)| rows as f64 * columns as f64;
     let passes_over_c = if problem.beta.norm() == 0.0 { 1.0 } else { 2.0 };
-    let total = elements(problem.stored_a())
-        + elements(problem.stored_b())
-        + passes_over_c * elements(problem.stored_c());
-    total * problem.dtype().bytes() as f64
+    let operands = elements(problem.stored_a()) + elements(problem.stored_b());
+    operands * problem.dtype().bytes() as f64
+        + passes_over_c * elements(problem.stored_c()) * problem.result_dtype().bytes() as f64
 }
 
 /// The pipes that can do the arithmetic of a precision without changing its rounding class.
 fn pipes(precision: Precision) -> &'static [Pipe] {
     match precision {
         Precision::Tf32 => &[Pipe::TensorTf32],
-        Precision::Of(DType::F16) => &[Pipe::TensorF16, Pipe::F32],
-        Precision::Of(DType::Bf16) => &[Pipe::TensorBf16, Pipe::F32],
+        Precision::Of(DType::F16) | Precision::Widened(DType::F16) => &[Pipe::TensorF16, Pipe::F32],
+        Precision::Of(DType::Bf16) | Precision::Widened(_) => &[Pipe::TensorBf16, Pipe::F32],
         // The tables have no rate for integers; those GPUs that matter here run them on half or all f32 lanes.
         Precision::Of(DType::I32) => &[],
         Precision::Of(DType::F32 | DType::C64) => &[Pipe::F32],

@@ -90,15 +90,14 @@ pub fn run(options: &Options) -> Outcome {
 fn operands(options: &Options, problem: &Problem) -> Result<Operands, Diagnosis> {
     let seed = options.effort.seed;
     let random = Operands::random(problem, seed)?;
-    let read = |path: &Option<PathBuf>,
-                name: &str,
-                (rows, columns): (i64, i64),
-                stride: i64,
-                other: Matrix| match path {
-        Some(path) => npy::read_operand(path, name, problem.dtype(), rows as usize, columns as usize)?
-            .with_stride(stride as usize),
-        None => Ok(other),
-    };
+    let read =
+        |path: &Option<PathBuf>, name: &str, (rows, columns): (i64, i64), stride: i64, other: Matrix| {
+            match path {
+                Some(path) => npy::read_operand(path, name, other.dtype(), rows as usize, columns as usize)?
+                    .with_stride(stride as usize),
+                None => Ok(other),
+            }
+        };
     let inputs::Operands { a, b, c } = random;
     Ok(Operands {
         a: read(&options.a, "A", problem.stored_a(), problem.ld.a, a)?,

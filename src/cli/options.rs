@@ -43,7 +43,8 @@ pub struct ProductOptions {
 /// For which element type and layout a kernel is made.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct VariantOptions {
-    /// Element type: f32, f64, c64, c128, bf16, f16, i32, or tf32 (stored as f32).
+    /// Element type: f32, f64, c64, c128, bf16, f16, i32, tf32 (stored as f32), or bf16-f32 and f16-f32 (16-bit
+    /// operands, the result in f32).
     #[arg(long, value_name = "TYPE", default_value = "f32")]
     pub dtype: Precision,
     /// A letter for each of A and B: n (as it is), t (transposed) or c (conjugate transposed).

@@ -24,15 +24,7 @@ pub fn time(
 
 /// The product in cuBLAS's words, if it has words for it.
 pub fn description(problem: &Problem) -> Option<Gemm> {
-    let element = match problem.dtype() {
-        DType::F16 => GemmType::F16,
-        DType::Bf16 => GemmType::Bf16,
-        DType::F32 => GemmType::F32,
-        DType::F64 => GemmType::F64,
-        DType::C64 => GemmType::C64,
-        DType::C128 => GemmType::C128,
-        DType::I32 => return None,
-    };
+    let (element, output) = (element(problem.dtype())?, element(problem.result_dtype())?);
     let size = |extent: i64| usize::try_from(extent).ok();
     let shape = [size(problem.shape.m)?, size(problem.shape.n)?, size(problem.shape.k)?];
     if shape.contains(&0) {
@@ -40,11 +32,24 @@ pub fn description(problem: &Problem) -> Option<Gemm> {
     }
     let mut gemm =
         Gemm::new(element, shape).with_ops(operation(problem.layout.a), operation(problem.layout.b));
+    gemm.output = output;
     gemm.leading = [size(problem.ld.a)?, size(problem.ld.b)?, size(problem.ld.c)?];
     gemm.alpha = [problem.alpha.re, problem.alpha.im];
     gemm.beta = [problem.beta.re, problem.beta.im];
     gemm.math = if problem.precision == Precision::Tf32 { Math::Tf32 } else { Math::Default };
     Some(gemm)
+}
+
+fn element(dtype: DType) -> Option<GemmType> {
+    Some(match dtype {
+        DType::F16 => GemmType::F16,
+        DType::Bf16 => GemmType::Bf16,
+        DType::F32 => GemmType::F32,
+        DType::F64 => GemmType::F64,
+        DType::C64 => GemmType::C64,
+        DType::C128 => GemmType::C128,
+        DType::I32 => return None,
+    })
 }
 
 fn operation(op: Op) -> CublasOp {
@@ -75,6 +80,8 @@ mod tests {
         assert_eq!(gemm.leading, [2, 3, 3]);
         assert_eq!(description(&problem("f32")).unwrap().math, Math::Default);
         assert_eq!(description(&problem("tf32")).unwrap().math, Math::Tf32);
+        let widened = description(&problem("bf16-f32")).unwrap();
+        assert_eq!((widened.element, widened.output), (GemmType::Bf16, GemmType::F32));
         assert!(description(&problem("i32")).is_none(), "cuBLAS has no product of 32-bit integers");
     }
 }

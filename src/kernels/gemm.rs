@@ -11,7 +11,7 @@ use crate::problem::Op;
 /// The product as mathematics, in the accumulation type of its elements: sums are rounded to the stored type once,
 /// at the end. beta = 0 never reads C: the host says so by a flag.
 pub fn specification(variant: Variant) -> Program {
-    let dtype = variant.precision.storage();
+    let (dtype, result) = (variant.precision.storage(), variant.precision.result());
     let wide = dtype.accumulator();
     let mut te = Expression::new("gemm").doc("C = alpha op(A) op(B) + beta C");
     let (m, n, k) = (te.size("M"), te.size("N"), te.size("K"));
@@ -19,7 +19,7 @@ pub fn specification(variant: Variant) -> Program {
     let op = variant.layout;
     let a = te.placeholder("A", dtype, &if op.a.transposes() { [&k, &m] } else { [&m, &k] });
     let b = te.placeholder("B", dtype, &if op.b.transposes() { [&n, &k] } else { [&k, &n] });
-    let c = te.update("C", dtype, &[&m, &n]);
+    let c = te.update("C", result, &[&m, &n]);
     let acc = te.intermediate("acc", wide, &[&m, &n]);
     let r = te.reduce_axis("k", &k);
     let term = r.var();
@@ -30,8 +30,8 @@ pub fn specification(variant: Variant) -> Program {
     });
     te.compute(&c, &["i", "j"], |at| {
         let product = alpha * acc.at(&[&at[0], &at[1]]);
-        let with_old = product.clone() + beta * widened(c.at(&[&at[0], &at[1]]), dtype);
-        by_flag(&beta0, stored(product, dtype), stored(with_old, dtype))
+        let with_old = product.clone() + beta * widened(c.at(&[&at[0], &at[1]]), result);
+        by_flag(&beta0, stored(product, result), stored(with_old, result))
     });
     te.program()
 }
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn every_specification_is_well_formed() {
-        for dtype in ["f32", "f64", "c64", "c128", "bf16", "f16", "i32", "tf32"] {
+        for dtype in ["f32", "f64", "c64", "c128", "bf16", "f16", "i32", "tf32", "bf16-f32"] {
             for layout in ["nn", "nt", "tc", "cn"] {
                 let variant = Variant { precision: dtype.parse().unwrap(), layout: layout.parse().unwrap() };
                 validate::check(specification(variant))

@@ -93,7 +93,8 @@ pub fn ladder(name: &str) -> Result<Vec<&'static Recipe>, Diagnosis> {
 
 /// Makes the kernel of a recipe for a variant.
 pub fn build(recipe: &Recipe, variant: Variant) -> Result<Kernel, Diagnosis> {
-    let name = format!("{}_{}_{}", recipe.name, variant.precision, variant.layout);
+    let precision = variant.precision.name().replace('-', "_");
+    let name = format!("{}_{precision}_{}", recipe.name, variant.layout);
     let place = |d: Diagnosis| d.at(format!("kernel {name}"));
     let text = (recipe.schedule)(variant).map_err(place)?;
     let mut specification = gemm::specification(variant);
@@ -111,6 +112,7 @@ pub fn from_schedule(name: &str, text: &str, variant: Variant) -> Result<Kernel,
 #[cfg(test)]
 mod tests {
     use super::{Variant, all, build, by_name, ladder};
+    use warpwright_core::ir::parse;
 
     #[test]
     fn names_are_unique_and_rungs_ascend() {
@@ -131,14 +133,21 @@ mod tests {
     #[test]
     fn every_recipe_makes_a_kernel_for_every_type_and_layout_it_claims() {
         for recipe in all() {
-            for (dtype, layout) in
-                [("f32", "nn"), ("f64", "tn"), ("c128", "nc"), ("bf16", "nt"), ("i32", "tt")]
-            {
+            for (dtype, layout) in [
+                ("f32", "nn"),
+                ("f64", "tn"),
+                ("c128", "nc"),
+                ("bf16", "nt"),
+                ("f16-f32", "nn"),
+                ("i32", "tt"),
+            ] {
                 let variant = Variant { precision: dtype.parse().unwrap(), layout: layout.parse().unwrap() };
                 if (recipe.schedule)(variant).is_err() {
                     continue;
                 }
                 let kernel = build(recipe, variant).unwrap_or_else(|e| panic!("{e}"));
+                let read = parse::program(&kernel.program().to_string()).map(|p| p.to_string());
+                assert_eq!(read, Ok(kernel.program().to_string()), "{}", kernel.name);
                 assert!(
                     kernel.program().body != kernel.specification().body,
                     "{} changes nothing",

@@ -44,7 +44,7 @@ pub struct Rounding {
 impl Rounding {
     /// The rounding of a product with sums of `k` terms.
     pub fn of(precision: Precision, k: u64) -> Rounding {
-        let dtype = precision.storage();
+        let (dtype, result) = (precision.storage(), precision.result());
         if dtype == DType::I32 {
             return Rounding { relative: 0.0, storing: 0.0, absolute: 0.0 };
         }
@@ -56,8 +56,8 @@ impl Rounding {
         let cut = if precision == Precision::Tf32 { 2.0 * 2f64.powi(-10) + 2f64.powi(-20) } else { 0.0 };
         Rounding {
             relative: factor * terms * (unit + unit_roundoff(DType::F64)) * (1.0 + 4.0 * unit) + cut,
-            storing: if accumulator == dtype { 0.0 } else { unit_roundoff(dtype) },
-            absolute: terms * smallest(accumulator) + smallest(dtype),
+            storing: if accumulator == result { 0.0 } else { unit_roundoff(result) },
+            absolute: terms * smallest(accumulator) + smallest(result),
         }
     }
 

@@ -148,7 +148,7 @@ pub fn expected(problem: &Problem, a: &Matrix, b: &Matrix, c: Option<&Matrix>, r
     };
     Expected {
         region: region.clone(),
-        dtype: problem.dtype(),
+        dtype: problem.result_dtype(),
         values,
         magnitudes: magnitudes(problem, &left, &right, old, k, region),
         rounding: Rounding::of(problem.precision, k as u64),

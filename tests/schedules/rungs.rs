@@ -113,7 +113,8 @@ fn finished(recipe: &Recipe) {
 /// enough for a ring to come round.
 fn towards_matrix_units(recipe: &Recipe) {
     let mut forms = 0;
-    for (dtype, layout) in [("bf16", "nn"), ("bf16", "nt"), ("f16", "nn"), ("f16", "nt")] {
+    let types = ["bf16", "f16", "bf16-f32"];
+    for (dtype, layout) in types.into_iter().flat_map(|t| [(t, "nn"), (t, "nt")]) {
         let variant = variant(dtype, layout);
         if (recipe.schedule)(variant).is_err() {
             continue;
@@ -121,7 +122,7 @@ fn towards_matrix_units(recipe: &Recipe) {
         forms += 1;
         let kernel = kernels::build(recipe, variant).unwrap_or_else(|e| panic!("{e}"));
         let spec = kernel.specification();
-        // The two types differ in the names of instructions alone.
+        // The types differ in the names of instructions and in what is stored at the end.
         let prefixes = kernel.schedule.prefixes().expect("the steps apply again");
         let first = if dtype == "bf16" { 0 } else { prefixes.len() - 1 };
         for (step, program) in prefixes.iter().enumerate().skip(first) {
@@ -137,7 +138,7 @@ fn towards_matrix_units(recipe: &Recipe) {
             holds(spec, valid.program(), Mode::Simt, shape, aligned, &kernel.name);
         }
     }
-    assert_eq!(forms, 2, "{} has a form for bf16 and for f16", recipe.name);
+    assert_eq!(forms, types.len(), "{} has a form for every type", recipe.name);
 }
 
 /// Applies a check to every rung of a ladder.
