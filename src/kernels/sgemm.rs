@@ -230,8 +230,8 @@ reorder(acc.ko, acc.ki, acc.i, acc.j)
     /// The same tile with wide copies.
     fn vectorized(&self, variant: Variant, storage: Storage) -> Result<String, Diagnosis> {
         let Tile { rows, columns, depth, tm, tn } = self;
-        let width = vector_width(variant)?;
-        let lane = width.min(*tn);
+        let width = vector_width(variant);
+        let lane = store_width(variant).min(*tn);
         let steps = format!(
             "specialize(M%{rows}, N%{columns}, K%{depth}, lda%{width}, ldb%{width}, ldc%{width})
 split(C.i, {rows}) -> by, i
@@ -318,8 +318,8 @@ impl WarpTile {
         let WarpTile { rows, columns, depth, warp_rows, warp_columns, down, across, tm, tn, padded, overlap } =
             self;
         let a = if *padded { Storage::Padded } else { Storage::Plain };
-        let width = vector_width(variant)?;
-        let lane = width.min(*tn);
+        let width = vector_width(variant);
+        let lane = store_width(variant).min(*tn);
         let mut virtual_loops = String::new();
         let mut bind = String::new();
         let mut part = |axis: char, extent: i64, count: i64| {
@@ -359,7 +359,7 @@ reorder(acc.ko, acc.ki, acc.i, acc.j)
 pub(super) enum Storage {
     /// Rows of the sum's axis, one after another.
     Plain,
-    /// The same, each row 4 elements longer.
+    /// The same, each row a few elements longer.
     Padded,
     /// The eight columns of a thread are 16 elements apart.
     Linear,
@@ -392,7 +392,8 @@ impl Operand {
             steps += &format!("storage_order({tile}, {depth}, {long})\n");
         }
         if storage == Storage::Padded {
-            steps += &format!("storage_align({tile}, {depth}, 4)\n");
+            // Four words for elements of up to four bytes; what is wider stays aligned too.
+            steps += &format!("storage_align({tile}, {depth}, {})\n", width.max(4));
         }
         steps += &format!(
             "fuse({tile}.r, {tile}.c) -> f
@@ -437,14 +438,14 @@ pub(super) fn operands(
     [store_a, store_b]: [Storage; 2],
     overlap: &str,
 ) -> Result<String, Diagnosis> {
-    let width = vector_width(variant)?;
+    let width = vector_width(variant);
     let (a, b) = (Operand::of(variant, true), Operand::of(variant, false));
     let mut steps = a.stage(threads, width, store_a) + &b.stage(threads, width, store_b);
     steps += &(a.load(width.min(tm), store_a) + &b.load(width.min(tn), store_b));
     let ahead = overlap.contains("registers");
     steps += overlap;
     steps += &(a.widen(width, ahead) + &b.widen(width, ahead));
-    Ok(steps + &wide("C.v", width.min(tn)) + "unroll(acc.ki, acc.i, acc.j, C.i, C.j)\n")
+    Ok(steps + &wide("C.v", store_width(variant).min(tn)) + "unroll(acc.ki, acc.i, acc.j, C.i, C.j)\n")
 }
 
 /// The step that makes one access of a loop of `width` elements.
@@ -452,13 +453,12 @@ fn wide(target: &str, width: i64) -> String {
     if width > 1 { format!("vectorize({target})\n") } else { format!("unroll({target})\n") }
 }
 
-/// Elements in 16 bytes.
-pub(super) fn vector_width(variant: Variant) -> Result<i64, Diagnosis> {
-    let dtype = variant.precision.storage();
-    if dtype.is_half() {
-        return Err(Diagnosis::new(format!("this rung has no form for {dtype}"))
-            .because("its tiles hold too few 16-byte pieces of 16-bit elements for its threads")
-            .instead("use sgemm_block_tiling_2d"));
-    }
-    Ok(16 / dtype.bytes())
+/// Elements of an operand in 16 bytes.
+pub(super) fn vector_width(variant: Variant) -> i64 {
+    16 / variant.precision.storage().bytes()
+}
+
+/// Elements of the result in 16 bytes.
+pub(super) fn store_width(variant: Variant) -> i64 {
+    16 / variant.precision.result().bytes()
 }

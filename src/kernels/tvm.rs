@@ -7,7 +7,7 @@
 //! The post multiplies a transposed A (both operands are stored with K as rows), which is layout `tn` here; the steps
 //! serve every layout.
 
-use super::sgemm::{Storage, operands, vector_width};
+use super::sgemm::{Storage, operands, store_width, vector_width};
 use super::{Recipe, Variant};
 use warpwright_core::diag::Diagnosis;
 
@@ -156,11 +156,11 @@ reorder(acc.ko, acc.ki, acc.i, acc.j)
 /// The tiles of the virtual threads, copied 16 bytes at a time; `overlap` is the step that makes copies and
 /// multiply-adds overlap, if any.
 fn wide(variant: Variant, overlap: &str) -> Result<String, Diagnosis> {
-    let width = vector_width(variant)?;
+    let width = vector_width(variant);
     let sizes = format!("specialize(M%128, N%128, K%16, lda%{width}, ldb%{width}, ldc%{width})\n");
     let storage = [Storage::Plain, Storage::Plain];
     let operands = operands(variant, THREADS, [RUN, RUN], storage, overlap)?;
-    Ok(sizes + &tile(&Tile::STRIDED, Some(width.min(RUN))) + &operands)
+    Ok(sizes + &tile(&Tile::STRIDED, Some(store_width(variant).min(RUN))) + &operands)
 }
 
 /// Tiles of 16 terms in shared memory, columns of them in registers.
