@@ -44,6 +44,10 @@ for layout in nn nt; do
     step "$binary" ladder hgemm --dtype bf16-f32 --layout $layout --size 1000x520x1096
     step "$binary" bench hgemm --dtype bf16 --layout $layout --sizes 1024,4096,8192 --record "$out"
 done
+for size in 1021x509x253 1000x520x1096 4096; do
+    step "$binary" ladder dgemm --dtype f64 --size $size
+done
+step "$binary" bench dgemm --dtype f64 --sizes 1024,4096 --record "$out"
 step "$binary" bench sgemm --sizes 1024,2048,4096 --record "$out"
 if command -v compute-sanitizer >/dev/null; then
     for tool in memcheck racecheck synccheck; do
@@ -52,6 +56,7 @@ if command -v compute-sanitizer >/dev/null; then
         for layout in nn nt; do
             step $sanitized "$binary" ladder hgemm --dtype bf16 --layout $layout --size 264x136x328
         done
+        step $sanitized "$binary" ladder dgemm --dtype f64 --size 264x136x328
         for name in $programs; do
             program "$name" $sanitized
         done

@@ -6,8 +6,8 @@
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::dtype::DType;
 
+use super::warps::{WarpTiles, only};
 use super::{Recipe, Variant};
-use crate::problem::Op;
 
 /// The rungs in order.
 pub const RUNGS: &[Recipe] = &[
@@ -17,7 +17,7 @@ pub const RUNGS: &[Recipe] = &[
         rung: 1,
         title: "matrix units",
         change: "A warp multiplies 64 x 32 elements of a 128 x 128 block by matrix instructions, whose operands its threads gather from shared memory.",
-        schedule: |v| Ok(format!("{}{}", warps(v, "nn")?, gathered(v)?)),
+        schedule: |v| Ok(TILES.steps(v)? + &gathered(v)?),
     },
     Recipe {
         name: "hgemm_cp_async",
@@ -25,7 +25,7 @@ pub const RUNGS: &[Recipe] = &[
         rung: 2,
         title: "asynchronous copies",
         change: "Tiles arrive by asynchronous copies, two steps ahead, and operands are loaded from shared memory a 16 x 16 matrix at a time.",
-        schedule: |v| Ok(format!("{}{}", warps(v, "nn")?, loaded(v)?)),
+        schedule: |v| Ok(TILES.steps(v)? + &loaded(v)?),
     },
     Recipe {
         name: "hgemm_warpgroups",
@@ -56,55 +56,8 @@ fn ending(variant: Variant) -> Result<&'static str, Diagnosis> {
     }
 }
 
-/// Refuses other layouts than the given one.
-fn only(variant: Variant, layout: &str) -> Result<(), Diagnosis> {
-    let letter = |op: Op| if op.transposes() { 't' } else { 'n' };
-    let found: String = [letter(variant.layout.a), letter(variant.layout.b)].iter().collect();
-    if found == layout {
-        return Ok(());
-    }
-    Err(Diagnosis::new(format!("this rung has no form for layout {}", variant.layout))
-        .because("its instructions take operands as they lie in memory")
-        .instead(format!("use --layout {layout}, or another rung")))
-}
-
-/// A block of 128 x 128 elements in 2 x 4 warps, 32 terms at a time, both operands staged 16 bytes a thread.
-fn warps(variant: Variant, layout: &str) -> Result<String, Diagnosis> {
-    only(variant, layout)?;
-    let mut steps = "specialize(lda%8, ldb%8)
-tile(C.i, C.j, 128, 128) -> by, bx, i, j
-tile(C.i, C.j, 64, 32) -> wm, wn, i, j
-bind(C.by, block.y)
-bind(C.bx, block.x)
-bind(C.wm, C.wn, threads@32)
-set_scope(acc, reg)
-compute_at(acc, C.wn)
-split(acc.k, 32) -> ko, k
-split(acc.k, 16) -> ks, k
-reorder(acc.ko, acc.ks, acc.i, acc.j, acc.k)
-"
-    .to_string();
-    // 256 threads take 64 rows of 4 pieces of A, or 16 rows of 16 pieces of B, at a time.
-    for (operand, tile, rows) in [("A", "As", 64), ("B", "Bs", 16)] {
-        steps += &format!(
-            "cache_read({operand}, acc, shared) -> {tile}
-compute_at({tile}, acc.ko)
-split({tile}.r, {rows}) -> u, r
-split({tile}.c, 8) -> c, e
-reorder({tile}.r, {tile}.c, {tile}.u, {tile}.e)
-bind({tile}.r, {tile}.c, threads)
-"
-        );
-    }
-    for (tile, fragment) in [("As", "a"), ("Bs", "b")] {
-        steps += &format!("cache_read({tile}, acc, reg) -> {fragment}\ncompute_at({fragment}, acc.ks)\n");
-    }
-    Ok(steps
-        + "split(acc.i, 16) -> mi, i
-split(acc.j, 8) -> ni, j
-reorder(acc.ks, acc.mi, acc.ni, acc.i, acc.j, acc.k)
-")
-}
+/// Tiles for instructions that multiply 16 x 16 by 16 x 8 elements.
+const TILES: WarpTiles = WarpTiles { depth: 32, step: 16, piece: 8, rows: 16, columns: 8 };
 
 /// Operands of the matrix instructions element by element.
 fn gathered(variant: Variant) -> Result<String, Diagnosis> {

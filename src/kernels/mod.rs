@@ -4,10 +4,12 @@
 //! applies the schedule and gives the [`Kernel`]. Recipes use the public schedule language and nothing else; CUDA
 //! text occurs nowhere here.
 
+mod dgemm;
 pub mod gemm;
 mod hgemm;
 mod sgemm;
 mod tvm;
+mod warps;
 
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::ir::Program;
@@ -66,7 +68,7 @@ impl Kernel {
 
 /// Every recipe, ladder by ladder and in the order of the rungs.
 pub fn all() -> impl Iterator<Item = &'static Recipe> {
-    sgemm::RUNGS.iter().chain(tvm::RUNGS).chain(hgemm::RUNGS)
+    sgemm::RUNGS.iter().chain(tvm::RUNGS).chain(hgemm::RUNGS).chain(dgemm::RUNGS)
 }
 
 /// The recipe of that name; a number may stand for a rung of the first ladder.

@@ -68,7 +68,7 @@ fn every_rung_compiles_without_spills() {
         return;
     }
     for recipe in kernels::all() {
-        let variants = [("f32", "tn"), ("bf16", "nn"), ("f16", "nt")];
+        let variants = [("f32", "tn"), ("bf16", "nn"), ("f16", "nt"), ("f64", "nn")];
         let variants = variants.map(|(dtype, layout)| Variant {
             precision: dtype.parse().unwrap(),
             layout: layout.parse().unwrap(),
@@ -78,7 +78,7 @@ fn every_rung_compiles_without_spills() {
         for target in ["rtx2080ti", "h200"] {
             let valid = match validated(kernel.program(), Target::by_name(target).expect("is known")) {
                 Ok(valid) => valid,
-                Err(lacking) if recipe.family == "hgemm" && target != "h200" => {
+                Err(lacking) if ["hgemm", "dgemm"].contains(&recipe.family) && target != "h200" => {
                     assert!(lacking.to_string().contains("does not exist on"), "{}: {lacking}", kernel.name);
                     continue;
                 }

@@ -108,13 +108,13 @@ fn finished(recipe: &Recipe) {
     }
 }
 
-/// Checks every prefix of a rung for 16-bit elements in order, and its kernel on threads. On the way to a matrix
+/// Checks every prefix of a rung for matrix units in order, and its kernel on threads. On the way to a matrix
 /// instruction a product of register tiles belongs to a warp as a whole, so not every prefix is a kernel. Sums are long
 /// enough for a ring to come round.
 fn towards_matrix_units(recipe: &Recipe) {
     let mut forms = 0;
-    let types = ["bf16", "f16", "bf16-f32"];
-    for (dtype, layout) in types.into_iter().flat_map(|t| [(t, "nn"), (t, "nt")]) {
+    let types: &[&str] = if recipe.family == "dgemm" { &["f64"] } else { &["bf16", "f16", "bf16-f32"] };
+    for (dtype, layout) in types.iter().flat_map(|t| [(*t, "nn"), (*t, "nt")]) {
         let variant = variant(dtype, layout);
         if (recipe.schedule)(variant).is_err() {
             continue;
@@ -124,7 +124,7 @@ fn towards_matrix_units(recipe: &Recipe) {
         let spec = kernel.specification();
         // The types differ in the names of instructions and in what is stored at the end.
         let prefixes = kernel.schedule.prefixes().expect("the steps apply again");
-        let (first, shapes) = if dtype == "bf16" { (0, 4) } else { (prefixes.len() - 1, 2) };
+        let (first, shapes) = if dtype == types[0] { (0, 4) } else { (prefixes.len() - 1, 2) };
         for (step, program) in prefixes.iter().enumerate().skip(first) {
             let place = format!("{} after {step} steps", kernel.name);
             let shape = [[33, 17, 70], [0, 5, 3], [130, 9, 33]][step % 3];
@@ -158,6 +158,11 @@ fn every_step_of_the_tvm_ladder_equals_the_specification() {
 #[test]
 fn every_step_of_the_hgemm_ladder_equals_the_specification() {
     every_rung("hgemm", towards_matrix_units);
+}
+
+#[test]
+fn every_step_of_the_dgemm_ladder_equals_the_specification() {
+    every_rung("dgemm", towards_matrix_units);
 }
 
 #[test]
