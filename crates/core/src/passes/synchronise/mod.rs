@@ -234,6 +234,8 @@ struct Place {
     base: i64,
     /// The rings on which the threads of this nest or role have waited.
     acquired: Vec<Sym>,
+    /// Whether the statements are only compared with what is pending, because they have been with each other.
+    probing: bool,
 }
 
 /// Why a scan stops before the end.
@@ -440,6 +442,9 @@ impl Scan<'_> {
                 Verdict::Met { .. } if !group.has_barrier() => {}
                 Verdict::Met { .. } => return Err(p.barrier(&self.at.cursor)),
             }
+        }
+        if self.at.probing {
+            return Ok(());
         }
         let depth = self.depth();
         let made = Pending::new(touch, depth, flight);

@@ -100,41 +100,43 @@ impl Scan<'_> {
     }
 
     fn rounds(&mut self, body: &mut Vec<Stmt>, loop_: &Repetition, outer: &[Pending]) -> Result<(), Stop> {
-        self.pending.clear();
-        self.once(body, loop_)?;
-        let own = std::mem::take(&mut self.pending);
-
-        let mut earlier = own.clone();
-        let farthest = loop_.trips.map_or(i64::MAX, |n| n - 1).min(DISTANCE + 1);
-        for distance in 1..=farthest {
-            if earlier.is_empty() {
-                break;
-            }
-            self.pending = earlier.iter().map(|p| self.aged(p, loop_, distance > DISTANCE)).collect();
-            let aged = self.pending.clone();
-            self.once(body, loop_)?;
-            earlier = std::mem::take(&mut self.pending);
-            earlier.retain(|p| among(&aged, p));
-        }
-
+        let probing = self.at.probing;
+        let own = if probing { Vec::new() } else { self.own_conflicts(body, loop_)? };
+        self.at.probing = true;
         self.pending = outer.to_vec();
-        if let Some((var, value)) = &loop_.first {
+        if let (Some((var, value)), false) = (&loop_.first, self.pending.is_empty()) {
             self.at.lets.insert(var.clone(), value.clone());
             self.once(body, loop_)?;
             self.at.lets.remove(var);
-        } else {
+        }
+        if !self.pending.is_empty() {
             self.once(body, loop_)?;
         }
-        self.pending.retain(|p| among(outer, p));
-        if loop_.first.is_some() && !self.pending.is_empty() {
-            self.once(body, loop_)?;
-            self.pending.retain(|p| among(outer, p));
-        }
+        self.at.probing = probing;
         if loop_.trips.is_none_or(|n| n < 1) {
             super::merge(&mut self.pending, outer.to_vec());
         }
         self.pending.extend(own);
         Ok(())
+    }
+
+    /// Compares the touches of an iteration with each other and with those of the iterations before; gives those that
+    /// are pending at its end.
+    fn own_conflicts(&mut self, body: &mut Vec<Stmt>, loop_: &Repetition) -> Result<Vec<Pending>, Stop> {
+        self.pending.clear();
+        self.once(body, loop_)?;
+        let own = std::mem::take(&mut self.pending);
+        self.at.probing = true;
+        self.pending.clone_from(&own);
+        let farthest = loop_.trips.map_or(i64::MAX, |n| n - 1).min(DISTANCE + 1);
+        for distance in 1..=farthest {
+            if self.pending.is_empty() {
+                break;
+            }
+            self.pending = self.pending.iter().map(|p| self.aged(p, loop_, distance > DISTANCE)).collect();
+            self.once(body, loop_)?;
+        }
+        Ok(own)
     }
 
     fn once(&mut self, body: &mut Vec<Stmt>, loop_: &Repetition) -> Result<(), Stop> {
@@ -179,10 +181,6 @@ impl Scan<'_> {
             }
         }
     }
-}
-
-fn among(all: &[Pending], p: &Pending) -> bool {
-    all.iter().any(|q| Rc::ptr_eq(&p.touch, &q.touch))
 }
 
 /// The ordinals of loops inside a body: they have grown by an unknown number when the body is run again.

@@ -150,6 +150,23 @@ fn a_ring_without_any_barrier_inside_an_iteration_needs_one_when_it_comes_round(
 }
 
 #[test]
+fn deep_nests_of_loops_are_looked_at_in_reasonable_time() {
+    // Ten times as long for each loop, as it once was, would take years.
+    let head: String = (0..10).map(|n| format!("for k{n} in 0..n {{ ")).collect();
+    let with = |element: &str, barrier: &str| {
+        format!(
+            "alloc s: f32[64] shared {head}
+               for t in threads(64@1) {{ s[t] = x[k0 + k9] }} {barrier}
+               for t in threads(64@1) {{ y[t] = s[{element}] }} {barrier}
+             {}",
+            "} ".repeat(10)
+        )
+    };
+    expect(&with("63 - t", ""), &with("63 - t", "barrier"));
+    expect(&with("t", ""), &with("t", ""));
+}
+
+#[test]
 fn a_barrier_joins_no_more_threads_than_the_list_it_stands_in() {
     let with = |barrier: &str| {
         format!(
