@@ -2,5 +2,6 @@
 
 mod cli;
 mod conformance;
+mod golden;
 mod laws;
 mod programs;
