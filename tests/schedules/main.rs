@@ -5,6 +5,7 @@ mod epilogues;
 mod hopper;
 mod lowering;
 mod pipelines;
+mod random;
 mod reductions;
 mod rungs;
 mod synchronised;

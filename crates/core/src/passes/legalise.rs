@@ -128,8 +128,8 @@ impl Host<'_> {
         if run.is_empty() {
             return Ok(());
         }
-        let symbolic = |b: &Buffer| b.constant_extents().is_none();
-        let (body, hoisted) = hoist(std::mem::take(run), &symbolic);
+        let outside = |b: &Buffer| b.space == Space::Global || b.constant_extents().is_none();
+        let (body, hoisted) = hoist(std::mem::take(run), &outside);
         for buffer in hoisted {
             let mentioned = uses::symbols(&[Stmt::Alloc(buffer.clone())]);
             if let Some(var) = walk::binders(&body).into_iter().find(|s| mentioned.contains(s)) {

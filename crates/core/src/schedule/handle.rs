@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::diag::Diagnosis;
-use crate::ir::{For, Program, Stmt, walk};
+use crate::ir::{Buffer, For, Program, Stmt, walk};
 
 /// A loop: the buffer that it computes, and the name of its variable.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -79,4 +79,17 @@ pub(super) fn writes(stmts: &[Stmt], label: &str) -> bool {
         }
     });
     found
+}
+
+/// The buffer of that name that a statement assigns to.
+pub(super) fn written(stmt: &Stmt, name: &str, program: &Program) -> Option<Buffer> {
+    let mut found = None;
+    walk::for_each(std::slice::from_ref(stmt), &mut |s| {
+        if let Stmt::Assign(a) = s
+            && a.target.buffer.name() == name
+        {
+            found = Some(a.target.buffer.clone());
+        }
+    });
+    program.buffers().remove(&found?)
 }

@@ -51,14 +51,23 @@ impl Schedule {
     /// The first line that is not a step or whose step is refused: which step, why, and what to do instead.
     pub fn run(spec: Program, text: &str) -> Result<Schedule, Diagnosis> {
         let mut schedule = Schedule::new(spec);
-        for (number, call) in step::calls(text)? {
-            let place = || format!("line {number}, step {}: {call}", schedule.trace.len() + 1);
-            let primitive = primitive::read(&call).map_err(|e| e.at(place()))?;
-            let program = primitive.apply(&schedule.program).map_err(|e| e.at(place()))?;
-            schedule.program = program;
-            schedule.trace.push(primitive);
-        }
+        schedule.steps(text)?;
         Ok(schedule)
+    }
+
+    /// Reads further steps, one a line, and applies each.
+    ///
+    /// # Errors
+    /// As [`Schedule::run`]; the steps before the one that is refused remain applied.
+    pub fn steps(&mut self, text: &str) -> Result<&mut Schedule, Diagnosis> {
+        for (number, call) in step::calls(text)? {
+            let place = || format!("line {number}, step {}: {call}", self.trace.len() + 1);
+            let primitive = primitive::read(&call).map_err(|e| e.at(place()))?;
+            let program = primitive.apply(&self.program).map_err(|e| e.at(place()))?;
+            self.program = program;
+            self.trace.push(primitive);
+        }
+        Ok(self)
     }
 
     /// Applies one step. On error the schedule is as it was.

@@ -25,7 +25,7 @@
 use crate::diag::Diagnosis;
 use crate::ir::{Axis, For, Mode, Program, Range, Stmt};
 use crate::schedule::handle::LoopRef;
-use crate::schedule::rewrite::{at_loops, parallel};
+use crate::schedule::rewrite::{at_loops, none_allocated_by_blocks, parallel};
 use crate::schedule::step::{Argument, Call};
 
 use super::Primitive;
@@ -130,7 +130,7 @@ impl Primitive for Bind {
             }
             program = self.bind_one(&program, target, mode)?;
         }
-        Ok(program)
+        none_allocated_by_blocks(program)
     }
 }
 

@@ -26,8 +26,9 @@
 
 use crate::diag::Diagnosis;
 use crate::index::Index;
-use crate::ir::{Access, Assign, AssignOp, Buffer, Dim, For, Program, Range, Space, Stmt, Value, walk};
-use crate::schedule::handle::writes;
+use crate::ir::{
+    Access, Assign, AssignOp, Buffer, Dim, For, Operand, Program, Range, Space, Stmt, Value, walk,
+};
 use crate::schedule::step::Call;
 use crate::sym::Sym;
 
@@ -59,23 +60,20 @@ impl CacheRead {
         })
     }
 
-    /// Puts the copy into the innermost list in which the buffer is written by another statement than the consumer,
-    /// or, if it is written nowhere, the list in which the consumer's outermost loop stands.
+    /// Puts the copy directly before the outermost statement with the consumer inside which the buffer does not
+    /// change; of a parameter, inside the conditions of the host.
     fn insert(&self, stmts: Vec<Stmt>, source: &Buffer, count: &mut usize) -> Vec<Stmt> {
         let mut out = Vec::with_capacity(stmts.len() + 2);
-        let filled_here = stmts
-            .iter()
-            .any(|s| writes(std::slice::from_ref(s), &self.buffer) && !self.consumes(s, &source.sym));
         let mut written = false;
         for mut stmt in stmts {
-            written |= writes(std::slice::from_ref(&stmt), &self.buffer);
+            let changes = changes(&stmt, &source.sym);
+            written |= changes;
             if !self.consumes(&stmt, &source.sym) {
                 out.push(stmt);
                 continue;
             }
-            let deeper = matches!(stmt, Stmt::If(_)) && !written
-                || !(filled_here && written) && self.is_written_inside(&stmt);
-            if deeper {
+            let inside = matches!(stmt, Stmt::If(_)) && !written || changes;
+            if inside && !matches!(stmt, Stmt::Assign(_)) {
                 for body in walk::bodies_mut(&mut stmt) {
                     *body = self.insert(std::mem::take(body), source, count).into();
                 }
@@ -108,10 +106,6 @@ impl CacheRead {
         found
     }
 
-    fn is_written_inside(&self, stmt: &Stmt) -> bool {
-        writes(std::slice::from_ref(stmt), &self.buffer)
-    }
-
     fn redirect(&self, stmt: Stmt, from: &Sym, to: &Sym) -> Stmt {
         let mut out = walk::rewrite(vec![stmt], &mut |mut stmt| {
             if let Stmt::Assign(a) = &mut stmt
@@ -129,6 +123,22 @@ impl CacheRead {
         });
         out.swap_remove(0)
     }
+}
+
+/// Whether a buffer is allocated or written inside a statement.
+fn changes(stmt: &Stmt, buffer: &Sym) -> bool {
+    let mut found = false;
+    walk::for_each(std::slice::from_ref(stmt), &mut |s| {
+        found |= match s {
+            Stmt::Alloc(b) => b.sym == *buffer,
+            Stmt::Assign(a) => a.target.buffer == *buffer,
+            Stmt::Instruction(i) => {
+                matches!(i.operands.first(), Some(Operand::Window(w)) if w.buffer == *buffer)
+            }
+            _ => false,
+        }
+    });
+    found
 }
 
 /// `for r, c { copy[r, c] = source[r, c] }`

@@ -32,7 +32,7 @@
 use crate::diag::Diagnosis;
 use crate::index::Index;
 use crate::ir::{Access, Assign, AssignOp, Buffer, Dim, For, Program, Range, Space, Stmt, Value, walk};
-use crate::schedule::handle::writes;
+use crate::schedule::handle::written;
 use crate::schedule::step::Call;
 use crate::sym::Sym;
 
@@ -100,21 +100,27 @@ impl CacheWrite {
         Ok([vec![Stmt::Alloc(copy)], computed, vec![nest]].concat())
     }
 
-    fn insert(&self, stmts: &[Stmt], result: &Buffer, count: &mut usize) -> Result<Vec<Stmt>, Diagnosis> {
+    fn insert(&self, stmts: &[Stmt], program: &Program, count: &mut usize) -> Result<Vec<Stmt>, Diagnosis> {
+        let results: Vec<Option<Buffer>> = stmts.iter().map(|s| written(s, &self.buffer, program)).collect();
+        if results.iter().flatten().count() > 1 {
+            return Err(Diagnosis::new(format!("`{}` cannot be computed elsewhere", self.buffer))
+                .because("several nests compute it, one after another")
+                .instead("apply cache_write before decompose_reduction and the like"));
+        }
         let mut out = Vec::new();
-        for stmt in stmts {
-            match stmt {
-                Stmt::If(i) => {
+        for (stmt, result) in stmts.iter().zip(results) {
+            match (stmt, result) {
+                (Stmt::If(i), _) => {
                     let mut i = i.clone();
-                    i.then = self.insert(&i.then, result, count)?.into();
-                    i.otherwise = self.insert(&i.otherwise, result, count)?.into();
+                    i.then = self.insert(&i.then, program, count)?.into();
+                    i.otherwise = self.insert(&i.otherwise, program, count)?.into();
                     out.push(Stmt::If(i));
                 }
-                stmt if writes(std::slice::from_ref(stmt), &self.buffer) => {
+                (_, Some(result)) => {
                     *count += 1;
-                    out.extend(self.split(stmt, result)?);
+                    out.extend(self.split(stmt, &result)?);
                 }
-                other => out.push(other.clone()),
+                (other, None) => out.push(other.clone()),
             }
         }
         Ok(out)
@@ -127,12 +133,12 @@ impl Primitive for CacheWrite {
     }
 
     fn apply(&self, program: &Program) -> Result<Program, Diagnosis> {
-        let buffers = program.buffers();
-        let Some(result) = buffers.values().find(|b| b.sym.name() == self.buffer) else {
-            return Err(Diagnosis::new(format!("there is no buffer `{}`", self.buffer)));
-        };
+        if program.buffers().values().any(|b| b.sym.name() == self.name) {
+            return Err(Diagnosis::new(format!("there is a buffer `{}` already", self.name))
+                .instead("choose another name"));
+        }
         let mut count = 0;
-        let body = self.insert(&program.body, result, &mut count)?;
+        let body = self.insert(&program.body, program, &mut count)?;
         if count == 0 {
             return Err(Diagnosis::new(format!("nothing computes `{}`", self.buffer)));
         }

@@ -48,8 +48,8 @@ use crate::ir::{
 use crate::schedule::facts::Facts;
 use crate::schedule::handle::{LoopRef, writes};
 use crate::schedule::rewrite::{
-    Changed, Extent, Place, at_loops, guard_bounds, guard_loads, guarded_load, head, hull, map_elements,
-    rewrite_loops, sink,
+    Changed, Extent, Place, at_block_scope, at_loops, guard_bounds, guard_loads, guarded_load, head, hull,
+    insert_alloc, is_block, map_elements, none_allocated_by_blocks, rewrite_loops, sink,
 };
 use crate::schedule::step::Call;
 use crate::sym::Sym;
@@ -257,7 +257,7 @@ impl Attach<'_> {
         };
         let mut buffers = self.place.program.buffers();
         buffers.extend(program.buffers());
-        let mut shared = None;
+        let mut shared: Vec<Buffer> = Vec::new();
         let moved = at_loops(&program, &self.step.at, &mut |l, inner| {
             if !mentions_buffer(&Stmt::For(l.clone()), &self.buffer.sym) {
                 return Ok(vec![Stmt::For(l)]);
@@ -268,17 +268,19 @@ impl Attach<'_> {
             facts.enter(&l);
             let (alloc, body) = self.attach(l.body.to_vec(), &facts, &buffers)?;
             let mut body = body;
-            if self.buffer.space == Space::Shared
-                && inner.outer().into_iter().chain(self.place.outer()).any(is_block)
-            {
-                shared = Some(alloc);
-            } else {
+            let of_block = inner.outer().into_iter().chain(self.place.outer()).any(is_block);
+            if self.buffer.space != Space::Shared || !of_block {
                 insert_alloc(&mut body, alloc);
+            } else if let Some(same) = shared.iter().find(|s| s.dims == alloc.dims) {
+                let same = Index::var(&same.sym);
+                body = walk::substitute(&body, &|s| (*s == alloc.sym).then(|| same.clone()));
+            } else {
+                shared.push(alloc);
             }
             Ok(vec![Stmt::For(For { body: body.into(), ..head(&l) })])
         })?;
         let mut stmts = moved.body;
-        if let Some(alloc) = shared {
+        for alloc in shared.into_iter().rev() {
             if self.place.outer().into_iter().any(is_block) {
                 insert_alloc(&mut stmts, alloc);
             } else {
@@ -385,11 +387,26 @@ impl Attach<'_> {
                     facts,
                 ));
                 if inside.proves(&cond) {
-                    return Some(load);
+                    // What was filled is part of the region, except along dimensions that are kept whole.
+                    let left = guard_bounds(&self.along_whole_dims(access, region, tile), tile, facts);
+                    if left == Cond::TRUE {
+                        return Some(load);
+                    }
+                    return Some(Value::Select(left, Box::new(load), Box::new(Value::Const(present))));
                 }
             }
             Some(Value::Select(cond, Box::new(load), Box::new(Value::Const(present))))
         })
+    }
+
+    /// The access in the region with the first index in place of those that are inside it by its making.
+    fn along_whole_dims(&self, access: &Access, region: &[Extent], tile: &Buffer) -> Access {
+        let whole = |dim: usize| {
+            region[dim].start == Index::default() && region[dim].length == self.buffer.dims[dim].extent
+        };
+        let index = access.index.iter().enumerate();
+        let index = index.map(|(dim, i)| if whole(dim) { i.clone() } else { Index::default() }).collect();
+        Access { buffer: tile.sym.clone(), index }
     }
 
     /// If the stage is a plain copy, what it copies.
@@ -446,34 +463,6 @@ impl Attach<'_> {
             })
             .collect())
     }
-}
-
-pub(super) fn is_block(l: &For) -> bool {
-    matches!(l.mode, Mode::Block { .. })
-}
-
-/// Puts an allocation after those that a body starts with.
-pub(super) fn insert_alloc(body: &mut Vec<Stmt>, alloc: Buffer) {
-    let at = body.iter().position(|s| !matches!(s, Stmt::Alloc(_))).unwrap_or(body.len());
-    body.insert(at, Stmt::Alloc(alloc));
-}
-
-/// Puts an allocation at the start of the innermost block loop's body.
-pub(super) fn at_block_scope(stmts: Vec<Stmt>, alloc: &Buffer) -> Vec<Stmt> {
-    stmts
-        .into_iter()
-        .map(|stmt| match stmt {
-            Stmt::For(mut l) if is_block(&l) && mentions_buffer(&Stmt::For(l.clone()), &alloc.sym) => {
-                if matches!(&l.body[..], [Stmt::For(inner)] if is_block(inner)) {
-                    l.body = at_block_scope(l.body.take(), alloc).into();
-                } else {
-                    insert_alloc(&mut l.body, alloc.clone());
-                }
-                Stmt::For(l)
-            }
-            other => other,
-        })
-        .collect()
 }
 
 /// What a consumer's reduction does not see: the identity of a maximum or minimum that reads the buffer, else 0.
@@ -548,7 +537,7 @@ impl Primitive for ComputeAt {
 
     fn apply(&self, program: &Program) -> Result<Program, Diagnosis> {
         match self.move_stages(&program.body, &Place::of(program))? {
-            Some(body) => Ok(program.with_body(body)),
+            Some(body) => none_allocated_by_blocks(program.with_body(body)),
             None => Err(Diagnosis::new(format!("there is no intermediate buffer `{}`", self.stage))
                 .instead("cache_read and cache_write make one")),
         }

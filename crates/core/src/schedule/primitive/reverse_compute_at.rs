@@ -47,15 +47,16 @@ use crate::diag::Diagnosis;
 use crate::index::{Atom, Cond, Index};
 use crate::ir::{Body, Buffer, Dim, For, If, Program, Range, Space, Stmt, walk};
 use crate::schedule::facts::Facts;
-use crate::schedule::handle::{LoopRef, writes};
+use crate::schedule::handle::{LoopRef, writes, written};
 use crate::schedule::rewrite::{
-    Changed, Effects, Extent, Place, contains, count_uses, head, hull, map_elements, mentions,
+    Changed, Effects, Extent, Place, at_block_scope, contains, count_uses, head, hull, insert_alloc,
+    is_block, map_elements, mentions, none_allocated_by_blocks,
 };
 use crate::schedule::step::Call;
 use crate::sym::Sym;
 
 use super::Primitive;
-use super::compute_at::{at_block_scope, canonical_nest, insert_alloc, is_block, is_thread_like};
+use super::compute_at::{canonical_nest, is_thread_like};
 
 pub(super) const USAGE: &str = "reverse_compute_at(buffer, label.loop)";
 
@@ -148,19 +149,26 @@ impl ReverseComputeAt {
                 .refuse(format!("that is inside a thread loop, and `{}` belongs to the block", stage.sym))
                 .instead("attach it to a loop that all threads share, or keep the stage in registers"));
         }
-        let moved =
-            self.attached(stmts[from].clone(), &nest, tile.as_ref().map(|t| (&stage, t, &region[..])));
+        let of_block = path.loops.iter().chain(place.outer()).any(is_block);
+        // Shared memory is allocated for the block; the rest stands where it is used.
+        let inside = stage.space != Space::Shared || !of_block;
+        let shrunk = tile.as_ref().map(|t| (&stage, t, &region[..]));
+        let moved = self.attached(stmts[from].clone(), &nest, shrunk, inside);
         let mut out: Vec<Stmt> = Vec::with_capacity(stmts.len());
         for (i, stmt) in stmts.iter().enumerate() {
             match stmt {
                 Stmt::Alloc(b) if tile.is_some() && b.sym == stage.sym => {}
                 _ if i == to => {}
-                _ if i == from => out.push(moved.clone()),
+                // What the consumer needs must be there before it.
+                _ if i == from => {
+                    out.extend(stmts[from..to].iter().filter(|s| matches!(s, Stmt::Alloc(_))).cloned());
+                    out.push(moved.clone());
+                }
+                Stmt::Alloc(_) if (from..to).contains(&i) => {}
                 other => out.push(other.clone()),
             }
         }
-        // Shared memory is allocated for the block; the rest stands where it is used.
-        if let Some(tile) = tile.filter(|t| t.space == Space::Shared) {
+        if let Some(tile) = tile.filter(|_| !inside) {
             if place.outer().into_iter().any(is_block) {
                 insert_alloc(&mut out, tile);
             } else {
@@ -426,7 +434,14 @@ impl ReverseComputeAt {
     }
 
     /// The producer with the consumer's nest at the end of the attach point, and the stage shrunk to its tile.
-    fn attached(&self, stmt: Stmt, nest: &Stmt, tile: Option<(&Buffer, &Buffer, &[Extent])>) -> Stmt {
+    /// The tile is allocated there if it is to be `inside`.
+    fn attached(
+        &self,
+        stmt: Stmt,
+        nest: &Stmt,
+        tile: Option<(&Buffer, &Buffer, &[Extent])>,
+        inside: bool,
+    ) -> Stmt {
         match stmt {
             Stmt::For(mut l) if self.at.means(&l) => {
                 l.body.push(nest.clone());
@@ -439,7 +454,7 @@ impl ReverseComputeAt {
                         }
                     })
                     .into();
-                    if tile.space != Space::Shared {
+                    if inside {
                         insert_alloc(&mut l.body, tile.clone());
                     }
                 }
@@ -448,7 +463,7 @@ impl ReverseComputeAt {
             mut other => {
                 for body in walk::bodies_mut(&mut other) {
                     let stmts = std::mem::take(body);
-                    *body = stmts.into_iter().map(|s| self.attached(s, nest, tile)).collect();
+                    *body = stmts.into_iter().map(|s| self.attached(s, nest, tile, inside)).collect();
                 }
                 other
             }
@@ -480,19 +495,6 @@ fn count_writes(stmt: &Stmt, buffer: &Sym) -> usize {
     count
 }
 
-/// The buffer of that name that a statement assigns to.
-fn written(stmt: &Stmt, name: &str, program: &Program) -> Option<Buffer> {
-    let mut found = None;
-    walk::for_each(std::slice::from_ref(stmt), &mut |s| {
-        if let Stmt::Assign(a) = s
-            && a.target.buffer.name() == name
-        {
-            found = Some(a.target.buffer.clone());
-        }
-    });
-    program.buffers().remove(&found?)
-}
-
 impl Primitive for ReverseComputeAt {
     fn call(&self) -> Call {
         Call::new("reverse_compute_at").word(&self.consumer).target(&self.at)
@@ -500,7 +502,7 @@ impl Primitive for ReverseComputeAt {
 
     fn apply(&self, program: &Program) -> Result<Program, Diagnosis> {
         if let Some(body) = self.lists(&program.body, &Place::of(program))? {
-            return Ok(program.with_body(body));
+            return none_allocated_by_blocks(program.with_body(body));
         }
         let mut exists = false;
         walk::for_each(&program.body, &mut |s| exists |= matches!(s, Stmt::For(l) if self.at.means(l)));

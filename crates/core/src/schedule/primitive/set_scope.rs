@@ -12,7 +12,8 @@
 //! ```
 
 use crate::diag::Diagnosis;
-use crate::ir::{Program, Space, Stmt, walk};
+use crate::ir::{Buffer, Operand, Program, Space, Stmt, walk};
+use crate::schedule::rewrite::none_allocated_by_blocks;
 use crate::schedule::step::Call;
 
 use super::Primitive;
@@ -53,6 +54,17 @@ impl SetScope {
     }
 }
 
+impl SetScope {
+    /// Only registers are spread over threads, and only shared memory has a layout.
+    fn moved(&self, buffer: &mut Buffer) {
+        buffer.space = self.space;
+        buffer.layout = None;
+        if self.space != Space::Reg {
+            buffer.dims.iter_mut().for_each(|d| d.pitch = None);
+        }
+    }
+}
+
 impl Primitive for SetScope {
     fn call(&self) -> Call {
         Call::new("set_scope").word(&self.buffer).word(space_name(self.space))
@@ -60,17 +72,39 @@ impl Primitive for SetScope {
 
     fn apply(&self, program: &Program) -> Result<Program, Diagnosis> {
         let mut found = false;
+        let (mut by_instructions, mut atomic) = (false, false);
         let body = walk::rewrite(program.body.clone(), &mut |mut stmt| {
-            if let Stmt::Alloc(buffer) = &mut stmt
-                && buffer.sym.name() == self.buffer
-            {
-                buffer.space = self.space;
-                found = true;
+            match &mut stmt {
+                Stmt::Alloc(buffer) if buffer.sym.name() == self.buffer => {
+                    found = true;
+                    by_instructions |= buffer.fragment.is_some() || buffer.role.is_some();
+                    if buffer.space != self.space {
+                        self.moved(buffer);
+                    }
+                }
+                Stmt::Instruction(i) => {
+                    by_instructions |= i
+                        .operands
+                        .iter()
+                        .any(|o| matches!(o, Operand::Window(w) if w.buffer.name() == self.buffer));
+                }
+                Stmt::Assign(a) => atomic |= a.atomic && a.target.buffer.name() == self.buffer,
+                _ => {}
             }
             vec![stmt]
         });
+        if atomic && self.space == Space::Reg {
+            return Err(Diagnosis::new(format!("`{}` cannot be kept in registers", self.buffer))
+                .because("several threads add to it atomically, and a register has one owner")
+                .instead(format!("use set_scope({}, shared)", self.buffer)));
+        }
+        if by_instructions {
+            return Err(Diagnosis::new(format!("`{}` stays where it is", self.buffer))
+                .because("instructions work on it there")
+                .instead("apply set_scope before tensorize"));
+        }
         if found {
-            return Ok(program.with_body(body));
+            return none_allocated_by_blocks(program.with_body(body));
         }
         Err(Diagnosis::new(format!("there is no intermediate buffer `{}`", self.buffer))
             .instead("cache_read and cache_write make one; parameters stay where they are"))

@@ -127,6 +127,11 @@ impl Split {
         facts.enter_range(&outer, &outer_extent);
         facts.enter_range(&inner, &Index::from(factor));
         let guard = facts.remaining(&Cond::lt(index, hi.clone()));
+        if guard != Cond::TRUE && numbers_parts(&l) {
+            return Err(self
+                .refuse("it numbers parts of a range, and there are none past the last")
+                .instead("split by a factor of its extent"));
+        }
         let body = if guard == Cond::TRUE { body } else { self.tail(body, &guard, &l.var, &l.body, &facts)? };
         let inner = For::serial(&inner, Range::upto(factor), body);
         Ok(vec![Stmt::For(For {
@@ -182,6 +187,17 @@ impl Primitive for Split {
     fn apply(&self, program: &Program) -> Result<Program, Diagnosis> {
         at_loops(program, &self.target, &mut |l, place| self.split(l, place))
     }
+}
+
+/// Whether the variable of a loop says which part of a range a loop inside takes.
+fn numbers_parts(l: &For) -> bool {
+    let mut found = false;
+    walk::for_each(&l.body, &mut |stmt| {
+        if let Stmt::For(For { range: Range::Part { index, .. }, .. }) = stmt {
+            found |= index.mentions(&l.var);
+        }
+    });
+    found
 }
 
 /// Whether a body only reduces into elements that do not depend on `var`.

@@ -63,6 +63,10 @@ impl Primitive for StorageAlign {
                 refuse("its layout is more than strides").instead("pad it before swizzling it")
             })?;
             let step = strides[at];
+            // An axis with one element has no step.
+            if step == 0 {
+                return Err(refuse("it has one element").instead("pad another axis"));
+            }
             if step == 1 {
                 return Err(refuse("its elements are neighbours along it").instead("pad the other axis"));
             }

@@ -88,7 +88,8 @@ impl Tail {
         if lo.as_constant() != Some(0) || step.as_constant() != Some(1) {
             return Err(self.refuse("it does not count from 0 by 1"));
         }
-        let Some(whole) = whole_iterations(hi) else {
+        let whole = whole_iterations(hi).filter(|n| place.facts().proves(&Cond::le(0.into(), n.clone())));
+        let Some(whole) = whole else {
             return Err(self
                 .refuse("its extent is not a quotient rounded up")
                 .instead("name the outer loop of a split"));
@@ -210,10 +211,10 @@ impl Primitive for Tail {
     }
 }
 
-/// Of `ceil(n, d)` iterations, those that are whole: `n / d`. Of a constant number, all but the last.
+/// Of `ceil(n, d)` iterations, those that are whole: `n / d`. Of a constant number above 1, all but the last.
 fn whole_iterations(extent: &Index) -> Option<Index> {
     if let Some(n) = extent.as_constant() {
-        return (n > 0).then(|| (n - 1).into());
+        return (n > 1).then(|| (n - 1).into());
     }
     match (extent.terms(), extent.constant_term()) {
         ([(Atom::Div(x, d), 1)], 0) => Some(x.offset(1 - d).div(*d)),

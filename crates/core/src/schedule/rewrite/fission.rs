@@ -10,14 +10,15 @@
 //!         store(acc) }                     for t { store(acc[t]) }
 //! ```
 //!
-//! What lives across the cut gains the loop as a dimension: distributed over threads if the loop is a thread loop.
+//! What lives across the cut gains the loop as a dimension; of registers it is distributed over threads if the loop is a
+//! thread loop.
 
 use std::collections::HashMap;
 
 use super::{Facts, head, independent, mentions};
 use crate::diag::Diagnosis;
 use crate::index::Index;
-use crate::ir::{Access, Buffer, Dim, For, If, Mode, Operand, Range, Span, Stmt, Value, Window, walk};
+use crate::ir::{Access, Buffer, Dim, For, If, Mode, Operand, Range, Space, Span, Stmt, Value, Window, walk};
 use crate::sym::Sym;
 
 /// Moves the loop `l` inward until it stands directly inside the loop for which `target` holds.
@@ -203,8 +204,8 @@ fn expand(buffer: &Buffer, l: &For) -> Result<Buffer, Diagnosis> {
     {
         return Err(refuse("the loop does not count from 0 by 1"));
     }
-    let dim = match l.mode {
-        Mode::Threads { pitch } => Dim::distributed(count, pitch),
+    let dim = match (l.mode, buffer.space) {
+        (Mode::Threads { pitch }, Space::Reg) => Dim::distributed(count, pitch),
         _ => Dim::new(count),
     };
     let mut expanded = buffer.clone();

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use crate::index::Cond;
-use crate::ir::{Access, Body, Buffer, For, If, Own, Stmt, Tasks, Value};
+use crate::ir::{Access, Body, Buffer, For, If, Mode, Own, Stmt, Tasks, Value};
 use crate::schedule::facts::Facts;
 use crate::sym::Sym;
 
@@ -22,7 +22,8 @@ pub(in crate::schedule) fn guard_leaves(stmts: Vec<Stmt>, cond: &Cond) -> Vec<St
     };
     for stmt in stmts {
         match stmt {
-            Stmt::For(For { body, var, mode, range, counting }) => {
+            // A vector loop is one access.
+            Stmt::For(For { body, var, mode, range, counting }) if mode != Mode::Vector => {
                 flush(&mut leaves, &mut out);
                 out.push(Stmt::For(For {
                     body: guard_leaves(body.into(), cond).into(),

@@ -20,7 +20,9 @@ pub(super) use parallel::{independent, parallel};
 pub(super) use region::{Extent, hull};
 pub(super) use retile::{Tiling, own_nests, retile};
 pub(super) use stages::Stages;
-pub(super) use storage::{Storage, strided, with_layout};
+pub(super) use storage::{
+    Storage, at_block_scope, insert_alloc, is_block, none_allocated_by_blocks, strided, with_layout,
+};
 pub(super) use unify::{Nest, Pattern};
 pub(super) use wide::Neighbours;
 

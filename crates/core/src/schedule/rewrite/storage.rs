@@ -1,11 +1,11 @@
-//! Where a shared buffer keeps its elements: the part that all primitives on layouts share.
+//! Where buffers are allocated, and where a shared one keeps its elements: the part that all primitives on either share.
 //!
 //! The axes of a buffer go by the names that the loops of a copy have: `e` in one dimension, `r` and `c` in two. In
 //! more, `r` and `c` are the last two, and those before them (a stage, say) are `s`, or `s0`, `s1`, ...
 
 use crate::diag::Diagnosis;
 use crate::index::{Index, Interval, Ranges};
-use crate::ir::{Buffer, Program, Space, Stmt, walk};
+use crate::ir::{Buffer, For, Mode, Program, Space, Stmt, walk};
 use crate::layout::{Layout, row_major_strides};
 use crate::sym::Sym;
 
@@ -66,6 +66,65 @@ impl Storage {
         let strides: Vec<i64> = self.axes.iter().map(|a| self.offset.coefficient(a)).collect();
         (strided(&self.axes, &strides) == self.offset).then_some(strides)
     }
+}
+
+/// Refuses a program in which blocks would allocate device memory.
+///
+/// # Errors
+/// The first such buffer.
+pub(in crate::schedule) fn none_allocated_by_blocks(program: Program) -> Result<Program, Diagnosis> {
+    let mut found = None;
+    walk::for_each(&program.body, &mut |stmt| {
+        if let Stmt::For(For { mode: Mode::Block { .. }, body, .. }) = stmt {
+            walk::for_each(body, &mut |inner| {
+                if let Stmt::Alloc(buffer) = inner
+                    && buffer.space == Space::Global
+                {
+                    found.get_or_insert(buffer.sym.clone());
+                }
+            });
+        }
+    });
+    match found {
+        None => Ok(program),
+        Some(buffer) => Err(Diagnosis::new(format!("each block would allocate `{buffer}` in device memory"))
+            .because("device memory is allocated by the host, before the launch")
+            .instead(format!("apply set_scope({buffer}, reg) or set_scope({buffer}, shared) first"))),
+    }
+}
+
+/// Whether a loop is one over blocks.
+pub(in crate::schedule) fn is_block(l: &For) -> bool {
+    matches!(l.mode, Mode::Block { .. })
+}
+
+/// Puts an allocation after those that a body starts with.
+pub(in crate::schedule) fn insert_alloc(body: &mut Vec<Stmt>, alloc: Buffer) {
+    let at = body.iter().position(|s| !matches!(s, Stmt::Alloc(_))).unwrap_or(body.len());
+    body.insert(at, Stmt::Alloc(alloc));
+}
+
+/// Puts an allocation at the start of the innermost block loop's body.
+pub(in crate::schedule) fn at_block_scope(stmts: Vec<Stmt>, alloc: &Buffer) -> Vec<Stmt> {
+    stmts
+        .into_iter()
+        .map(|stmt| match stmt {
+            Stmt::For(mut l) if is_block(&l) && super::mentions(&l.body, &alloc.sym) => {
+                if matches!(&l.body[..], [Stmt::For(inner)] if is_block(inner)) {
+                    l.body = at_block_scope(l.body.take(), alloc).into();
+                } else {
+                    insert_alloc(&mut l.body, alloc.clone());
+                }
+                Stmt::For(l)
+            }
+            mut other => {
+                for body in walk::bodies_mut(&mut other) {
+                    *body = at_block_scope(body.take(), alloc).into();
+                }
+                other
+            }
+        })
+        .collect()
 }
 
 /// `sum of stride * axis`

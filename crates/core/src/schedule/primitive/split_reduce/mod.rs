@@ -62,8 +62,8 @@ use crate::index::Index;
 use crate::ir::{
     Access, Assign, AssignOp, Buffer, Dim, For, Mode, Program, Range, Reduction, Space, Stmt, Value, walk,
 };
-use crate::schedule::handle::LoopRef;
-use crate::schedule::rewrite::{count_uses, head, map_elements};
+use crate::schedule::handle::{LoopRef, written};
+use crate::schedule::rewrite::{count_uses, head, map_elements, none_allocated_by_blocks};
 use crate::schedule::step::Call;
 use crate::sym::Sym;
 
@@ -193,9 +193,7 @@ impl SplitReduce {
     fn stage(&self, stmts: &[Stmt], at: usize, program: &Program) -> Result<Vec<Stmt>, Diagnosis> {
         let changed =
             || self.refuse("its stage has been moved or reordered").instead("apply split_reduce before");
-        let buffer = written(&stmts[at], &self.target.label)
-            .and_then(|sym| program.buffers().get(&sym).cloned())
-            .ok_or_else(changed)?;
+        let buffer = written(&stmts[at], &self.target.label, program).ok_or_else(changed)?;
         let (vars, inner) = canonical_nest(&stmts[at], &buffer).ok_or_else(changed)?;
         let reduction = self.reduction(&inner, &buffer)?;
         let (s, count, inner) = self.one_part(&inner)?;
@@ -393,19 +391,6 @@ impl PartialSums<'_> {
     }
 }
 
-/// The buffer of that name that a statement writes.
-fn written(stmt: &Stmt, name: &str) -> Option<Sym> {
-    let mut found = None;
-    walk::for_each(std::slice::from_ref(stmt), &mut |s| {
-        if let Stmt::Assign(a) = s
-            && a.target.buffer.name() == name
-        {
-            found = Some(a.target.buffer.clone());
-        }
-    });
-    found
-}
-
 impl Primitive for SplitReduce {
     fn call(&self) -> Call {
         match self.parts {
@@ -433,6 +418,6 @@ impl Primitive for SplitReduce {
         if count == 0 {
             return Err(self.target.unknown(program));
         }
-        Ok(Program { body, ..program.clone() })
+        none_allocated_by_blocks(program.with_body(body))
     }
 }

@@ -1,0 +1,168 @@
+//! What random schedules have found, each as short as it got, so that it stays right.
+
+/// The name of a specification, sizes, and steps; each is applied and checked like those that are drawn.
+pub type Found = (&'static str, [(&'static str, i64); 3], &'static str);
+
+pub const FOUND: &[Found] = &[
+    // Both versions of a specialised program were given the buffer of one.
+    ("complex", [("M", 2), ("N", 4), ("K", 4)], "specialize(M%3)\ncache_write(acc, reg) -> t"),
+    // Registers of many threads stayed spread over them in shared memory.
+    (
+        "transposed",
+        [("M", 7), ("N", 2), ("K", 7)],
+        "split(C.i, 2) -> ty, i
+split(C.j, 4) -> tx, j
+reorder(C.ty, C.tx, C.i, C.j)
+bind(C.ty, threads)
+set_scope(acc, reg)
+compute_at(acc, C.tx)
+split(acc.k, 3) -> ko, ki
+cache_read(A, acc, shared) -> As
+compute_at(As, acc.ko)
+set_scope(acc, shared)",
+    ),
+    // Shared memory was spread over threads when a thread loop was moved past it.
+    (
+        "complex",
+        [("M", 1), ("N", 5), ("K", 7)],
+        "split(C.i, 6) -> by, i
+split(C.i, 2) -> ty, i
+split(C.j, 4) -> bx, j
+split(C.j, 1) -> tx, j
+bind(C.ty, C.tx, threads)
+set_scope(acc, reg)
+compute_at(acc, C.tx)
+split(acc.k, 1) -> ko, ki
+cache_read(A, acc, shared) -> As
+cache_read(As, acc, reg) -> ra
+compute_at(ra, acc.ki)
+cache_read(ra, acc, shared) -> b
+reorder(b.by, b.c, b.ty, b.ki)",
+    ),
+    // Scratch in device memory inside loops that are not bound was allocated inside a launch.
+    ("transposed", [("M", 3), ("N", 9), ("K", 8)], "reverse_compute_at(C, acc.j)"),
+    ("chain", [("M", 8), ("N", 4), ("K", 0)], "split(C.j, 3) -> o, i\ncompute_at(u, C.o)"),
+    // Blocks were made to allocate device memory.
+    ("chain", [("M", 8), ("N", 4), ("K", 0)], "compute_at(u, C.j)\nbind(C.i, block.x)"),
+    ("chain", [("M", 8), ("N", 4), ("K", 0)], "bind(C.i, block.x)\ncompute_at(u, C.j)"),
+    // Of two copies of a loop, each with a stage in shared memory, one lost its buffer.
+    (
+        "direct",
+        [("M", 3), ("N", 7), ("K", 5)],
+        "cache_write(C, reg) -> part
+split(C.i, 4) -> by, i
+bind(C.by, block.y)
+compute_at(part, C.j)
+split(part.k, 4) -> ko, ki
+cache_read(A, part, shared) -> As
+compute_at(As, part.ko)
+tail(part.ko, peel)
+cache_read(B, part, shared) -> Bs
+compute_at(Bs, part.ko)",
+    ),
+    // A stage that is kept whole along a dimension was read past its end.
+    (
+        "direct",
+        [("M", 16), ("N", 9), ("K", 7)],
+        "cache_write(C, reg) -> part
+split(C.i, 12) -> by, i
+split(C.j, 12) -> bx, j
+split(C.j, 3) -> tx, j
+compute_at(part, C.tx)
+cache_read(B, part, shared) -> Bs
+compute_at(Bs, C.by)",
+    ),
+    // Parts of a range were numbered past the last.
+    (
+        "complex",
+        [("M", 3), ("N", 7), ("K", 1)],
+        "split_reduce(acc.k, 8, combine=shared) -> b, s\nsplit(b.s, 5) -> o, i",
+    ),
+    // A copy was made before its source, or of a ring before its later slots were filled.
+    (
+        "complex",
+        [("M", 5), ("N", 5), ("K", 5)],
+        "split(acc.k, 2) -> ko, ki
+cache_read(A, acc, shared) -> As
+compute_at(As, acc.ko)
+cache_read(B, acc, shared) -> Bs
+compute_at(Bs, acc.ko)
+tail(Bs.ko, peel)
+cache_read(As, acc, reg) -> ra",
+    ),
+    (
+        "half",
+        [("M", 16), ("N", 1), ("K", 16)],
+        "split(acc.k, 3) -> ko, ki
+cache_read(A, acc, shared) -> As
+compute_at(As, acc.ko)
+double_buffer(As.ko)
+cache_read(As, acc, reg) -> ra",
+    ),
+    // A result in two nests was computed elsewhere twice.
+    ("direct", [("M", 2), ("N", 7), ("K", 3)], "decompose_reduction(C.i)\ncache_write(C, reg) -> b"),
+    // A shared tile outside all blocks was allocated nowhere; a consumer's buffer, too late.
+    ("half", [("M", 4), ("N", 8), ("K", 3)], "cache_write(acc, shared) -> b\nreverse_compute_at(acc, b.i)"),
+    (
+        "half",
+        [("M", 3), ("N", 7), ("K", 16)],
+        "cache_read(B, acc, shared) -> Bs\ncache_read(Bs, acc, reg) -> rb\nreverse_compute_at(rb, Bs.c)",
+    ),
+    // What was rounded down already, or has but one iteration, has no tail.
+    (
+        "complex",
+        [("M", 5), ("N", 2), ("K", 8)],
+        "split(C.j, 4) -> bx, j\ntail(C.bx, peel)\nset_scope(acc, reg)\ncompute_at(acc, C.bx)\ntail(acc.bx, peel)",
+    ),
+    (
+        "half",
+        [("M", 8), ("N", 5), ("K", 2)],
+        "split(C.i, 8) -> by, i
+split(C.i, 2) -> ty, i
+set_scope(acc, reg)
+compute_at(acc, C.j)
+cache_read(A, acc, shared) -> As
+split(acc.ty, 8) -> o, p
+tail(acc.o, peel)",
+    ),
+    // What is reduced atomically was put into registers.
+    (
+        "gemm",
+        [("M", 9), ("N", 0), ("K", 5)],
+        "rfactor(acc.k, combine=shared_atomic) -> b\nset_scope(acc, reg)",
+    ),
+    // A vector loop was guarded inside.
+    (
+        "half",
+        [("M", 8), ("N", 4), ("K", 5)],
+        "split(acc.k, 2) -> ko, ki
+cache_read(A, acc, shared) -> As
+compute_at(As, acc.ko)
+cache_read(As, acc, reg) -> ra
+vectorize(ra.c)
+split(ra.j, 2) -> o, i",
+    ),
+    // An axis of one element has no step to pad.
+    (
+        "half",
+        [("M", 3), ("N", 4), ("K", 16)],
+        "split(acc.k, 2) -> ko, ki
+cache_read(A, acc, shared) -> As
+compute_at(As, acc.ko)
+storage_align(As, r, 1)
+storage_align(As, r, 1)",
+    ),
+    // Blocks inside other loops were not found when shared memory was allocated.
+    (
+        "transposed",
+        [("M", 1), ("N", 4), ("K", 3)],
+        "split(C.i, 6) -> by, i
+bind(C.by, block.y)
+reorder(C.j, C.by)
+set_scope(acc, reg)
+compute_at(acc, C.j)
+split(acc.k, 2) -> ko, ki
+cache_read(A, acc, shared) -> As
+compute_at(As, acc.ko)",
+    ),
+];
