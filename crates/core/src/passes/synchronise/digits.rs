@@ -32,6 +32,7 @@ impl Digits {
             (*weight > 0 && count > 0).then(|| Digit { var: var.clone(), weight: *weight, count })
         };
         let mut digits: Vec<Digit> = index.terms().iter().map(digit).collect::<Option<_>>()?;
+        digits.retain(|d| d.count > 1);
         digits.sort_by_key(|d| std::cmp::Reverse(d.weight));
         let number = Digits { digits, constant: index.constant_term() };
         number.is_unique(|d| d.count).then_some(number)
@@ -114,14 +115,14 @@ pub(super) fn same_thread(a: &Touch, b: &Touch, dims: &[(&Index, &Index)]) -> bo
         })
 }
 
-/// The divisors of remainders that stand in some dimension.
+/// By what a quotient in another dimension is multiplied to make one number with a remainder in some dimension.
 fn divisors(dims: &[(&Index, &Index)]) -> Vec<i64> {
     let mut found = Vec::new();
-    for (atom, _) in dims.iter().flat_map(|(x, _)| x.terms()) {
+    for (atom, c) in dims.iter().flat_map(|(x, _)| x.terms()) {
         if let Atom::Mod(_, d) = atom
-            && !found.contains(d)
+            && !found.contains(&(c * d))
         {
-            found.push(*d);
+            found.push(c * d);
         }
     }
     found
