@@ -21,6 +21,7 @@
 //! ```
 
 mod iterations;
+mod samples;
 mod store;
 
 use std::collections::HashMap;
@@ -29,6 +30,7 @@ pub use iterations::{Touch, disjoint_iterations, strides_apart};
 
 use super::{Cond, Index, Interval, Ranges};
 use crate::sym::Sym;
+use samples::Samples;
 use store::{Store, refuted};
 
 /// Points tried for one question.
@@ -41,6 +43,7 @@ pub struct Facts {
     /// What was assumed, with all definitions expanded.
     known: Vec<Cond>,
     store: Store,
+    samples: Samples,
     definitions: HashMap<Sym, Index>,
     steps: HashMap<Sym, Index>,
     /// Symbols made here, to count the steps of loops.
@@ -70,10 +73,17 @@ pub fn prove(facts: &Facts, cond: &Cond) -> Option<bool> {
     if let Some(truth) = cond.as_constant().or_else(|| facts.ranges.decide(&cond)) {
         return Some(truth);
     }
-    if refuted(facts, &cond.clone().negate()) {
+    if facts.known.contains(&cond) {
         return Some(true);
     }
-    if refuted(facts, &cond) {
+    let (holds, fails) = facts.samples.outcomes(&cond);
+    if holds && fails {
+        return None;
+    }
+    if !fails && refuted(facts, &cond.clone().negate()) {
+        return Some(true);
+    }
+    if !holds && refuted(facts, &cond) {
         return Some(false);
     }
     facts.by_trial(&cond)
@@ -88,7 +98,8 @@ impl Facts {
     /// `sym` is at least `least`: sizes at least 0, launch parameters at least 1.
     pub fn at_least(&mut self, sym: &Sym, least: i64) {
         self.ranges.set(sym, Interval { lo: Some(least), hi: None });
-        self.assume(&Cond::le(least.into(), Index::var(sym)));
+        self.declare(sym, |samples, _| samples.size(sym, least));
+        self.state(Cond::le(least.into(), Index::var(sym)));
     }
 
     /// `sym` runs over `lo..hi` in steps of `step`, which is positive.
@@ -96,21 +107,23 @@ impl Facts {
         let (lo, hi, step) = (self.expanded(lo), self.expanded(hi), self.expanded(step));
         let interval = Interval { lo: self.ranges.of(&lo).lo, hi: self.ranges.of(&hi.offset(-1)).hi };
         self.ranges.set(sym, interval);
+        let constant = step.as_constant();
+        let stride = constant.unwrap_or(1).max(1);
+        self.declare(sym, |samples, before| samples.runs_over(sym, &lo, &hi, stride, before));
         let var = Index::var(sym);
-        self.assume(&Cond::le(lo.clone(), var.clone()));
-        self.assume(&Cond::lt(var.clone(), hi));
-        match step.as_constant() {
-            Some(1) => {}
-            Some(s) => {
-                let count = Sym::new("count");
-                self.at_least(&count, 0);
-                self.assume(&Cond::eq(var, &lo + &Index::var(&count).scaled(s)));
-                self.counts.push(count);
-                self.steps.insert(sym.clone(), step);
-            }
-            None => {
-                self.steps.insert(sym.clone(), step);
-            }
+        self.state(Cond::le(lo.clone(), var.clone()));
+        self.state(Cond::lt(var.clone(), hi));
+        if constant == Some(1) {
+            return;
+        }
+        self.steps.insert(sym.clone(), step);
+        if constant == Some(stride) {
+            let count = Sym::new("count");
+            self.ranges.set(&count, Interval { lo: Some(0), hi: None });
+            self.samples.counts(&count, sym, &lo, stride);
+            self.state(Cond::le(0.into(), Index::var(&count)));
+            self.state(Cond::eq(var, &lo + &Index::var(&count).scaled(stride)));
+            self.counts.push(count);
         }
     }
 
@@ -120,10 +133,11 @@ impl Facts {
             return self.assume(&Cond::FALSE);
         };
         self.ranges.set(sym, Interval::new(*lo, *hi));
+        self.declare(sym, |samples, _| samples.is_one_of(sym, values));
         let equal = values.iter().map(|v| Cond::eq(Index::var(sym), (*v).into()));
-        self.assume(&Cond::le((*lo).into(), Index::var(sym)));
-        self.assume(&Cond::le(Index::var(sym), (*hi).into()));
-        self.assume(&equal.fold(Cond::FALSE, Cond::or));
+        self.state(Cond::le((*lo).into(), Index::var(sym)));
+        self.state(Cond::le(Index::var(sym), (*hi).into()));
+        self.state(equal.fold(Cond::FALSE, Cond::or));
     }
 
     /// `sym` is `value`, from here on everywhere.
@@ -143,8 +157,22 @@ impl Facts {
     /// `cond` holds.
     pub fn assume(&mut self, cond: &Cond) {
         let cond = self.expanded_cond(cond);
+        self.samples.assume(&cond, self.known.len());
+        self.state(cond);
+    }
+
+    /// As [`Facts::assume`], of something that holds at all samples by construction.
+    fn state(&mut self, cond: Cond) {
         self.store.assume(&cond, None, &self.ranges);
         self.known.push(cond);
+    }
+
+    /// Gives a symbol values at the sample points, with the number of assumptions so far.
+    fn declare(&mut self, sym: &Sym, give: impl FnOnce(&mut Samples, usize)) {
+        if self.known.iter().any(|c| c.mentions(sym)) {
+            self.samples.give_up(self.known.len());
+        }
+        give(&mut self.samples, self.known.len());
     }
 
     /// The present state.
@@ -156,6 +184,7 @@ impl Facts {
     pub fn reset(&mut self, mark: Mark) {
         self.known.truncate(mark.known);
         self.partitions.truncate(mark.partitions);
+        self.samples.reset(mark.known);
         self.store.reset(mark.store);
     }
 

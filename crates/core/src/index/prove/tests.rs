@@ -281,3 +281,36 @@ fn only_unguarded_iterations_certainly_collide() {
     facts.assume(&Cond::lt(v(&i).rem(7), 1.into()));
     assert_eq!(test(&facts), None);
 }
+
+#[test]
+fn everything_known_holds_at_every_sample() {
+    let mut facts = Facts::new();
+    let (m, lda) = (size(&mut facts, "M"), size(&mut facts, "lda"));
+    facts.assume(&Cond::eq(v(&lda).rem(4), 0.into()));
+    let outside = facts.mark();
+    let by = upto(&mut facts, "by", v(&m).ceil_div(128));
+    let i = Sym::new("i");
+    facts.runs_over(&i, &v(&by), &v(&m), &16.into());
+    let step = Sym::new("step");
+    facts.is_one_of(&step, &[16, 8, 4]);
+    let guard = Cond::lt(&v(&by).scaled(128) + &v(&step), v(&m));
+    facts.assume(&guard);
+    assert!(facts.known.iter().all(|c| facts.samples.outcomes(c) == (true, false)), "{:?}", facts.samples);
+    // Both arms of a condition that is open are seen at some sample.
+    assert_eq!(facts.samples.outcomes(&Cond::lt(v(&i).offset(100), v(&m))), (true, true));
+    // A point that a guard has ruled out is back where the guard does not hold.
+    facts.assume(&Cond::lt(v(&m), 0.into()));
+    assert_eq!(facts.samples.outcomes(&guard), (false, false));
+    facts.reset(outside);
+    assert_eq!(facts.samples.outcomes(&Cond::eq(v(&m), 100.into())), (true, true));
+}
+
+#[test]
+fn samples_are_not_asked_about_what_was_assumed_of_a_symbol_before_its_range() {
+    let mut facts = Facts::new();
+    let t = Sym::new("t");
+    facts.assume(&Cond::lt(v(&t), 2.into()));
+    facts.runs_over(&t, &0.into(), &8.into(), &1.into());
+    assert_eq!(prove(&facts, &Cond::lt(v(&t), 2.into())), Some(true));
+    assert_eq!(facts.samples.outcomes(&Cond::lt(v(&t), 2.into())), (false, false));
+}
