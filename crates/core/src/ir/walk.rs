@@ -9,27 +9,29 @@ use crate::index::Index;
 use crate::sym::Sym;
 
 /// The bodies directly inside a statement, in order.
-pub fn bodies(stmt: &Stmt) -> Vec<&Body> {
-    match stmt {
+pub fn bodies(stmt: &Stmt) -> impl Iterator<Item = &Body> {
+    let (first, second) = match stmt {
         Stmt::For(For { body, .. })
         | Stmt::Tasks(Tasks { body, .. })
         | Stmt::Own(Own { body, .. })
-        | Stmt::On(On { body, .. }) => vec![body],
-        Stmt::If(If { then, otherwise, .. }) => vec![then, otherwise],
-        _ => Vec::new(),
-    }
+        | Stmt::On(On { body, .. }) => (Some(body), None),
+        Stmt::If(If { then, otherwise, .. }) => (Some(then), Some(otherwise)),
+        _ => (None, None),
+    };
+    first.into_iter().chain(second)
 }
 
 /// The bodies directly inside a statement, to be changed in place.
-pub fn bodies_mut(stmt: &mut Stmt) -> Vec<&mut Body> {
-    match stmt {
+pub fn bodies_mut(stmt: &mut Stmt) -> impl Iterator<Item = &mut Body> {
+    let (first, second) = match stmt {
         Stmt::For(For { body, .. })
         | Stmt::Tasks(Tasks { body, .. })
         | Stmt::Own(Own { body, .. })
-        | Stmt::On(On { body, .. }) => vec![body],
-        Stmt::If(If { then, otherwise, .. }) => vec![then, otherwise],
-        _ => Vec::new(),
-    }
+        | Stmt::On(On { body, .. }) => (Some(body), None),
+        Stmt::If(If { then, otherwise, .. }) => (Some(then), Some(otherwise)),
+        _ => (None, None),
+    };
+    first.into_iter().chain(second)
 }
 
 /// Calls `visit` for every statement at any depth, outer before inner, in text order.

@@ -199,7 +199,7 @@ impl Jam {
                     let own = written(std::slice::from_ref(stmt));
                     self.copied.extend(own.into_iter().filter(|b| self.inner.contains(b)));
                 }
-                _ => walk::bodies(stmt).into_iter().for_each(|body| self.find_copied(body, depends)),
+                _ => walk::bodies(stmt).for_each(|body| self.find_copied(body, depends)),
             }
         }
     }

@@ -64,7 +64,7 @@ fn list(stmts: &mut [Stmt], threads: Option<i64>) -> Result<(), Diagnosis> {
                 let inside = l.threads().map_or(threads, |(_, pitch)| Some(pitch));
                 list(&mut l.body, inside).map_err(|d| d.at(l.var.name()))?;
             }
-            other => walk::bodies_mut(other).into_iter().try_for_each(|body| list(body, threads))?,
+            other => walk::bodies_mut(other).try_for_each(|body| list(body, threads))?,
         }
     }
     Ok(())
@@ -79,7 +79,7 @@ fn touched_by_several(stmts: &[Stmt], buffer: &Sym) -> bool {
     stmts.iter().any(|stmt| match stmt {
         Stmt::For(l) if l.threads().is_some_and(|(count, _)| count > 1) => touched(&l.body, buffer),
         Stmt::On(On { body, .. }) => touched(body, buffer),
-        other => walk::bodies(other).into_iter().any(|body| touched_by_several(body, buffer)),
+        other => walk::bodies(other).any(|body| touched_by_several(body, buffer)),
     })
 }
 

@@ -81,10 +81,12 @@ impl Walk {
             if let Stmt::For(l) = stmt {
                 around.push(l);
             }
-            for (which, inner) in walk::bodies(stmt).into_iter().enumerate() {
+            for (which, inner) in walk::bodies(stmt).enumerate() {
                 for changed in self.bodies(inner, around) {
                     let mut body = body.to_vec();
-                    *walk::bodies_mut(&mut body[at])[which] = changed.into();
+                    if let Some(inner) = walk::bodies_mut(&mut body[at]).nth(which) {
+                        *inner = changed.into();
+                    }
                     out.push(body);
                 }
             }

@@ -41,7 +41,7 @@ impl Body<'_> {
             }
             Stmt::On(on) => self.is_role(&on.role),
             Stmt::For(_) | Stmt::Tasks(_) | Stmt::Own(_) | Stmt::If(_) if self.role.is_some() => {
-                walk::bodies(stmt).into_iter().flatten().any(|s| self.is_live(s))
+                walk::bodies(stmt).flatten().any(|s| self.is_live(s))
             }
             _ => true,
         }

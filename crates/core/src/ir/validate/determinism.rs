@@ -93,7 +93,7 @@ impl<'a> Search<'a> {
             self.shared_out.push(stmt);
             self.fresh.push(HashSet::new());
         }
-        let inside = walk::bodies(stmt).into_iter().try_for_each(|body| self.body(body));
+        let inside = walk::bodies(stmt).try_for_each(|body| self.body(body));
         if shared_out {
             self.shared_out.pop();
             self.fresh.pop();

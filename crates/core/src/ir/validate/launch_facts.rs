@@ -138,7 +138,7 @@ fn words(stmts: &[Stmt], registers: &mut Vec<(Sym, i64)>) -> i64 {
             registers.push((buffer.sym.clone(), elements));
             alive += (elements.saturating_mul(buffer.dtype.bytes()) + 3) / 4;
         }
-        let inside = walk::bodies(stmt).into_iter().map(|body| words(body, registers)).max().unwrap_or(0);
+        let inside = walk::bodies(stmt).map(|body| words(body, registers)).max().unwrap_or(0);
         most = most.max(alive + inside);
     }
     most

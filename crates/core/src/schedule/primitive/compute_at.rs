@@ -136,7 +136,7 @@ impl ComputeAt {
         match stmt {
             Stmt::For(l) if self.at.means(l) => true,
             Stmt::Assign(_) | Stmt::Instruction(_) => !mentions_buffer(stmt, buffer),
-            _ => walk::bodies(stmt).into_iter().flatten().all(|s| self.encloses_all_uses(s, buffer)),
+            _ => walk::bodies(stmt).flatten().all(|s| self.encloses_all_uses(s, buffer)),
         }
     }
 

@@ -259,7 +259,7 @@ impl ReverseComputeAt {
                     found
                 })
             }
-            other => walk::bodies(other).into_iter().flatten().any(|s| self.path(s, path)),
+            other => walk::bodies(other).flatten().any(|s| self.path(s, path)),
         }
     }
 

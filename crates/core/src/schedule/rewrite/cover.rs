@@ -31,7 +31,7 @@ pub(in crate::schedule) fn covers(stmts: &[Stmt], buffer: &Buffer) -> bool {
 /// How often leaves run, as far as loops tell.
 fn points(stmts: &[Stmt]) -> i64 {
     stmts.iter().fold(0i64, |sum, stmt| {
-        let inner = walk::bodies(stmt).into_iter().fold(0i64, |s, b| s.saturating_add(points(b)));
+        let inner = walk::bodies(stmt).fold(0i64, |s, b| s.saturating_add(points(b)));
         let times =
             if let Stmt::For(l) = stmt { l.range.constant_trip_count().unwrap_or(i64::MAX) } else { 1 };
         sum.saturating_add(inner.max(1).saturating_mul(times))

@@ -84,8 +84,7 @@ fn through(mut piece: For, target: &dyn Fn(&For) -> bool) -> Result<Vec<Stmt>, D
                 if body.is_empty() {
                     return Ok(body);
                 }
-                let moved = For { body: walk::refresh(&body).into(), ..head(&piece) };
-                let moved = rename_loop(moved);
+                let moved = refresh_loop(For { body: body.into(), ..head(&piece) });
                 if moved.body.iter().any(|s| contains(s, target)) {
                     sink_checked(moved, target)
                 } else {
@@ -179,14 +178,10 @@ fn needed_lets(lets: &[Stmt], group: &[Stmt]) -> Vec<Stmt> {
 
 /// A copy of a loop with a new variable and new binders inside.
 pub(in crate::schedule) fn refresh_loop(l: For) -> For {
-    rename_loop(For { body: walk::refresh(&l.body).into(), ..l })
-}
-
-fn rename_loop(l: For) -> For {
-    let fresh = l.var.fresh();
-    let var = Index::var(&fresh);
-    let body = walk::substitute(&l.body, &|s| (*s == l.var).then(|| var.clone()));
-    For { var: fresh, body: body.into(), ..head(&l) }
+    match walk::refresh(&[Stmt::For(l)]).pop() {
+        Some(Stmt::For(l)) => l,
+        _ => unreachable!("a copy of a loop is a loop"),
+    }
 }
 
 /// The buffer with the loop as its first dimension.
