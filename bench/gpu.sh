@@ -36,7 +36,7 @@ for ladder in sgemm tvm; do
     step "$binary" ladder "$ladder" --size 4096
 done
 # 16-bit elements on the matrix units: rows that start at multiples of 16 bytes, and others.
-for layout in nn nt; do
+for layout in nn nt tn tt; do
     for size in 1021x509x253 1000x520x1096 4096; do
         step "$binary" ladder hgemm --dtype bf16 --layout $layout --size $size
     done

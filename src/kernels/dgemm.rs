@@ -1,9 +1,9 @@
-//! The ladder `dgemm`: products of f64 by the matrix units, for layout `nn`.
+//! The ladder `dgemm`: products of f64 by the matrix units.
 
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::dtype::DType;
 
-use super::warps::WarpTiles;
+use super::warps::{WarpTiles, long_axes};
 use super::{Recipe, Variant};
 use crate::problem::Precision;
 
@@ -39,13 +39,14 @@ fn steps(variant: Variant, copies: &str, overlap: &str) -> Result<String, Diagno
             .because("its matrix instructions multiply f64")
             .instead("use --dtype f64, or another ladder"));
     }
+    let [a, b] = long_axes(variant);
     // Rows begin 8 banks apart, so that the 8 rows and 4 terms of an instruction lie in different banks.
-    Ok(TILES.steps(variant)?
+    Ok(TILES.steps(variant)
         + &format!(
             "storage_align(As, r, 4)
 storage_align(Bs, r, 4)
 {copies}tensorize(acc.i, mma_m8n8k4_f64)
-{overlap}unroll(acc.ks, acc.mi, acc.ni, a.ro, b.co, As.u, Bs.u, C.io, C.jo)
+{overlap}unroll(acc.ks, acc.mi, acc.ni, a.{a}o, b.{b}o, As.u, Bs.u, C.io, C.jo)
 "
         ))
 }

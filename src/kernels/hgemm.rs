@@ -1,12 +1,12 @@
 //! The ladder `hgemm`: products of 16-bit elements, summed in f32 by the matrix units.
 //!
-//! A rung serves the layouts whose operands lie in memory as its instructions want them: `mma.sync` takes B with its
-//! columns along the rows (layout `nn`), `wgmma` takes both operands with the axis of the sum along the rows (`nt`).
+//! `mma.sync` takes its operands from registers, which serve every layout. `wgmma` takes them from shared memory as they
+//! lie there, with the axis of the sum along the rows: layout `nt`.
 
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::dtype::DType;
 
-use super::warps::{WarpTiles, only};
+use super::warps::{WarpTiles, long_axes, turned};
 use super::{Recipe, Variant};
 
 /// The rungs in order.
@@ -17,7 +17,7 @@ pub const RUNGS: &[Recipe] = &[
         rung: 1,
         title: "matrix units",
         change: "A warp multiplies 64 x 32 elements of a 128 x 128 block by matrix instructions, whose operands its threads gather from shared memory.",
-        schedule: |v| Ok(TILES.steps(v)? + &gathered(v)?),
+        schedule: |v| Ok(TILES.steps(v) + &gathered(v)?),
     },
     Recipe {
         name: "hgemm_cp_async",
@@ -25,7 +25,7 @@ pub const RUNGS: &[Recipe] = &[
         rung: 2,
         title: "asynchronous copies",
         change: "Tiles arrive by asynchronous copies, two steps ahead, and operands are loaded from shared memory a 16 x 16 matrix at a time.",
-        schedule: |v| Ok(TILES.steps(v)? + &loaded(v)?),
+        schedule: |v| Ok(TILES.steps(v) + &loaded(v)?),
     },
     Recipe {
         name: "hgemm_warpgroups",
@@ -61,14 +61,15 @@ const TILES: WarpTiles = WarpTiles { depth: 32, step: 16, piece: 8, rows: 16, co
 
 /// Operands of the matrix instructions element by element.
 fn gathered(variant: Variant) -> Result<String, Diagnosis> {
+    let ending = ending(variant)?;
+    let [a, b] = long_axes(variant);
     Ok(format!(
         "storage_align(As, r, 8)
 storage_align(Bs, r, 8)
 vectorize(As.e, Bs.e)
-tensorize(acc.i, mma_m16n8k16_{})
-unroll(acc.ks, acc.mi, acc.ni, a.ro, b.co, As.u, Bs.u, C.io, C.jo)
-",
-        ending(variant)?
+tensorize(acc.i, mma_m16n8k16_{ending})
+unroll(acc.ks, acc.mi, acc.ni, a.{a}o, b.{b}o, As.u, Bs.u, C.io, C.jo)
+"
     ))
 }
 
@@ -77,30 +78,39 @@ fn loaded(variant: Variant) -> Result<String, Diagnosis> {
     let ending = ending(variant)?;
     // The names of the first instructions there were do not say that they are for bf16.
     let of = |name: &str| if ending == "bf16" { name.to_string() } else { format!("{name}_{ending}") };
+    let [turned_a, turned_b] = turned(variant);
+    let load_a = of(if turned_a { "ldmatrix_x4_trans_turned" } else { "ldmatrix_x4" });
+    let load_b = of(if turned_b { "ldmatrix_x4_turned" } else { "ldmatrix_x4_trans" });
+    let [a, b] = long_axes(variant);
+    // A copy goes by its loop over the rows of what the instruction takes.
+    let [row_a, row_b] = turned(variant).map(|turned| if turned { "c" } else { "r" });
     Ok(format!(
-        "split(a.r, 16) -> ai, r
-split(b.c, 16) -> bj, c
+        "split(a.{a}, 16) -> ai, {a}
+reorder(a.ai, a.r, a.c)
+split(b.{b}, 16) -> bj, {b}
 reorder(b.bj, b.r, b.c)
 swizzle(As)
 swizzle(Bs)
 tensorize(As.e, {copy})
 tensorize(Bs.e, {copy})
 tensorize(acc.i, mma_m16n8k16_{ending})
-tensorize(a.r, {load})
-tensorize(b.r, {transposed})
+tensorize(a.{row_a}, {load_a})
+tensorize(b.{row_b}, {load_b})
 pipeline(acc.ko, 3, via=cp_async)
 unroll(acc.ks, acc.mi, acc.ni, a.ai, b.bj, As.u, Bs.u, C.io, C.jo)
 ",
         copy = of("cp_async16"),
-        load = of("ldmatrix_x4"),
-        transposed = of("ldmatrix_x4_trans"),
     ))
 }
 
 /// Two warpgroups, each 64 x `columns` elements of a block, 64 terms at a time through a ring of `slots`.
 fn warpgroups(variant: Variant, columns: i64, slots: i64) -> Result<String, Diagnosis> {
     let ending = ending(variant)?;
-    only(variant, "nt")?;
+    if turned(variant) != [false, true] {
+        return Err(Diagnosis::new(format!("this rung has no form for layout {}", variant.layout))
+            .because("its instructions take operands from shared memory, as they lie there")
+            .instead("use --layout nt, or rung 2"));
+    }
     let mut steps = format!(
         "specialize(lda%8, ldb%8)
 split(C.i, 128) -> by, i

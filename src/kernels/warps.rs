@@ -1,9 +1,6 @@
 //! Tiles for matrix instructions of a warp: a block of 128 x 128 elements in 2 x 4 warps of 64 x 32.
 
-use warpwright_core::diag::Diagnosis;
-
 use super::Variant;
-use crate::problem::Op;
 
 /// How a block's tiles are cut for the instructions of one element type.
 pub(super) struct WarpTiles {
@@ -23,10 +20,10 @@ pub(super) struct WarpTiles {
 const THREADS: i64 = 256;
 
 impl WarpTiles {
-    /// The loops down to the instructions, with both operands staged in shared memory and in registers of a warp.
-    /// Operands must lie in memory as the instructions take them: layout `nn`.
-    pub fn steps(&self, variant: Variant) -> Result<String, Diagnosis> {
-        only(variant, "nn")?;
+    /// The loops down to the instructions, with both operands staged in shared memory and in registers of a warp,
+    /// there with the rows and columns that the instructions take, whatever the layout.
+    pub fn steps(&self, variant: Variant) -> String {
+        let [turned_a, turned_b] = turned(variant);
         let WarpTiles { depth, step, piece, rows, columns } = self;
         let mut steps = format!(
             "specialize(lda%{piece}, ldb%{piece})
@@ -42,8 +39,9 @@ split(acc.k, {step}) -> ks, k
 reorder(acc.ko, acc.ks, acc.i, acc.j, acc.k)
 "
         );
-        for (operand, tile, columns) in [("A", "As", *depth), ("B", "Bs", 128)] {
-            let rows_at_a_time = THREADS / (columns / piece);
+        // A tile has as many columns as the sum has terms, or as the block has rows or columns of C.
+        for (operand, tile, along_sum) in [("A", "As", !turned_a), ("B", "Bs", turned_b)] {
+            let rows_at_a_time = THREADS / (if along_sum { *depth } else { 128 } / piece);
             steps += &format!(
                 "cache_read({operand}, acc, shared) -> {tile}
 compute_at({tile}, acc.ko)
@@ -54,27 +52,29 @@ bind({tile}.r, {tile}.c, threads)
 "
             );
         }
-        for (tile, fragment) in [("As", "a"), ("Bs", "b")] {
+        for (tile, fragment, turned) in [("As", "a", turned_a), ("Bs", "b", turned_b)] {
             steps += &format!("cache_read({tile}, acc, reg) -> {fragment}\ncompute_at({fragment}, acc.ks)\n");
+            if turned {
+                steps += &format!("storage_order({fragment}, c, r)\n");
+            }
         }
-        Ok(steps
+        steps
             + &format!(
                 "split(acc.i, {rows}) -> mi, i
 split(acc.j, {columns}) -> ni, j
 reorder(acc.ks, acc.mi, acc.ni, acc.i, acc.j, acc.k)
 "
-            ))
+            )
     }
 }
 
-/// Refuses other layouts than the given one.
-pub(super) fn only(variant: Variant, layout: &str) -> Result<(), Diagnosis> {
-    let letter = |op: Op| if op.transposes() { 't' } else { 'n' };
-    let found: String = [letter(variant.layout.a), letter(variant.layout.b)].iter().collect();
-    if found == layout {
-        return Ok(());
-    }
-    Err(Diagnosis::new(format!("this rung has no form for layout {}", variant.layout))
-        .because("its instructions take operands as they lie in memory")
-        .instead(format!("use --layout {layout}, or another rung")))
+/// Whether A is stored with its columns as rows, and whether B is.
+pub(super) fn turned(variant: Variant) -> [bool; 2] {
+    [variant.layout.a.transposes(), variant.layout.b.transposes()]
+}
+
+/// The loops that copy to registers, over rows of C for A and over columns of C for B.
+pub(super) fn long_axes(variant: Variant) -> [&'static str; 2] {
+    let [turned_a, turned_b] = turned(variant);
+    [if turned_a { "c" } else { "r" }, if turned_b { "r" } else { "c" }]
 }

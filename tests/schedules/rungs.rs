@@ -13,7 +13,7 @@ use warpwright_core::target;
 use warpwright_sim::Mode;
 use warpwright_sim::coroutine::Random;
 
-use crate::check::{exact, with_aligned_rows};
+use crate::check::{exact, threads, with_aligned_rows};
 
 /// Rows of C: tiles have 1, 32, 64 and 128.
 const ROWS: &[i64] = &[0, 1, 2, 7, 31, 32, 33, 63, 64, 65, 67, 127, 128, 129, 131];
@@ -114,7 +114,7 @@ fn finished(recipe: &Recipe) {
 fn towards_matrix_units(recipe: &Recipe) {
     let mut forms = 0;
     let types: &[&str] = if recipe.family == "dgemm" { &["f64"] } else { &["bf16", "f16", "bf16-f32"] };
-    for (dtype, layout) in types.iter().flat_map(|t| [(*t, "nn"), (*t, "nt")]) {
+    for (dtype, layout) in types.iter().flat_map(|t| ["nn", "nt", "tn", "tt"].map(|layout| (*t, layout))) {
         let variant = variant(dtype, layout);
         if (recipe.schedule)(variant).is_err() {
             continue;
@@ -122,9 +122,13 @@ fn towards_matrix_units(recipe: &Recipe) {
         forms += 1;
         let kernel = kernels::build(recipe, variant).unwrap_or_else(|e| panic!("{e}"));
         let spec = kernel.specification();
-        // The types differ in the names of instructions and in what is stored at the end.
+        // The types differ in the names of instructions and in what is stored at the end, the layouts in how operands
+        // come to the registers.
         let prefixes = kernel.schedule.prefixes().expect("the steps apply again");
-        let (first, shapes) = if dtype == types[0] { (0, 4) } else { (prefixes.len() - 1, 2) };
+        let (first, shapes) = match layout {
+            "nn" | "nt" if dtype == types[0] => (0, 4),
+            _ => (prefixes.len() - 1, 1),
+        };
         for (step, program) in prefixes.iter().enumerate().skip(first) {
             let place = format!("{} after {step} steps", kernel.name);
             let shape = [[33, 17, 70], [0, 5, 3], [130, 9, 33]][step % 3];
@@ -136,8 +140,11 @@ fn towards_matrix_units(recipe: &Recipe) {
         for (shape, aligned) in sizes.into_iter().take(shapes) {
             holds(spec, valid.program(), Mode::Simt, shape, aligned, &kernel.name);
         }
+        // The second engine takes matrix loads apart as the hardware does, tile by tile.
+        let sizes = with_aligned_rows(spec, &[("M", 65), ("N", 9), ("K", 40)]);
+        threads(spec, valid.program(), &sizes, 3).unwrap_or_else(|e| panic!("{}: {e}", kernel.name));
     }
-    assert_eq!(forms, types.len(), "{} has a form for every type", recipe.name);
+    assert!(forms >= types.len(), "{} has a form for every type", recipe.name);
 }
 
 /// Applies a check to every rung of a ladder.

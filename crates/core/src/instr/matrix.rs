@@ -35,15 +35,18 @@ const fn ldmatrix_operands(dtype: DType, place: &'static str) -> [OperandSpec; 2
 }
 
 const COPY_16X16: &str = "for i in 0..16, j in 0..16 { d[i, j] = a[i, j] }";
+const TURN_16X16: &str = "for i in 0..16, j in 0..16 { d[i, j] = a[j, i] }";
 
-const fn ldmatrix(name: &'static str, operands: &'static [OperandSpec], transposed: bool) -> Record {
+/// Rows of A and of B^T need no transposition on their way to registers, columns do; `turned` says that shared memory
+/// holds the transposed matrix.
+const fn ldmatrix(name: &'static str, operands: &'static [OperandSpec], is_b: bool, turned: bool) -> Record {
     Record {
         name,
         threads: 32,
         operands,
-        meaning: COPY_16X16,
+        meaning: if turned { TURN_16X16 } else { COPY_16X16 },
         completion: Completion::InOrder,
-        behaviour: Behaviour::LoadMatrix { transposed },
+        behaviour: Behaviour::LoadMatrix { transposed: is_b != turned, turned },
         needs: &[Capability::Ldmatrix],
     }
 }
@@ -104,10 +107,14 @@ pub(super) const RECORDS: &[Record] = &[
         behaviour: Behaviour::Multiply { m: 8, n: 8, k: 4 },
         needs: &[Capability::MmaF64],
     },
-    ldmatrix("ldmatrix_x4", &ldmatrix_operands(DType::Bf16, "A16x16"), false),
-    ldmatrix("ldmatrix_x4_trans", &ldmatrix_operands(DType::Bf16, "B16x16"), true),
-    ldmatrix("ldmatrix_x4_f16", &ldmatrix_operands(DType::F16, "A16x16"), false),
-    ldmatrix("ldmatrix_x4_trans_f16", &ldmatrix_operands(DType::F16, "B16x16"), true),
+    ldmatrix("ldmatrix_x4", &ldmatrix_operands(DType::Bf16, "A16x16"), false, false),
+    ldmatrix("ldmatrix_x4_trans", &ldmatrix_operands(DType::Bf16, "B16x16"), true, false),
+    ldmatrix("ldmatrix_x4_trans_turned", &ldmatrix_operands(DType::Bf16, "A16x16"), false, true),
+    ldmatrix("ldmatrix_x4_turned", &ldmatrix_operands(DType::Bf16, "B16x16"), true, true),
+    ldmatrix("ldmatrix_x4_f16", &ldmatrix_operands(DType::F16, "A16x16"), false, false),
+    ldmatrix("ldmatrix_x4_trans_f16", &ldmatrix_operands(DType::F16, "B16x16"), true, false),
+    ldmatrix("ldmatrix_x4_trans_turned_f16", &ldmatrix_operands(DType::F16, "A16x16"), false, true),
+    ldmatrix("ldmatrix_x4_turned_f16", &ldmatrix_operands(DType::F16, "B16x16"), true, true),
     wgmma("wgmma_bf16_sw128", &wgmma_operands(DType::Bf16)),
     wgmma("wgmma_f16_sw128", &wgmma_operands(DType::F16)),
 ];

@@ -141,10 +141,13 @@ pub enum Behaviour {
         /// The summed extent.
         k: i64,
     },
-    /// Four 8 x 8 tiles from shared memory: lane `l` gives the address of row `l % 8` of tile `l / 8`.
+    /// Four 8 x 8 tiles from shared memory: lane `l` gives the address of row `l % 8` of tile `l / 8`. Tiles are
+    /// numbered down the columns of `d`.
     LoadMatrix {
         /// Whether each tile is transposed on its way to registers.
         transposed: bool,
+        /// Whether shared memory holds `d` with rows and columns exchanged.
+        turned: bool,
     },
     /// A copy of 16 bytes by one thread, of which the elements from the third operand on are zero.
     CopyAsync16,

@@ -20,7 +20,7 @@ impl<'a> Machine<'a> {
                 indices(&job.views[1].extents).map(|at| self.read_swizzled(job, 1, &at)).collect()
             }
             Behaviour::WarpgroupMultiply { k } => self.warpgroup_product(job, k),
-            Behaviour::LoadMatrix { transposed } => self.take_tiles(job, transposed),
+            Behaviour::LoadMatrix { transposed, turned } => self.take_tiles(job, transposed, turned),
             Behaviour::Multiply { m, n, k } => self.warp_product(job, m, n, k),
             Behaviour::Shuffle(lane) => self.take_lanes(job, lane),
             Behaviour::ChainedSum => Ok(Vec::new()),
@@ -130,12 +130,13 @@ impl<'a> Machine<'a> {
     }
 
     /// What each lane receives in its 8 registers: two elements of a row (or column) of each of four 8 x 8 tiles.
-    fn take_tiles(&self, job: &Job<'a>, transposed: bool) -> Result<Vec<Element>, Fault> {
+    fn take_tiles(&self, job: &Job<'a>, transposed: bool, turned: bool) -> Result<Vec<Element>, Fault> {
         let mut values = Vec::new();
         for (lane, register) in (0..32).flat_map(|l| (0..8).map(move |r| (l, r))) {
             let (tile, along, across) = (register / 2, 2 * (lane % 4) + register % 2, lane / 4);
             let (row, column) = if transposed { (along, across) } else { (across, along) };
-            let start = self.shared_byte(job, 1, &[8 * (tile % 2) + row, 8 * (tile / 2)])?;
+            let (down, right) = if turned { (tile / 2, tile % 2) } else { (tile % 2, tile / 2) };
+            let start = self.shared_byte(job, 1, &[8 * down + row, 8 * right])?;
             if !start.is_multiple_of(16) {
                 return Err(refused(job, "a row is not aligned to 16 bytes"));
             }

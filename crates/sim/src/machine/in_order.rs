@@ -22,8 +22,13 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
         match (call.record.behaviour, &windows[..]) {
             (Behaviour::Multiply { .. }, [d, a, b]) => self.multiply_in_order(call, d, a, b, false),
             (Behaviour::WarpgroupMultiply { .. }, [d, a, b]) => self.multiply_in_order(call, d, a, b, true),
-            (Behaviour::LoadMatrix { .. }, [d, a]) => {
-                let values = self.read_all(call, a, false);
+            (Behaviour::LoadMatrix { turned, .. }, [d, a]) => {
+                let mut values = self.read_all(call, a, false);
+                if let (true, [_, columns]) = (turned, &a.shape[..]) {
+                    let columns = (*columns).max(1) as usize;
+                    let rows = values.len() / columns;
+                    values = (0..values.len()).map(|at| values[at % rows * columns + at / rows]).collect();
+                }
                 self.write_all(call, d, &values, false);
             }
             (Behaviour::BulkLoad, [d, a]) => {

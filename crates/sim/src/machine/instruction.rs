@@ -31,8 +31,8 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
             ) => {
                 self.multiply(d, a, b, [m as usize, n as usize, k as usize], false);
             }
-            (Behaviour::LoadMatrix { .. }, [Argument::Registers(d), Argument::Memory(a)]) => {
-                self.load_matrix(call, d, a)
+            (Behaviour::LoadMatrix { turned, .. }, [Argument::Registers(d), Argument::Memory(a)]) => {
+                self.load_matrix(call, d, a, turned)
             }
             (
                 Behaviour::Shuffle(lane),
@@ -200,7 +200,7 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
         index
     }
 
-    fn load_matrix(&mut self, call: &'a Call, d: &RegisterWindow, a: &MemoryWindow) {
+    fn load_matrix(&mut self, call: &'a Call, d: &RegisterWindow, a: &MemoryWindow, turned: bool) {
         let Memory::Local(local) = a.memory else { return };
         if a.shape != [16, 16] || d.elements.len() != 256 {
             return;
@@ -211,9 +211,10 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
         let places: Vec<usize> = self.register_places(d).collect();
         let mut addresses = [(0u8, 0i64); WARP];
         for (lane, address) in addresses.iter_mut().enumerate() {
-            // Lane l gives the address of row l % 8 of tile l / 8; tiles go down first.
+            // Lane l gives the address of row l % 8 of tile l / 8; tiles go down first, in the destination.
             let (tile, row) = (lane / 8, lane % 8);
-            let (i, j) = (8 * (tile % 2) + row, 8 * (tile / 2));
+            let (down, right) = if turned { (tile / 2, tile % 2) } else { (tile % 2, tile / 2) };
+            let (i, j) = (8 * down + row, 8 * right);
             let index = Self::inner_index(a, &start, &[i as i64, j as i64]);
             let Some(at) = self.local_offset(local, &index) else {
                 self.outside(call, a.memory, &index, lane);
@@ -232,7 +233,8 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
             let agent = Agent::new(self.thread(lane), Stream::Program);
             for c in 0..8 {
                 let value = self.locals[local as usize].get(at + c).copied().unwrap_or(A::POISON);
-                self.registers[places[i * 16 + j + c]] = value;
+                let place = if turned { (j + c) * 16 + i } else { i * 16 + j + c };
+                self.registers[places[place]] = value;
                 if at + c < self.code.locals[local as usize].elements {
                     let now = self.order.now;
                     self.touch_element(a.memory, at + c, agent, now, Touch::Read, call.site, || {

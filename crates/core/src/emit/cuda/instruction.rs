@@ -32,8 +32,8 @@ impl Body<'_> {
         match (record.behaviour, &windows[..], scalar) {
             (Behaviour::Multiply { .. }, [d, a, b], _) => self.multiply(record, d, a, b),
             (Behaviour::WarpgroupMultiply { .. }, [d, a, b], _) => self.warpgroup_multiply(d, a, b),
-            (Behaviour::LoadMatrix { transposed }, [d, a], _) => {
-                self.load_matrix(transposed, d, a, executing)
+            (Behaviour::LoadMatrix { transposed, turned }, [d, a], _) => {
+                self.load_matrix((transposed, turned), d, a, executing)
             }
             (Behaviour::CopyAsync16, [d, a], Some(valid)) => self.copy_async(d, a, valid),
             (Behaviour::BulkLoad, [d, a], _) => self.bulk_load(d, a, call.signal.as_ref()),
@@ -100,13 +100,19 @@ impl Body<'_> {
     /// Each lane gives the address of one row of 16 bytes: rows 0 to 15 of the left half, then of the right half.
     fn load_matrix(
         &mut self,
-        transposed: bool,
+        (transposed, turned): (bool, bool),
         d: &Window,
         a: &Window,
         executing: &Executing,
     ) -> Result<(), Diagnosis> {
         let lane = executing.local.rem(32);
-        let mut steps = [lane.rem(16), lane.div(16).scaled(8)].into_iter();
+        // Tile l / 8 of the destination stands at row 8 (l / 8 % 2) and column 8 (l / 16).
+        let steps = if turned {
+            [&lane.rem(8) + &lane.div(16).scaled(8), lane.div(8).rem(2).scaled(8)]
+        } else {
+            [lane.rem(16), lane.div(16).scaled(8)]
+        };
+        let mut steps = steps.into_iter();
         let index = a.start().into_iter().zip(&a.dims).map(|(start, span)| match span {
             Span::At(_) => start,
             _ => &start + &steps.next().unwrap_or_default(),

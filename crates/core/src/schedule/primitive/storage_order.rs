@@ -16,12 +16,16 @@
 //! Axes are named from the slowest to the fastest: `e` in one dimension, `r` and `c` for the last two; those not named
 //! stay in front. An axis may be taken apart: `storage_order(s, r, c%8, c/8)` keeps every eighth column together.
 //! Apply it after `compute_at`, when the extents are known.
+//!
+//! Registers have no addresses, but an instruction takes rows and columns of them as they are declared: of a buffer in
+//! registers, `storage_order(a, c, r)` exchanges the last two dimensions, and the indices with them.
 
 use crate::diag::Diagnosis;
 use crate::index::Index;
-use crate::ir::Program;
-use crate::schedule::rewrite::{Storage, with_layout};
+use crate::ir::{Buffer, Operand, Program, Space, Stmt, walk};
+use crate::schedule::rewrite::{Storage, map_elements, with_layout};
 use crate::schedule::step::{Argument, Call};
+use crate::sym::Sym;
 
 use super::Primitive;
 use super::vectorize::check_vectors;
@@ -113,12 +117,63 @@ impl StorageOrder {
     }
 }
 
+impl StorageOrder {
+    /// The program with rows and columns of buffers in registers exchanged.
+    fn turned(&self, program: &Program, buffers: &[Buffer]) -> Result<Program, Diagnosis> {
+        let refuse = |because: &str, instead: &str| {
+            Err(Diagnosis::new(format!("`{}` cannot be turned", self.buffer))
+                .because(because)
+                .instead(instead))
+        };
+        if buffers.iter().any(|b| b.dims.len() < 2) {
+            return refuse("it has fewer than two dimensions", "");
+        }
+        let is_one = |sym: &Sym| buffers.iter().any(|b| b.sym == *sym);
+        let mut whole = false;
+        walk::for_each(&program.body, &mut |stmt| match stmt {
+            Stmt::Instruction(i) => {
+                whole |= i.operands.iter().any(|o| matches!(o, Operand::Window(w) if is_one(&w.buffer)));
+            }
+            Stmt::Own(o) => whole |= is_one(&o.window.buffer),
+            _ => {}
+        });
+        if whole || buffers.iter().any(|b| b.fragment.is_some()) {
+            return refuse("an instruction takes it as it is", "turn it before tensorize");
+        }
+        let body = map_elements(program.body.clone(), &|access| {
+            if is_one(&access.buffer) {
+                let last = access.index.len() - 1;
+                access.index.swap(last - 1, last);
+            }
+        });
+        let body = walk::rewrite(body, &mut |mut stmt| {
+            if let Stmt::Alloc(buffer) = &mut stmt
+                && is_one(&buffer.sym)
+            {
+                let last = buffer.dims.len() - 1;
+                buffer.dims.swap(last - 1, last);
+            }
+            vec![stmt]
+        });
+        Ok(program.with_body(body))
+    }
+}
+
 impl Primitive for StorageOrder {
     fn call(&self) -> Call {
         self.order.iter().fold(Call::new("storage_order").word(&self.buffer), |call, p| call.word(p.text()))
     }
 
     fn apply(&self, program: &Program) -> Result<Program, Diagnosis> {
+        let is_turn = self.order == ["c", "r"].map(|axis| Part::Whole(axis.into()));
+        let registers: Vec<Buffer> = program
+            .buffers()
+            .into_values()
+            .filter(|b| b.sym.name() == self.buffer && b.space == Space::Reg)
+            .collect();
+        if is_turn && !registers.is_empty() {
+            return self.turned(program, &registers);
+        }
         check_vectors(with_layout(program, &self.buffer, &|storage| self.offset(storage))?)
     }
 }
@@ -175,6 +230,22 @@ mod tests {
         assert!(refusal.contains("multiple of 4"), "{refusal}");
         // The rows of x are still read at once, and stored element by element.
         layout(plain, "vectorize(s.v)\nstorage_order(s, c, r)\n").unwrap();
+    }
+
+    #[test]
+    fn registers_are_turned_with_their_indices() {
+        let text = "program p(x: in f32[8, 4], y: out f32[8, 4]) {
+            for i in 0..8 {
+              alloc a: f32[2, 4] reg
+              for r in 0..2, c in 0..4 { a[r, c] = x[i, c] }
+              for c in 0..4 { y[i, c] = a[0, c] + a[1, c] }
+            }
+        }";
+        let after = Schedule::run(parse::program(text).expect("reads"), "storage_order(a, c, r)").unwrap();
+        let text = after.program().to_string();
+        for part in ["alloc a: f32[4, 2] reg", "a[c, r] = x[i, c]", "a[c, 0] + a[c, 1]"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
     }
 
     #[test]
