@@ -73,8 +73,9 @@ pub fn trial(case: &Case, examples: &[Example], program: &Program, seed: u64, ef
 
 /// The first complaint of the exact check in a mode.
 fn exact(case: &Case, program: &Program, shape: &Shape, seed: u64, mode: Mode) -> Option<String> {
-    let of_program = |name: &str| case.program.param(name).is_some_and(|p| p.kind != ParamKind::Flag);
-    let sizes: Vec<(&str, i64)> = shape.iter().copied().filter(|(name, _)| of_program(name)).collect();
+    // The check itself gives each flag both values.
+    let is_flag = |name: &str| case.program.param(name).is_some_and(|p| p.kind == ParamKind::Flag);
+    let sizes: Vec<(&str, i64)> = shape.iter().copied().filter(|(name, _)| !is_flag(name)).collect();
     let options = Options { mode, checks: true, blocks: Blocks::All };
     match exact::check(&case.specification, program, &sizes, &Trials { count: 1, seed, options }) {
         Err(diagnosis) => Some(diagnosis.to_string()),
