@@ -62,20 +62,44 @@ impl Conflicts {
                 None => return Verdict::Apart,
             }
         }
+        self.at_a_glance(p, later, depth, group, &dims, all_dims)
+            .unwrap_or_else(|| self.by_enumeration(p, later, depth, group, &dims, all_dims))
+    }
+
+    /// What two touches need, if the form of their indices or one element settles it.
+    fn at_a_glance(
+        &self,
+        p: &Pending,
+        later: &Touch,
+        depth: usize,
+        group: &Group,
+        dims: &[Compared],
+        all: bool,
+    ) -> Option<Verdict> {
         let equal: Vec<(&Index, &Index)> =
             dims.iter().filter(|d| d.shift == 0).map(|d| (&d.earlier, &d.later)).collect();
-        if same_thread(earlier, later, &equal) {
-            return Verdict::Apart;
+        if same_thread(&p.touch, later, &equal) {
+            return Some(Verdict::Apart);
         }
-        if let Some(verdict) = self.example(p, later, depth, group, &dims, all_dims) {
-            return verdict;
-        }
+        self.example(p, later, depth, group, dims, all)
+    }
+
+    /// What two touches need, from all the elements that they touch.
+    fn by_enumeration(
+        &mut self,
+        p: &Pending,
+        later: &Touch,
+        depth: usize,
+        group: &Group,
+        dims: &[Compared],
+        all: bool,
+    ) -> Verdict {
         // One dimension often tells threads apart, and has few points.
         let alone = |c: &mut Conflicts, dim| c.meet(p, later, depth, group, std::slice::from_ref(dim), false);
         if dims.len() > 1 && dims.iter().any(|dim| alone(self, dim) == Verdict::Apart) {
             return Verdict::Apart;
         }
-        self.meet(p, later, depth, group, &dims, all_dims)
+        self.meet(p, later, depth, group, dims, all)
     }
 
     /// What two touches need, if one of a few elements that they might meet in settles it.
@@ -250,4 +274,105 @@ fn slots_differ(a: &Index, b: &Index) -> bool {
     let (Some((x, d)), Some((y, e))) = (slot(a), slot(b)) else { return false };
     let depth = d.max(e);
     depth > 0 && (d == e || d == 0 || e == 0) && (&x - &y).as_constant().is_some_and(|c| c % depth != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::rc::Rc;
+
+    use super::{Compared, Conflicts, Verdict};
+    use crate::index::{Index, Ranges};
+    use crate::passes::synchronise::Group;
+    use crate::passes::synchronise::pending::{Flight, Pending};
+    use crate::passes::synchronise::touch::{Around, Kind, Touch, Values};
+    use crate::sym::Sym;
+
+    /// Numbers that look random and are the same every time.
+    struct Numbers(u64);
+
+    impl Numbers {
+        fn below(&mut self, n: u64) -> i64 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            ((self.0 >> 33) % n) as i64
+        }
+    }
+
+    /// A touch of two dimensions under `threads(4@8)`, `threads(8@1)` and a loop of 4.
+    fn touch(numbers: &mut Numbers, buffer: &Sym) -> Touch {
+        let vars = ["w", "t", "u"].map(Sym::new);
+        let values = [
+            Values::Threads { count: 4, pitch: 8 },
+            Values::Threads { count: 8, pitch: 1 },
+            Values::Span { lo: 0.into(), hi: 4.into(), step: 1 },
+        ];
+        let mut index: Vec<Index> = Vec::new();
+        for _ in 0..2 {
+            let weight = |numbers: &mut Numbers| [0, 0, 1, 2, 4, 8, 16, 32][numbers.below(8) as usize];
+            let terms = vars.iter().map(|v| Index::var(v).scaled(weight(numbers)));
+            let sum = terms.fold(Index::default(), |sum, term| &sum + &term);
+            index.push(match numbers.below(4) {
+                0 => sum.div(8),
+                1 => sum.rem(8),
+                _ => sum,
+            });
+        }
+        if numbers.below(4) == 0 {
+            index = vec![index[0].div(8), index[0].rem(8)];
+        }
+        let around = vars.into_iter().zip(values).map(|(var, values)| Around { var, values, depth: 1 });
+        Touch {
+            buffer: buffer.clone(),
+            index,
+            kind: Kind::Write,
+            base: 0,
+            size: 1,
+            around: around.collect(),
+            guards: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_glance_sees_what_enumeration_finds() {
+        let mut numbers = Numbers(7);
+        let buffer = Sym::new("s");
+        let block = Group { starts: Rc::from([0]), size: 32, whole: true, closed: false };
+        let warps = Group { starts: (0..4).map(|w| 8 * w).collect(), size: 8, whole: false, closed: false };
+        let mut seen = [0; 3];
+        for round in 0..4000 {
+            let earlier = touch(&mut numbers, &buffer);
+            let mut later = touch(&mut numbers, &buffer);
+            if round % 2 == 0 {
+                // The same indices over loops of its own.
+                let renamed: Vec<_> = earlier.around.iter().zip(&later.around).collect();
+                let with =
+                    |s: &Sym| renamed.iter().find(|(a, _)| a.var == *s).map(|(_, b)| Index::var(&b.var));
+                later.index = earlier.index.iter().map(|i| i.substitute(&with)).collect();
+            }
+            let dims: Vec<Compared> = (earlier.index.iter().zip(&later.index))
+                .map(|(a, b)| Compared {
+                    earlier: a.clone(),
+                    later: b.clone(),
+                    shift: [0, 0, 0, 1, -8][numbers.below(5) as usize],
+                })
+                .collect();
+            let p = Pending::new(Rc::new(earlier), 0, Flight::None);
+            let group = if numbers.below(2) == 0 { &block } else { &warps };
+            let mut conflicts = Conflicts::new(HashSet::new(), Ranges::new());
+            let Some(verdict) = conflicts.at_a_glance(&p, &later, 0, group, &dims, true) else { continue };
+            assert_eq!(
+                verdict,
+                conflicts.by_enumeration(&p, &later, 0, group, &dims, true),
+                "{:?} and {:?}",
+                p.touch.index,
+                later.index
+            );
+            seen[match verdict {
+                Verdict::Apart => 0,
+                Verdict::Met { .. } => 1,
+                Verdict::Torn => 2,
+            }] += 1;
+        }
+        assert!(seen.iter().all(|n| *n > 50), "{seen:?}");
+    }
 }
