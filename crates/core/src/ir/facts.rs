@@ -6,6 +6,7 @@ use super::buffer::Buffer;
 use super::program::{ParamKind, Program};
 use super::statement::{For, If, Own, Range, Stmt, Tasks};
 use super::value::Span;
+use super::walk;
 use crate::index::{Facts, Index};
 use crate::sym::Sym;
 
@@ -32,6 +33,17 @@ pub fn at_each<'a>(program: &'a Program, visit: &mut dyn FnMut(&'a Stmt, &Facts)
     at_each_of(&program.body, &mut of_program(program), &program.buffers(), visit);
 }
 
+/// As [`at_each`] for those statements alone for which `wanted` holds: nothing is put together for places where none is.
+pub fn at_those<'a>(
+    program: &'a Program,
+    wanted: &dyn Fn(&Stmt) -> bool,
+    visit: &mut dyn FnMut(&'a Stmt, &Facts),
+) {
+    if program.body.iter().any(|stmt| holds(stmt, wanted)) {
+        Visit { buffers: &program.buffers(), wanted, visit }.list(&program.body, &mut of_program(program));
+    }
+}
+
 /// As [`at_each`] for statements inside a program, with what is known before them and the buffers they use. `facts`
 /// are afterwards as they were, but for symbols that the statements bind.
 pub fn at_each_of<'a>(
@@ -40,41 +52,67 @@ pub fn at_each_of<'a>(
     buffers: &HashMap<Sym, Buffer>,
     visit: &mut dyn FnMut(&'a Stmt, &Facts),
 ) {
-    let outside = facts.mark();
-    for stmt in stmts {
-        visit(stmt, facts);
+    Visit { buffers, wanted: &|_| true, visit }.list(stmts, facts);
+}
+
+/// Whether `wanted` holds of a statement or of one inside it.
+fn holds(stmt: &Stmt, wanted: &dyn Fn(&Stmt) -> bool) -> bool {
+    wanted(stmt) || walk::bodies(stmt).any(|body| body.iter().any(|s| holds(s, wanted)))
+}
+
+/// A walk over statements with what is known where they stand.
+struct Visit<'v, 'a> {
+    buffers: &'v HashMap<Sym, Buffer>,
+    wanted: &'v dyn Fn(&Stmt) -> bool,
+    visit: &'v mut dyn FnMut(&'a Stmt, &Facts),
+}
+
+impl<'a> Visit<'_, 'a> {
+    fn list(&mut self, stmts: &'a [Stmt], facts: &mut Facts) {
+        let outside = facts.mark();
+        for stmt in stmts {
+            if (self.wanted)(stmt) {
+                (self.visit)(stmt, facts);
+            }
+            if holds(stmt, self.wanted) {
+                self.inside(stmt, facts);
+            }
+            match stmt {
+                Stmt::Let(sym, value) => facts.define(sym, value),
+                Stmt::For(For { counting: Some(ordinal), .. }) => facts.at_least(ordinal, 0),
+                _ => {}
+            }
+        }
+        facts.reset(outside);
+    }
+
+    fn inside(&mut self, stmt: &'a Stmt, facts: &mut Facts) {
         let before = facts.mark();
         match stmt {
             Stmt::For(l) => {
                 enter_loop(facts, l);
-                at_each_of(&l.body, facts, buffers, visit);
-                facts.reset(before);
-                l.counting.iter().for_each(|ordinal| facts.at_least(ordinal, 0));
+                self.list(&l.body, facts);
             }
             Stmt::Tasks(t) => {
                 enter_tasks(facts, t);
-                at_each_of(&t.body, facts, buffers, visit);
-                facts.reset(before);
+                self.list(&t.body, facts);
             }
             Stmt::Own(o) => {
-                enter_own(facts, o, buffers);
-                at_each_of(&o.body, facts, buffers, visit);
-                facts.reset(before);
+                enter_own(facts, o, self.buffers);
+                self.list(&o.body, facts);
             }
             Stmt::If(If { cond, then, otherwise }) => {
                 facts.assume(cond);
-                at_each_of(then, facts, buffers, visit);
+                self.list(then, facts);
                 facts.reset(before);
                 facts.assume(&cond.clone().negate());
-                at_each_of(otherwise, facts, buffers, visit);
-                facts.reset(before);
+                self.list(otherwise, facts);
             }
-            Stmt::On(on) => at_each_of(&on.body, facts, buffers, visit),
-            Stmt::Let(sym, value) => facts.define(sym, value),
+            Stmt::On(on) => self.list(&on.body, facts),
             _ => {}
         }
+        facts.reset(before);
     }
-    facts.reset(outside);
 }
 
 /// Adds what is known inside a loop.

@@ -65,9 +65,8 @@ use crate::sym::Sym;
 pub fn interleave(program: Program) -> Result<Program, Diagnosis> {
     let mut refused = None;
     let buffers = program.buffers();
-    facts::at_each(&program, &mut |stmt, facts| {
+    facts::at_those(&program, &is_interleaved, &mut |stmt, facts| {
         if let Stmt::For(l) = stmt
-            && l.mode == Mode::Interleave
             && refused.is_none()
         {
             refused = refusal(l, facts, &buffers).map(|d| d.at(l.var.name()));
@@ -84,6 +83,10 @@ pub fn interleave(program: Program) -> Result<Program, Diagnosis> {
         other => vec![other],
     });
     Ok(program)
+}
+
+fn is_interleaved(stmt: &Stmt) -> bool {
+    matches!(stmt, Stmt::For(For { mode: Mode::Interleave, .. }))
 }
 
 /// Why a loop cannot be interleaved.

@@ -15,7 +15,7 @@ use crate::sym::Sym;
 pub(super) fn check(program: &Program) -> Vec<Diagnosis> {
     let mut faults = Vec::new();
     let blocks = block_extents(program);
-    facts::at_each(program, &mut |stmt, facts| {
+    let mut visit = |stmt: &Stmt, facts: &Facts| {
         let mut found = match stmt {
             Stmt::For(l) => loop_faults(l, facts),
             Stmt::Tasks(t) => tasks_faults(t, facts, &blocks),
@@ -23,9 +23,37 @@ pub(super) fn check(program: &Program) -> Vec<Diagnosis> {
         };
         each_index(stmt, &mut |index| found.extend(xor_fault(index, facts)));
         faults.extend(found.into_iter().map(|f| f.at(place::of(program, stmt))));
-    });
+    };
+    let mut asks = false;
+    walk::for_each(&program.body, &mut |stmt| asks = asks || asks_for_proof(stmt));
+    if asks {
+        facts::at_each(program, &mut visit);
+    } else {
+        let nothing = Facts::new();
+        walk::for_each(&program.body, &mut |stmt| visit(stmt, &nothing));
+    }
     ordinals_under_threads(program, &program.body, None, &mut faults);
     faults
+}
+
+/// Whether a statement is right only if something follows from what is known at its place.
+fn asks_for_proof(stmt: &Stmt) -> bool {
+    let mut asks = match stmt {
+        Stmt::For(For { range: Range::Span { step, .. }, .. }) => step.as_constant().is_none(),
+        Stmt::For(For { range: Range::Part { .. }, .. }) | Stmt::Tasks(_) => true,
+        _ => false,
+    };
+    each_index(stmt, &mut |index| asks = asks || has_xor(index));
+    asks
+}
+
+fn has_xor(index: &Index) -> bool {
+    index.terms().iter().any(|(atom, _)| match atom {
+        Atom::Var(_) => false,
+        Atom::Div(x, _) | Atom::Mod(x, _) => has_xor(x),
+        Atom::Min(a, b) | Atom::Max(a, b) | Atom::Select(_, a, b) => has_xor(a) || has_xor(b),
+        Atom::Xor(..) => true,
+    })
 }
 
 /// The extent of each block loop by its variable.

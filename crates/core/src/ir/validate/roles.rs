@@ -21,7 +21,7 @@ pub(super) fn check(program: &Program) -> Vec<Diagnosis> {
     };
     search.body(&program.body);
     let mut faults = search.faults;
-    facts::at_each(program, &mut |stmt, facts| {
+    facts::at_those(program, &|stmt| phase(stmt).is_some(), &mut |stmt, facts| {
         if let Some((ring, ordinal)) = phase(stmt)
             && prove(facts, &Cond::lt(ordinal.clone(), 0.into())) == Some(true)
         {

@@ -49,14 +49,15 @@ impl Conflicts {
     /// What an earlier and a later touch need that stand in one list of the given depth, executed by `group`.
     pub fn verdict(&mut self, p: &Pending, later: &Touch, depth: usize, group: &Group) -> Verdict {
         let earlier = &*p.touch;
-        let equal = |(now, then): &(Sym, Sym)| self.equal_if_met(earlier, later, depth, now, then);
+        let (before, after) = (self.seen(earlier, depth), self.seen(later, depth));
+        let equal = |(now, then): &(Sym, Sym)| equal_if_met(&before, &after, now, then);
         if p.distinct.iter().any(|tuple| tuple.iter().all(equal)) {
             return Verdict::Apart;
         }
         let mut dims = Vec::new();
         let mut all_dims = true;
         for (a, b) in earlier.index.iter().zip(&later.index) {
-            match self.compare((earlier, a), (later, b), depth) {
+            match compare((&before, a), (&after, b)) {
                 Some(Some(dim)) => dims.push(dim),
                 Some(None) => all_dims = false,
                 None => return Verdict::Apart,
@@ -177,53 +178,8 @@ impl Conflicts {
         verdict
     }
 
-    /// Whether the touches can only meet where `now` and `then` are equal: some dimension is `c * now` and `c * then`
-    /// and less than `c` besides.
-    fn equal_if_met(&self, earlier: &Touch, later: &Touch, depth: usize, now: &Sym, then: &Sym) -> bool {
-        earlier.index.iter().zip(&later.index).any(|(a, b)| {
-            let (a_local, a_rest) = split(earlier, a, depth);
-            let (b_local, b_rest) = split(later, b, depth);
-            let c = b_rest.coefficient(now);
-            let symbols = &Index::var(now).scaled(c) - &Index::var(then).scaled(c);
-            let Some(k) = (&(&b_rest - &a_rest) - &symbols).as_constant() else { return false };
-            let (a, b) = (self.ranges_around(earlier).of(&a_local), self.ranges_around(later).of(&b_local));
-            let (Some(low), Some(high)) =
-                (b.lo.zip(a.hi).map(|(b, a)| b - a + k), b.hi.zip(a.lo).map(|(b, a)| b - a + k))
-            else {
-                return false;
-            };
-            c > 0 && -c < low && high < c
-        })
-    }
-
-    /// `None` if the two indices are never equal; `Some(None)` if nothing useful is known.
-    fn compare(&self, a: (&Touch, &Index), b: (&Touch, &Index), depth: usize) -> Option<Option<Compared>> {
-        let (a_local, a_rest) = split(a.0, a.1, depth);
-        let (b_local, b_rest) = split(b.0, b.1, depth);
-        let rest = &b_rest - &a_rest;
-        let (ranges_a, ranges_b) = (self.ranges_around(a.0), self.ranges_around(b.0));
-        if excludes_zero(ranges_b.of(&rest), ranges_a.of(&a_local), ranges_b.of(&b_local))
-            || never_divides(&rest, &a_local, &b_local)
-        {
-            return None;
-        }
-        if let (Some(0), Some(0)) = (a_local.as_constant(), b_local.as_constant())
-            && slots_differ(&a_rest, &b_rest)
-        {
-            return None;
-        }
-        let known = |touch: &Touch, local: &Index| {
-            let loops = enumerable(touch, depth);
-            let mut all = true;
-            local.for_each_var(&mut |s| all &= loops.iter().any(|l| l.var == *s));
-            all
-        };
-        let usable = rest.as_constant().filter(|_| known(a.0, &a_local) && known(b.0, &b_local));
-        Some(usable.map(|shift| Compared { earlier: a_local, later: b_local, shift }))
-    }
-
-    /// The ranges of the variables of a touch, as far as they are constants.
-    fn ranges_around(&self, touch: &Touch) -> Ranges {
+    /// A touch with the ranges of its variables, as far as they are constants.
+    fn seen<'a>(&self, touch: &'a Touch, depth: usize) -> Seen<'a> {
         let mut ranges = self.ranges.clone();
         for loop_ in &touch.around {
             let interval = match &loop_.values {
@@ -236,13 +192,64 @@ impl Conflicts {
             };
             ranges.set(&loop_.var, interval);
         }
-        ranges
+        Seen { touch, depth, ranges }
     }
 }
 
+/// A touch in a list of that depth, and what its variables can be.
+struct Seen<'a> {
+    touch: &'a Touch,
+    depth: usize,
+    ranges: Ranges,
+}
+
+/// Whether the touches can only meet where `now` and `then` are equal: some dimension is `c * now` and `c * then` and
+/// less than `c` besides.
+fn equal_if_met(earlier: &Seen, later: &Seen, now: &Sym, then: &Sym) -> bool {
+    earlier.touch.index.iter().zip(&later.touch.index).any(|(a, b)| {
+        let (a_local, a_rest) = split(earlier, a);
+        let (b_local, b_rest) = split(later, b);
+        let c = b_rest.coefficient(now);
+        let symbols = &Index::var(now).scaled(c) - &Index::var(then).scaled(c);
+        let Some(k) = (&(&b_rest - &a_rest) - &symbols).as_constant() else { return false };
+        let (a, b) = (earlier.ranges.of(&a_local), later.ranges.of(&b_local));
+        let (Some(low), Some(high)) =
+            (b.lo.zip(a.hi).map(|(b, a)| b - a + k), b.hi.zip(a.lo).map(|(b, a)| b - a + k))
+        else {
+            return false;
+        };
+        c > 0 && -c < low && high < c
+    })
+}
+
+/// `None` if the two indices are never equal; `Some(None)` if nothing useful is known.
+fn compare(a: (&Seen, &Index), b: (&Seen, &Index)) -> Option<Option<Compared>> {
+    let (a_local, a_rest) = split(a.0, a.1);
+    let (b_local, b_rest) = split(b.0, b.1);
+    let rest = &b_rest - &a_rest;
+    if excludes_zero(b.0.ranges.of(&rest), a.0.ranges.of(&a_local), b.0.ranges.of(&b_local))
+        || never_divides(&rest, &a_local, &b_local)
+    {
+        return None;
+    }
+    if let (Some(0), Some(0)) = (a_local.as_constant(), b_local.as_constant())
+        && slots_differ(&a_rest, &b_rest)
+    {
+        return None;
+    }
+    let known = |seen: &Seen, local: &Index| {
+        let loops = enumerable(seen.touch, seen.depth);
+        let mut all = true;
+        local.for_each_var(&mut |s| all &= loops.iter().any(|l| l.var == *s));
+        all
+    };
+    let usable = rest.as_constant().filter(|_| known(a.0, &a_local) && known(b.0, &b_local));
+    Some(usable.map(|shift| Compared { earlier: a_local, later: b_local, shift }))
+}
+
 /// The terms of an index that mention a variable of the touch's own loops, and the others with the constant.
-fn split(touch: &Touch, index: &Index, depth: usize) -> (Index, Index) {
-    index.parted(|atom| atom.mentions_any(|s| touch.local(depth).any(|l| l.var == *s)))
+fn split(seen: &Seen, index: &Index) -> (Index, Index) {
+    index.parted(|atom| atom.mentions_any(|s| seen.touch.local(seen.depth).any(|l| l.var == *s)))
 }
 
 /// Whether `rest + b - a` cannot be 0 for any values in the intervals.
