@@ -155,11 +155,12 @@ pub(in crate::schedule) fn distribute(l: &For, at: usize) -> Result<(Vec<For>, V
         }
     }
     let mut copies = Vec::new();
-    for group in groups.into_iter().filter(|g| !g.is_empty()) {
+    for (which, group) in groups.into_iter().enumerate().filter(|(_, g)| !g.is_empty()) {
         let needed = needed_lets(&lets, &group);
         let body = needed.into_iter().chain(group).collect();
         let copy = For { body, ..head(l) };
-        copies.push(if copies.is_empty() { copy } else { refresh_loop(copy) });
+        // The middle piece is taken apart further, and is often the largest: it keeps the names.
+        copies.push(if which == 1 { copy } else { refresh_loop(copy) });
     }
     Ok((copies, hoisted))
 }
