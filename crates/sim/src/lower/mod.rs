@@ -3,6 +3,7 @@
 mod buffer;
 mod index;
 mod instruction;
+mod own;
 mod points;
 mod statement;
 mod value;
