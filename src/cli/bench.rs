@@ -36,6 +36,9 @@ pub struct Options {
     /// Repetitions of the simulator's and the compiler's benchmark, of which the median counts.
     #[arg(long, value_name = "N", default_value_t = 3)]
     repeats: usize,
+    /// Fail if the compiler takes longer for some kernel.
+    #[arg(long, value_name = "MILLISECONDS")]
+    limit: Option<f64>,
     /// Write the results into this directory, with GPU, driver, CUDA version and date.
     #[arg(long, value_name = "DIRECTORY")]
     record: Option<PathBuf>,
@@ -78,15 +81,26 @@ fn bench_simulator(options: &Options) -> Outcome {
 fn bench_compiler(options: &Options) -> Outcome {
     let times = compiler::run(options.product.variant.variant(), options.repeats)?;
     if options.output.json {
-        return print_json(&times);
+        print_json(&times)?;
+    } else {
+        print(&compile_times(&times))?;
     }
+    let limit = options.limit.unwrap_or(f64::INFINITY);
+    let slow: Vec<_> = times.iter().filter(|t| t.seconds * 1e3 > limit).collect();
+    for t in &slow {
+        notice(&format!("{} takes {}, more than {limit} ms", t.kernel, seconds(t.seconds)));
+    }
+    if slow.is_empty() { Ok(()) } else { Err(Failure::Wrong) }
+}
+
+fn compile_times(times: &[compiler::CompileTime]) -> String {
     let columns =
         [words("kernel"), numbers("in all"), numbers("schedule"), numbers("validation"), numbers("emission")];
     let row = |t: &compiler::CompileTime| {
         let parts = [t.seconds, t.schedule_seconds, t.validate_seconds, t.emit_seconds];
         std::iter::once(t.kernel.clone()).chain(parts.map(seconds)).collect()
     };
-    print(&render(&columns, &times.iter().map(row).collect::<Vec<_>>()))
+    render(&columns, &times.iter().map(row).collect::<Vec<_>>())
 }
 
 fn bench_gpu(options: &Options) -> Outcome {

@@ -121,3 +121,16 @@ fn wrong_sizes_devices_and_files_are_refused_with_advice() {
     );
     assert!(refusal("gemm 12x12x12 --device sim --lda 5").contains("give at least 12"));
 }
+
+#[test]
+fn the_compilers_benchmark_fails_where_a_kernel_takes_longer_than_the_limit() {
+    let times = json("bench compiler --json --repeats 1 --limit 600000", 0);
+    let times = times.as_array().unwrap();
+    assert!(times.len() >= 18, "{times:?}");
+    for time in times {
+        let part = |name: &str| time[name].as_f64().unwrap();
+        let parts = part("schedule_seconds") + part("validate_seconds") + part("emit_seconds");
+        assert!((part("seconds") - parts).abs() < 1e-9, "{time}");
+    }
+    json("bench compiler --json --repeats 1 --limit 0", 1);
+}
