@@ -113,8 +113,7 @@ impl Conflicts {
         dims: &[Compared],
         all: bool,
     ) -> Option<Verdict> {
-        let [a, b] = self.views(p, later, depth, dims);
-        let certain = all && a.exact && b.exact;
+        let [a, b] = Conflicts::views(p, later, depth, dims);
         for (here, there, sign) in [(&a, &b, -1), (&b, &a, 1)] {
             for sample in here.samples() {
                 let met = here.example(&sample).and_then(|(element, threads)| {
@@ -126,6 +125,7 @@ impl Conflicts {
                 let Some((first, last)) = met.filter(|(first, last)| p.may_meet(*first, *last)) else {
                     continue;
                 };
+                let certain = all && a.is_exact(&self.sizes) && b.is_exact(&self.sizes);
                 if certain && !group.joins(first, last) {
                     return Some(Verdict::Torn);
                 }
@@ -137,12 +137,9 @@ impl Conflicts {
         None
     }
 
-    fn views<'a>(&self, p: &'a Pending, later: &'a Touch, depth: usize, dims: &[Compared]) -> [View<'a>; 2] {
+    fn views<'a>(p: &'a Pending, later: &'a Touch, depth: usize, dims: &[Compared]) -> [View<'a>; 2] {
         let parts = |part: fn(&Compared) -> &Index| dims.iter().map(|d| part(d).clone()).collect();
-        [
-            View::of(&p.touch, depth, parts(|d| &d.earlier), &self.sizes),
-            View::of(later, depth, parts(|d| &d.later), &self.sizes),
-        ]
+        [View::of(&p.touch, depth, parts(|d| &d.earlier)), View::of(later, depth, parts(|d| &d.later))]
     }
 
     /// What two touches need by the given dimensions; these are all there are if `all`.
@@ -155,8 +152,8 @@ impl Conflicts {
         dims: &[Compared],
         all: bool,
     ) -> Verdict {
-        let [a, b] = self.views(p, later, depth, dims);
-        let certain = all && a.exact && b.exact;
+        let [a, b] = Conflicts::views(p, later, depth, dims);
+        let certain = all && a.is_exact(&self.sizes) && b.is_exact(&self.sizes);
         let (a, b) = (self.footprints.of(&a), self.footprints.of(&b));
         let (Some(a), Some(b)) = (a, b) else { return Verdict::Met { certain: false } };
         let shift = key(dims.iter().map(|d| d.shift));
@@ -229,6 +226,7 @@ fn compare(a: (&Seen, &Index), b: (&Seen, &Index)) -> Option<Option<Compared>> {
     let rest = &b_rest - &a_rest;
     if excludes_zero(b.0.ranges.of(&rest), a.0.ranges.of(&a_local), b.0.ranges.of(&b_local))
         || never_divides(&rest, &a_local, &b_local)
+        || passes_by((&rest, &b.0.ranges), (&a_local, &a.0.ranges), (&b_local, &b.0.ranges))
     {
         return None;
     }
@@ -271,6 +269,24 @@ fn never_divides(rest: &Index, a: &Index, b: &Index) -> bool {
     if divisor == 0 { constant != 0 } else { constant % divisor != 0 }
 }
 
+/// Whether `rest + b - a` steps over 0, given what the symbols of each can be: up to multiples of some coefficient it
+/// keeps clear of it, as `64*x + i + 8` and `64*y + j` do if `i` and `j` are less than 8.
+fn passes_by(rest: (&Index, &Ranges), a: (&Index, &Ranges), b: (&Index, &Ranges)) -> bool {
+    let constant = rest.0.constant_term() + b.0.constant_term() - a.0.constant_term();
+    let parts = [(rest, 1), (a, -1), (b, 1)];
+    let clear = |period: i64| {
+        let mut between = Interval::new(constant, constant);
+        for ((index, ranges), sign) in parts {
+            for (atom, c) in index.terms().iter().filter(|(_, c)| c % period != 0) {
+                between = between.plus(ranges.of_term(atom, sign * c));
+            }
+        }
+        let (Some(lo), Some(hi)) = (between.lo, between.hi) else { return false };
+        lo.rem_euclid(period) != 0 && lo.div_euclid(period) == hi.div_euclid(period)
+    };
+    a.0.terms().iter().map(|(_, c)| c.abs()).filter(|c| *c > 1).any(clear)
+}
+
 /// Whether two slots of a ring, `x % d` and `y % d`, are never the same: `x - y` is a constant and no multiple of `d`.
 fn slots_differ(a: &Index, b: &Index) -> bool {
     let slot = |i: &Index| match i.terms() {
@@ -288,8 +304,8 @@ mod tests {
     use std::collections::HashSet;
     use std::rc::Rc;
 
-    use super::{Compared, Conflicts, Verdict};
-    use crate::index::{Index, Ranges};
+    use super::{Compared, Conflicts, Verdict, passes_by};
+    use crate::index::{Index, Interval, Ranges};
     use crate::passes::synchronise::Group;
     use crate::passes::synchronise::pending::{Flight, Pending};
     use crate::passes::synchronise::touch::{Around, Kind, Touch, Values};
@@ -337,6 +353,23 @@ mod tests {
             around: around.collect(),
             guards: Vec::new(),
         }
+    }
+
+    #[test]
+    fn what_stays_clear_of_every_multiple_never_meets() {
+        let [x, i, y, j, n] = ["x", "i", "y", "j", "n"].map(Sym::new);
+        let mut ranges = Ranges::new();
+        for fine in [&i, &j] {
+            ranges.set(fine, Interval::new(0, 7));
+        }
+        let a = &Index::var(&x).scaled(64) + &Index::var(&i);
+        let b = &Index::var(&y).scaled(64) + &Index::var(&j);
+        let apart = |rest: Index| passes_by((&rest, &ranges), (&a, &ranges), (&b, &ranges));
+        assert!(apart(8.into()) && apart(56.into()) && apart((-8).into()));
+        assert!(!apart(0.into()) && !apart(7.into()) && !apart(57.into()) && !apart(64.into()));
+        // Whole multiples of anything may be added, other unknown numbers may not.
+        assert!(apart(Index::var(&n).scaled(128).offset(8)));
+        assert!(!apart(Index::var(&n).scaled(32).offset(8)));
     }
 
     #[test]

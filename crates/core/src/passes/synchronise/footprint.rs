@@ -56,15 +56,15 @@ pub(super) struct View<'a> {
     loops: Vec<&'a Around>,
     /// The conditions that only mention these.
     filters: Vec<&'a Cond>,
+    /// All others.
+    open: Vec<&'a Cond>,
     /// How far the last thread that touches an element lies from the first, for given values of these loops.
     last: i64,
-    /// Whether everything in view is really touched, if sizes are large enough.
-    pub exact: bool,
 }
 
 impl<'a> View<'a> {
     /// The view by parts of the indices that mention enumerable variables only.
-    pub fn of(touch: &'a Touch, depth: usize, parts: Vec<Index>, sizes: &HashSet<Sym>) -> View<'a> {
+    pub fn of(touch: &'a Touch, depth: usize, parts: Vec<Index>) -> View<'a> {
         let all = enumerable(touch, depth);
         let only_known = |c: &Cond| {
             let mut known = true;
@@ -72,12 +72,18 @@ impl<'a> View<'a> {
             known
         };
         let (filters, open): (Vec<&Cond>, Vec<&Cond>) = touch.guards.iter().partition(|c| only_known(c));
+        let (loops, spread) = mentioned(&all, &parts, &filters);
+        View { touch, depth, parts, loops, filters, open, last: touch.size - 1 + spread }
+    }
+
+    /// Whether everything in view is really touched, if sizes are large enough.
+    pub fn is_exact(&self, sizes: &HashSet<Sym>) -> bool {
+        let all = enumerable(self.touch, self.depth);
         let endless = |l: &Around| {
             !all.contains(&l) && !matches!(&l.values, Values::Span { lo, hi, .. } if grows(&(hi - lo), sizes))
         };
-        let exact = open.iter().all(|c| holds_for_large_sizes(c, sizes)) && !touch.local(depth).any(endless);
-        let (loops, spread) = mentioned(&all, &parts, &filters);
-        View { touch, depth, parts, loops, filters, last: touch.size - 1 + spread, exact }
+        self.open.iter().all(|c| holds_for_large_sizes(c, sizes))
+            && !self.touch.local(self.depth).any(endless)
     }
 
     /// The threads that touch an element for some values of the loops, the first and the last, and the element; `None`
