@@ -4,6 +4,10 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
+use num_complex::Complex64;
+use warpwright::matrix::Matrix;
+use warpwright_core::dtype::DType;
+
 /// Runs the command with these arguments, separated by spaces.
 pub fn warpwright(arguments: &str) -> Output {
     Command::new(env!("CARGO_BIN_EXE_warpwright"))
@@ -133,4 +137,68 @@ fn the_compilers_benchmark_fails_where_a_kernel_takes_longer_than_the_limit() {
         assert!((part("seconds") - parts).abs() < 1e-9, "{time}");
     }
     json("bench compiler --json --repeats 1 --limit 0", 1);
+}
+
+#[test]
+fn matrices_that_do_not_fit_are_refused_by_name() {
+    let directory = std::env::temp_dir().join(format!("warpwright-operands-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    let file = |name: &str, dtype: DType, rows: usize| {
+        let mut matrix = Matrix::zeros(dtype, rows, 12, 12).unwrap();
+        matrix.fill(|_, _| Complex64::new(1.0, 0.0));
+        let path = directory.join(name);
+        warpwright::npy::write(&path, &matrix).unwrap();
+        path.display().to_string()
+    };
+    let with = |operand: &str| refusal(&format!("gemm 12x12x12 --device sim --a {operand}"));
+    // Where, what is there, and what is wanted.
+    let message = with(&file("wide.npy", DType::F64, 12));
+    assert!(message.contains("wide.npy") && message.contains("f64") && message.contains("f32"), "{message}");
+    let message = with(&file("tall.npy", DType::F32, 13));
+    assert!(message.contains("tall.npy") && message.contains("13x12 matrix where 12x12"), "{message}");
+    let whole = file("cut.npy", DType::F32, 12);
+    let bytes = std::fs::read(&whole).unwrap();
+    std::fs::write(&whole, &bytes[..bytes.len() - 5]).unwrap();
+    let message = with(&whole);
+    assert!(message.contains("cut.npy") && message.contains("bytes"), "{message}");
+    std::fs::write(&whole, "not a matrix").unwrap();
+    let message = with(&whole);
+    assert!(message.contains("cut.npy") && message.contains("npy"), "{message}");
+    let message = with("/no/such/file.npy");
+    assert!(
+        message.contains("/no/such/file.npy cannot be read") || message.contains("No such file"),
+        "{message}"
+    );
+    std::fs::remove_dir_all(&directory).unwrap();
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_is_said_and_is_no_success() {
+    let output = warpwright("gemm 12x12x12 --device sim --out /dev/full");
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_ne!(output.status.code(), Some(0), "{message}");
+    assert!(message.contains("/dev/full"), "{message}");
+    let output = warpwright("gemm 12x12x12 --device sim --out /no/such/directory/c.npy");
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_ne!(output.status.code(), Some(0), "{message}");
+    assert!(message.contains("/no/such/directory"), "{message}");
+}
+
+#[test]
+fn a_cache_that_cannot_be_written_is_said_and_costs_nothing_else() {
+    // A file stands where the directory would be, which stops even a privileged user.
+    let file = std::env::temp_dir().join(format!("warpwright-no-cache-{}", std::process::id()));
+    std::fs::write(&file, "").unwrap();
+    let run = |arguments: &str| {
+        Command::new(env!("CARGO_BIN_EXE_warpwright"))
+            .args(arguments.split_whitespace())
+            .env("WARPWRIGHT_CACHE", &file)
+            .output()
+            .expect("the command runs")
+    };
+    let said = String::from_utf8(run("doctor").stdout).unwrap();
+    assert!(said.contains("cannot be written: kernels are compiled anew each time"), "{said}");
+    assert_eq!(run("gemm 12x12x12 --device sim").status.code(), Some(0));
+    std::fs::remove_file(&file).unwrap();
 }

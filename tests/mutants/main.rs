@@ -84,8 +84,7 @@ fn every_mutant_of_a_rung_is_caught_or_explained_and_threads_find_nothing_new() 
     let mut unexplained = Vec::new();
     for trial in trials.iter().filter(|t| !t.verdict.caught()) {
         let (program, kind, site) = (&trial.case.name, trial.mutant.kind.name, &trial.mutant.site);
-        let known =
-            |s: &&survivors::Survivor| s.rung == program && s.kind == kind && site.starts_with(s.site);
+        let known = |s: &&survivors::Survivor| s.rung == program && s.kind == kind && site.contains(s.site);
         match expected.iter().position(known) {
             Some(at) => drop(expected.swap_remove(at)),
             None => unexplained.push(format!("{program}: {kind}: {site}")),

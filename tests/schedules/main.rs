@@ -3,6 +3,7 @@
 mod check;
 mod epilogues;
 mod hopper;
+mod hostile;
 mod lowering;
 mod pipelines;
 mod random;

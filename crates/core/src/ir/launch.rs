@@ -76,7 +76,8 @@ impl<'a> Launch<'a> {
     /// The launch that a statement of the host list is; `None` if it is none.
     ///
     /// # Errors
-    /// A shared buffer whose extents are not constants or whose layout is not injective.
+    /// A shared buffer whose extents are not constants or whose layout is not injective; more threads than any device
+    /// has.
     pub fn of(stmt: &'a Stmt) -> Result<Option<Launch<'a>>, Diagnosis> {
         let mut blocks = Vec::new();
         let mut at = stmt;
@@ -95,7 +96,12 @@ impl<'a> Launch<'a> {
         };
         let roles = roles(body);
         let threads = threads(body).max(roles.iter().map(|r| r.hi).max().unwrap_or(0)).max(1);
-        let threads = threads.checked_add(31).map_or(i64::MAX / 64 * 32, |t| t / 32 * 32);
+        if threads > MOST_THREADS {
+            return Err(Diagnosis::new(format!("its thread loops ask for {threads} threads in a block"))
+                .because("no device has a tenth of that")
+                .instead("bind smaller loops to threads, the others to blocks"));
+        }
+        let threads = (threads + 31) / 32 * 32;
         Ok(Some(Launch { blocks, body, threads, roles, shared: shared_plan(body)? }))
     }
 
@@ -172,6 +178,8 @@ fn shared_plan(body: &[Stmt]) -> Result<SharedPlan, Diagnosis> {
     failure.map_or(Ok(plan), Err)
 }
 
+/// More threads in a block than any device has; more are not enumerated.
+const MOST_THREADS: i64 = 1 << 16;
 /// More shared memory than any device has; larger layouts are not enumerated.
 const MOST_ELEMENTS: i64 = 1 << 20;
 

@@ -272,7 +272,7 @@ impl Range {
         match self {
             Range::Span { lo, hi, step } => {
                 let (length, step) = ((hi - lo).as_constant()?, step.as_constant()?);
-                Some((length + step - 1).div_euclid(step).max(0))
+                Some(length.saturating_add(step - 1).div_euclid(step).max(0))
             }
             Range::List(values) => Some(values.len() as i64),
             Range::Part { .. } => None,

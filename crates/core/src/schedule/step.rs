@@ -161,12 +161,24 @@ pub(super) fn calls(text: &str) -> Result<Vec<(usize, Call)>, Diagnosis> {
     Ok(out)
 }
 
+/// Numbers in steps are no larger, so that products of a few of them can be counted.
+const MOST: u32 = 1 << 20;
+
 fn read(line: &str) -> Result<Call, Diagnosis> {
     let form = || Diagnosis::new("not a step").instead("write name(arguments) -> results");
     let (name, rest) = line.split_once('(').ok_or_else(form)?;
     let (args, results) = rest.rsplit_once(')').ok_or_else(form)?;
     if !is_word(name.trim()) {
         return Err(form());
+    }
+    let large = |word: &&str| {
+        let is_number = !word.is_empty() && word.bytes().all(|b| b.is_ascii_digit());
+        is_number && word.parse().map_or(true, |n: u32| n > MOST)
+    };
+    if let Some(number) = args.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').find(large) {
+        return Err(Diagnosis::new(format!("`{number}` is too large"))
+            .because(format!("no tile, stage or padding has more than {MOST} elements"))
+            .instead("choose a smaller number"));
     }
     let mut call = Call::new(name.trim());
     for arg in args.split(',').map(str::trim).filter(|a| !a.is_empty()) {

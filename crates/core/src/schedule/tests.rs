@@ -91,6 +91,8 @@ fn refusals_say_what_to_do() {
         ("specialize(Q%4)", "there is no size `Q`"),
         ("frobnicate(C.i)", "there is no primitive `frobnicate`; the primitives are split"),
         ("split C.i by 4", "not a step"),
+        ("split(C.i, 9223372036854775807) -> a, b", "`9223372036854775807` is too large, because no tile"),
+        ("split(C.i, nparts=2000000) -> a, b", "choose a smaller number"),
     ];
     for (step, expected) in cases {
         let message = Schedule::run(gemm(), step).expect_err(step).to_string();

@@ -346,6 +346,13 @@ impl Scan<'_> {
     }
 
     fn threads(&mut self, l: &mut For, count: i64, pitch: i64) -> Result<(), Stop> {
+        let available = self.group().size;
+        if count.saturating_mul(pitch) > available {
+            let diagnosis = Diagnosis::new(format!("`{}` asks for {count} times {pitch} threads", l.var))
+                .because(format!("the threads there are {available}"))
+                .instead("split them into smaller ranges");
+            return Err(self.refuse(diagnosis));
+        }
         let outside = (self.at.around.len(), self.at.acquired.len());
         let depth = self.depth() + 1;
         self.at.around.push(Around { var: l.var.clone(), values: Values::Threads { count, pitch }, depth });

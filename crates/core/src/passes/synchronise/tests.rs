@@ -242,6 +242,10 @@ fn values_that_pass_between_threads_inside_a_nest_are_refused() {
     assert!(refused.contains("several threads write the same element of `s`"), "{refused}");
     let refused = placed("for t in threads(64@1) { alloc s: f32[2] shared  s[0] = 1 }");
     assert!(refused.contains("the shared buffer `s` stands inside a thread loop"), "{refused}");
+    let refused = placed("for t in threads(1000@1), u in threads(1000@1) { y[t] = x[u] }");
+    assert!(refused.contains("`u` asks for 1000 times 1 threads"), "{refused}");
+    let refused = placed("for t in threads(4000000000@1) { y[t] = x[t] }");
+    assert!(refused.contains("ask for 4000000000 threads in a block"), "{refused}");
     let refused = placed("for w in threads(3@21) { barrier }");
     assert!(refused.contains("which are no whole warps"), "{refused}");
 }

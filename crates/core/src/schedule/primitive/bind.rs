@@ -126,7 +126,7 @@ impl Primitive for Bind {
                 BindTo::Threads(_) => Mode::Threads { pitch },
             };
             if !matches!(self.to, BindTo::Block(_)) {
-                pitch *= extent(&program, target)?;
+                pitch = pitch.saturating_mul(extent(&program, target)?);
             }
             program = self.bind_one(&program, target, mode)?;
         }
