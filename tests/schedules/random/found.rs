@@ -42,6 +42,17 @@ reorder(b.by, b.c, b.ty, b.ki)",
     // Scratch in device memory inside loops that are not bound was allocated inside a launch.
     ("transposed", [("M", 3), ("N", 9), ("K", 8)], "reverse_compute_at(C, acc.j)"),
     ("chain", [("M", 8), ("N", 4), ("K", 0)], "split(C.j, 3) -> o, i\ncompute_at(u, C.o)"),
+    // What each thread has of its own became one array for all.
+    (
+        "gemm",
+        [("M", 9), ("N", 3), ("K", 0)],
+        "compute_at(acc, C.j)\nsplit(C.j, 3) -> bx, tx\nbind(C.tx, threads)",
+    ),
+    (
+        "transposed",
+        [("M", 5), ("N", 4), ("K", 3)],
+        "split(C.j, 2) -> bx, tx\nbind(C.tx, threads)\ncache_read(C, C, shared) -> b",
+    ),
     // Blocks were made to allocate device memory.
     ("chain", [("M", 8), ("N", 4), ("K", 0)], "compute_at(u, C.j)\nbind(C.i, block.x)"),
     ("chain", [("M", 8), ("N", 4), ("K", 0)], "bind(C.i, block.x)\ncompute_at(u, C.j)"),
@@ -141,6 +152,19 @@ compute_at(As, acc.ko)
 cache_read(As, acc, reg) -> ra
 vectorize(ra.c)
 split(ra.j, 2) -> o, i",
+    ),
+    // A loop was moved into a vector loop.
+    (
+        "half",
+        [("M", 8), ("N", 1), ("K", 4)],
+        "split(acc.k, 2) -> ko, ki
+cache_read(B, acc, shared) -> Bs
+compute_at(Bs, acc.ko)
+cache_read(Bs, acc, reg) -> rb
+compute_at(rb, acc.ko)
+split(rb.c, 1) -> c, v
+vectorize(rb.r)
+reorder(rb.r, rb.c)",
     ),
     // An axis of one element has no step to pad.
     (

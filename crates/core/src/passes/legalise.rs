@@ -129,6 +129,13 @@ impl Host<'_> {
             return Ok(());
         }
         let outside = |b: &Buffer| b.space == Space::Global || b.constant_extents().is_none();
+        if let Some((buffer, l)) = of_each_thread(run, &outside) {
+            return Err(Diagnosis::new(format!("every iteration of `{l}` has a `{buffer}` of its own"))
+                .because(
+                    "scratch memory in device memory, or of a size that is no constant, is allocated once",
+                )
+                .instead(format!("keep it in registers: set_scope({buffer}, reg)")));
+        }
         let (body, hoisted) = hoist(std::mem::take(run), &outside);
         for buffer in hoisted {
             let mentioned = uses::symbols(&[Stmt::Alloc(buffer.clone())]);
@@ -162,6 +169,25 @@ fn scratch(buffer: Buffer) -> Result<Buffer, Diagnosis> {
             .instead("attach it inside the block loops with compute_at"));
     }
     Ok(Buffer { space: Space::Global, role: None, ..buffer })
+}
+
+/// An allocation for which `wanted` holds inside a loop over several threads, and that loop.
+fn of_each_thread(stmts: &[Stmt], wanted: &dyn Fn(&Buffer) -> bool) -> Option<(Sym, Sym)> {
+    let mut found = None;
+    walk::for_each(stmts, &mut |stmt| {
+        if let Stmt::For(l) = stmt
+            && l.threads().is_some_and(|(count, _)| count > 1)
+        {
+            walk::for_each(&l.body, &mut |inner| {
+                if let Stmt::Alloc(buffer) = inner
+                    && wanted(buffer)
+                {
+                    found.get_or_insert((buffer.sym.clone(), l.var.clone()));
+                }
+            });
+        }
+    });
+    found
 }
 
 /// Takes the allocations for which `wanted` holds out of statements, at any depth.

@@ -66,6 +66,7 @@ fn through(mut piece: For, target: &dyn Fn(&For) -> bool) -> Result<Vec<Stmt>, D
     };
     match stmt {
         Stmt::For(mut inner) => {
+            not_into_vector(&piece, &inner)?;
             inner.range = inner.range.substitute(&|s| only_value(&piece).filter(|_| *s == piece.var));
             if range_mentions(&inner.range, &piece.var) {
                 return Err(depends(&format!("the loop `{}`", inner.var)));
@@ -101,11 +102,22 @@ fn through(mut piece: For, target: &dyn Fn(&For) -> bool) -> Result<Vec<Stmt>, D
     }
 }
 
+/// A vector loop is one access: nothing moves into it.
+fn not_into_vector(l: &For, inner: &For) -> Result<(), Diagnosis> {
+    if inner.mode != Mode::Vector {
+        return Ok(());
+    }
+    Err(Diagnosis::new(format!("`{}` cannot move into the vector loop `{}`", l.var, inner.var))
+        .because("a vector loop is one access")
+        .instead("reorder the loops before vectorize"))
+}
+
 /// Swaps a loop with the loop directly inside it.
 ///
 /// # Errors
 /// If bounds depend on each other or the two carry dependences that the swap would turn round.
 pub(in crate::schedule) fn interchange(outer: &For, mut inner: For, facts: &Facts) -> Result<For, Diagnosis> {
+    not_into_vector(outer, &inner)?;
     inner.range = inner.range.substitute(&|s| only_value(outer).filter(|_| *s == outer.var));
     if range_mentions(&inner.range, &outer.var) {
         return Err(Diagnosis::new(format!("`{}` and `{}` cannot be swapped", outer.var, inner.var))
