@@ -55,11 +55,12 @@
 //! - `shared`: the staged buffers become rings of `stages` slots, filled by ordinary stores. `double_buffer` is the
 //!   shorthand for two slots.
 //! - `registers`: what the next iteration needs is loaded into registers before the uses of this one, and stored to
-//!   shared memory after them; with 1 stage there is one copy in shared memory, with 2 a ring of two, so that one
+//!   shared memory at its start; with 1 stage there is one copy in shared memory, with 2 a ring of two, so that one
 //!   barrier a step is enough. If the staged buffers are registers themselves, a serial loop moves the next values to
 //!   the present ones at its end, an unrolled loop alternates between two sets.
 //! - `cp_async`: the fills are asynchronous copies (see `tensorize`); a ring of `stages` slots, with a group of copies
-//!   committed in every step and all but the last `stages - 2` groups waited for.
+//!   committed in every step and all but the last `stages - 2` groups waited for. Fills that are no such copies, as
+//!   of a tile that is turned round on its way, pass through registers.
 //! - `tma`: one thread of a role of its own copies whole tiles through the tensor memory accelerator, into a ring of
 //!   `stages` slots under mbarriers; the other role multiplies with wgmma (see `tma.rs`).
 //!
@@ -173,15 +174,18 @@ impl Pipeline {
         let rings: Vec<Sym> = stages.staged.iter().filter(ring_of).map(|b| b.sym.clone()).collect();
         found.ring(&rings, self.stages);
         let (counted, extent, moved) = self.counted(&l, &stages)?;
-        let ring = |l| ring::Ring { l, rings: &rings, slots: self.stages, asynchronous: via == Via::CpAsync };
+        let asynchronous = via == Via::CpAsync;
+        let ring = |l| ring::Ring { l, extent: &extent, rings: &rings, slots: self.stages, asynchronous };
         if runs_once_at_most(&extent, place) {
-            Ok(ring(&l).only_step(stages))
-        } else if via == Via::Registers && !in_registers {
-            let steps = registers::Steps { l: &counted, extent: &extent, rings: &rings, slots: self.stages };
-            steps.through_registers(moved, place).map_err(|because| self.refuse(because))
-        } else {
-            Ok(ring(&counted).build(&extent, moved, place))
+            return Ok(ring(&l).only_step(stages));
         }
+        let (ahead, delayed): (Vec<Stmt>, Vec<Stmt>) = match self.via {
+            Via::Registers if !in_registers => (Vec::new(), moved.fills),
+            Via::CpAsync => moved.fills.into_iter().partition(|s| has_async_copies(std::slice::from_ref(s))),
+            _ => (moved.fills, Vec::new()),
+        };
+        let staging = registers::Staging::of(&delayed, &moved.staged).map_err(|because| self.refuse(because))?;
+        Ok(ring(&counted).build(Stages { fills: ahead, ..moved }, staging, place))
     }
 
     /// Whether the mechanism can carry what is staged.

@@ -1,18 +1,25 @@
 //! Leap frogging: the next step's data are on their way to registers while this step computes.
 //!
-//! Through registers into shared memory:
+//! Through registers into shared memory, beside asynchronous copies `c` if there are any:
 //!
 //! ```text
-//! for k { s = x[k]; use(s, k) }
+//! for k { s = x[k]; c = copy y[k]; use(s, c, k) }
 //!     =>
-//! if 0 < n { s = x[0] }
+//! alloc s_next reg
+//! [for p in unroll 0..S-1 { if p < n { c[p] = copy y[p] }; cp.commit }]
+//! if 0 < n { s_next = x[0] }
 //! for k {
-//!   alloc s_next reg
-//!   if k + 1 < n { s_next = x[k + 1] }      # early: the loads fly while the uses compute
-//!   use(s, k)
-//!   if k + 1 < n { s = s_next }             # late; into the other slot if there is a ring
+//!   s[k%S] = s_next
+//!   if k + 1 < n { s_next = x[k + 1] }      # the loads fly while the uses compute
+//!   [cp.wait S-2; barrier]
+//!   [if k + S - 1 < n { c[(k + S - 1)%S] = copy y[k + S - 1] }; cp.commit]
+//!   use(s[k%S], c[k%S], k)
 //! }
 //! ```
+//!
+//! In brackets what only asynchronous copies need; without them `synchronise` places the barrier there, and with one
+//! slot a second one at the end of the step. The loads stand before the barrier, so that no compiler puts them off
+//! until the registers are wanted.
 //!
 //! From register to register, in a serial loop, whose iterations cannot index registers:
 //!
@@ -27,7 +34,6 @@
 
 use std::collections::HashMap;
 
-use super::ring::in_slot;
 use super::{at_iteration, only_if};
 use crate::index::{Cond, Index};
 use crate::ir::{
@@ -36,52 +42,39 @@ use crate::ir::{
 use crate::schedule::rewrite::{Place, Stages, alike, head, mentions};
 use crate::sym::Sym;
 
-/// A loop that counts from 0 by 1, with one or two copies of each staged buffer.
-pub(super) struct Steps<'a> {
-    pub l: &'a For,
-    pub extent: &'a Index,
-    /// The staged buffers that become rings.
-    pub rings: &'a [Sym],
-    pub slots: i64,
+/// Fills on their way through registers, one step ahead: what to allocate, the loads and the stores.
+pub(super) struct Staging {
+    pub registers: Vec<Buffer>,
+    pub load: Vec<Stmt>,
+    pub store: Vec<Stmt>,
 }
 
-impl Steps<'_> {
-    /// The loop with its fills split into loads and stores.
+impl Staging {
+    /// The fills of staged buffers, split into loads and stores.
     ///
     /// # Errors
     /// Why a fill cannot be split.
-    pub fn through_registers(&self, stages: Stages, place: &Place) -> Result<Vec<Stmt>, String> {
-        let slot = |stmts: Vec<Stmt>, k: &Index| match self.slots {
-            1 => stmts,
-            slots => in_slot(stmts, self.rings, &k.rem(slots)),
-        };
-        let mut detour = Detour { staged: &stages.staged, registers: Vec::new() };
+    pub fn of(fills: &[Stmt], staged: &[Buffer]) -> Result<Staging, String> {
+        let mut detour = Detour { staged, registers: Vec::new() };
         let (mut load, mut store) = (Vec::new(), Vec::new());
-        for fill in &stages.fills {
+        for fill in fills {
             let (first, second) = detour.split(fill)?;
             load.extend(first);
             store.extend(second);
         }
-        let here = |b: &&Buffer| self.l.body.iter().any(|s| matches!(s, Stmt::Alloc(a) if a.sym == b.sym));
-        let mut out: Vec<Stmt> = stages.staged.iter().filter(here).cloned().map(Stmt::Alloc).collect();
-        let zero = Index::default();
-        let first = slot(at_iteration(&stages.fills, &self.l.var, &zero), &zero);
-        out.extend(only_if(Cond::lt(zero, self.extent.clone()), first, place));
-        let k = Index::var(&self.l.var);
-        let next = k.offset(1);
-        let exists = Cond::lt(next.clone(), self.extent.clone());
-        let mut body: Vec<Stmt> = detour.registers.into_iter().map(Stmt::Alloc).collect();
-        body.extend(only_if(exists.clone(), shifted(&load, &self.l.var, &next), place));
-        body.extend(slot(stages.uses, &k));
-        body.extend(only_if(exists, slot(shifted(&store, &self.l.var, &next), &next), place));
-        out.push(Stmt::For(For { body: body.into(), ..head(self.l) }));
-        Ok(out)
+        Ok(Staging { registers: detour.registers, load, store })
     }
-}
 
-/// Statements for another iteration. They keep the buffers they share with each other.
-fn shifted(stmts: &[Stmt], var: &Sym, value: &Index) -> Vec<Stmt> {
-    walk::substitute(stmts, &|s| (s == var).then(|| value.clone()))
+    /// The loads for iteration 0, before the loop.
+    pub fn first_load(&self, var: &Sym) -> Vec<Stmt> {
+        let registers: Vec<Sym> = self.registers.iter().map(|b| b.sym.clone()).collect();
+        refresh_but(&self.load_at(var, &Index::default()), &registers)
+    }
+
+    /// The loads for another iteration.
+    pub fn load_at(&self, var: &Sym, value: &Index) -> Vec<Stmt> {
+        walk::substitute(&self.load, &|s| (s == var).then(|| value.clone()))
+    }
 }
 
 /// Fills taken apart into loads to registers and stores from them.

@@ -14,85 +14,94 @@
 //!
 //! In brackets what asynchronous copies need: a group is committed in each step, also where nothing is left to copy,
 //! so that "all but the last S-2 groups" always means the data of this step. The barrier both publishes them and
-//! frees the slot that the step before has used.
+//! frees the slot that the step before has used. Fills that travel through registers are drawn in `registers.rs`.
 
+use super::registers::Staging;
 use super::{at_iteration, only_if};
 use crate::index::{Cond, Index};
-use crate::ir::{For, Mode, Range, Span, Stmt, Sync};
+use crate::ir::{Buffer, For, Mode, Range, Span, Stmt, Sync};
 use crate::schedule::rewrite::{Place, Stages, head, map_accesses};
 use crate::sym::Sym;
 
 /// A loop that counts from 0 by 1, and its ring.
 pub(super) struct Ring<'a> {
     pub l: &'a For,
-    /// The staged buffers.
+    /// How many iterations the loop has.
+    pub extent: &'a Index,
+    /// The staged buffers that have a copy in every slot.
     pub rings: &'a [Sym],
     pub slots: i64,
+    /// Whether fills are asynchronous copies, which are committed in groups and waited for.
     pub asynchronous: bool,
 }
 
 impl Ring<'_> {
-    pub fn build(&self, extent: &Index, stages: Stages, place: &Place) -> Vec<Stmt> {
-        let fill =
-            |k: &Index, slot: &Index| in_slot(at_iteration(&stages.fills, &self.l.var, k), self.rings, slot);
-        // What was allocated inside the loop now lives across its iterations.
-        let mut out: Vec<Stmt> =
-            stages.staged.iter().filter(|b| self.allocates(&b.sym)).cloned().map(Stmt::Alloc).collect();
-        out.extend(self.prologue(&fill, extent, place));
-        let k = Index::var(&self.l.var);
-        let later = k.offset(self.slots - 1);
-        let mut body = Vec::new();
+    /// The pipelined loop. The fills of `stages` run `slots - 1` steps ahead, those of `staging` one step ahead in
+    /// registers.
+    pub fn build(&self, stages: Stages, staging: Staging, place: &Place) -> Vec<Stmt> {
+        let mut out = self.outlived(&stages.staged);
+        out.extend(staging.registers.iter().cloned().map(Stmt::Alloc));
+        out.extend(self.prologue(&stages.fills, place));
+        let (zero, k) = (Index::default(), Index::var(&self.l.var));
+        out.extend(self.only_before_end(&zero, staging.first_load(&self.l.var), place));
+        let mut body = self.in_slot_of(&k, staging.store.clone());
+        let next = k.offset(1);
+        body.extend(self.only_before_end(&next, staging.load_at(&self.l.var, &next), place));
         if self.asynchronous {
             body.extend([Stmt::Sync(Sync::CpWait(self.slots - 2)), Stmt::Sync(Sync::Barrier)]);
         }
-        body.extend(only_if(
-            Cond::lt(later.clone(), extent.clone()),
-            fill(&later, &later.rem(self.slots)),
-            place,
-        ));
-        if self.asynchronous {
-            body.push(Stmt::Sync(Sync::CpCommit));
-        }
-        body.extend(in_slot(stages.uses.clone(), self.rings, &k.rem(self.slots)));
+        body.extend(self.fill(&stages.fills, &k.offset(self.slots - 1), place));
+        body.extend(self.in_slot_of(&k, stages.uses));
         out.push(Stmt::For(For { body: body.into(), ..head(self.l) }));
         out
     }
 
     /// The loop in the first slot alone: nothing is fetched ahead of a loop without a second iteration.
     pub fn only_step(&self, stages: Stages) -> Vec<Stmt> {
-        let slot = |stmts| if self.slots > 1 { in_slot(stmts, self.rings, &Index::default()) } else { stmts };
-        let mut body: Vec<Stmt> =
-            stages.staged.iter().filter(|b| self.allocates(&b.sym)).cloned().map(Stmt::Alloc).collect();
-        body.extend(slot(stages.fills));
+        let zero = Index::default();
+        let mut body = self.outlived(&stages.staged);
+        body.extend(self.in_slot_of(&zero, stages.fills));
         if self.asynchronous {
             body.extend([Sync::CpCommit, Sync::CpWait(0), Sync::Barrier].map(Stmt::Sync));
         }
-        body.extend(slot(stages.uses));
+        body.extend(self.in_slot_of(&zero, stages.uses));
         vec![Stmt::For(For { body: body.into(), ..head(self.l) })]
     }
 
-    fn prologue(
-        &self,
-        fill: &dyn Fn(&Index, &Index) -> Vec<Stmt>,
-        extent: &Index,
-        place: &Place,
-    ) -> Vec<Stmt> {
-        let step = |p: &Index| {
-            let mut stmts = only_if(Cond::lt(p.clone(), extent.clone()), fill(p, p), place);
-            if self.asynchronous {
-                stmts.push(Stmt::Sync(Sync::CpCommit));
-            }
-            stmts
-        };
+    fn prologue(&self, fills: &[Stmt], place: &Place) -> Vec<Stmt> {
+        if fills.is_empty() {
+            return Vec::new();
+        }
         if self.slots == 2 {
-            return step(&Index::default());
+            return self.fill(fills, &Index::default(), place);
         }
         let p = Sym::new("p");
-        vec![For::with_mode(&p, Mode::Unroll, Range::upto(self.slots - 1), step(&Index::var(&p)))]
+        let step = self.fill(fills, &Index::var(&p), place);
+        vec![For::with_mode(&p, Mode::Unroll, Range::upto(self.slots - 1), step)]
     }
 
-    fn allocates(&self, sym: &Sym) -> bool {
-        self.l.body.iter().any(|s| matches!(s, Stmt::Alloc(b) if b.sym == *sym))
+    /// The fills of one iteration, if the loop gets there, as a group of copies if they are asynchronous.
+    fn fill(&self, fills: &[Stmt], at: &Index, place: &Place) -> Vec<Stmt> {
+        let filled = self.in_slot_of(at, at_iteration(fills, &self.l.var, at));
+        let mut stmts = self.only_before_end(at, filled, place);
+        if self.asynchronous {
+            stmts.push(Stmt::Sync(Sync::CpCommit));
+        }
+        stmts
+    }
+
+    fn only_before_end(&self, at: &Index, stmts: Vec<Stmt>, place: &Place) -> Vec<Stmt> {
+        only_if(Cond::lt(at.clone(), self.extent.clone()), stmts, place)
+    }
+
+    fn in_slot_of(&self, at: &Index, stmts: Vec<Stmt>) -> Vec<Stmt> {
+        if self.slots == 1 { stmts } else { in_slot(stmts, self.rings, &at.rem(self.slots)) }
+    }
+
+    /// What was allocated inside the loop and now lives across its iterations.
+    fn outlived(&self, staged: &[Buffer]) -> Vec<Stmt> {
+        let here = |b: &&Buffer| self.l.body.iter().any(|s| matches!(s, Stmt::Alloc(a) if a.sym == b.sym));
+        staged.iter().filter(here).cloned().map(Stmt::Alloc).collect()
     }
 }
 
