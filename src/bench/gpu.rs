@@ -9,9 +9,9 @@ use crate::bind::Binding;
 use crate::compile;
 use crate::gpu::{self, Executable, OperandSets, cublas, diagnosis};
 use crate::inputs::Operands;
-use crate::kernels::{self, Recipe, Variant};
 use crate::problem::Problem;
 use crate::report::{LaunchReport, ProblemReport, tflops};
+use crate::run::Subject;
 use crate::verify;
 
 /// One kernel, or cuBLAS, at one size.
@@ -39,12 +39,12 @@ pub struct Measurement {
     pub of_cublas: Option<f64>,
 }
 
-/// Measures recipes on a problem, and cuBLAS before them.
+/// Measures kernels on a problem, and cuBLAS before them.
 pub fn run(
     device: &Device,
     target: &Target,
     problem: &Problem,
-    recipes: &[&Recipe],
+    kernels: &[Subject],
     options: &MeasureOptions,
     mut tell: impl FnMut(&Measurement),
 ) -> Result<Vec<Measurement>, Diagnosis> {
@@ -59,10 +59,8 @@ pub fn run(
         tell(&measurement);
         measurements.push(measurement);
     }
-    let variant = Variant { precision: problem.precision, layout: problem.layout };
-    for recipe in recipes {
-        let kernel = kernels::build(recipe, variant)?;
-        let valid = compile::validated(kernel.program(), target)?;
+    for kernel in kernels {
+        let valid = compile::validated(&kernel.program, target)?;
         let executable = Executable::load(device, valid.program().clone(), compile::cuda(&valid)?, target)?;
         let binding = Binding::new(valid.program(), problem, i64::from(device.info().sm_count))?;
         let prepared = executable.prepare(device, &binding, &sets)?;

@@ -1,6 +1,6 @@
 //! `bench`: how fast kernels are on a GPU, beside cuBLAS; how fast the simulator and the compiler are.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use warpwright_core::diag::Diagnosis;
@@ -9,6 +9,7 @@ use warpwright_cuda::MeasureOptions;
 use super::ladder::parse_size;
 use super::options::{DeviceOptions, OutputOptions, ProductOptions};
 use super::output::{Failure, Outcome, notice, print, print_json};
+use super::source;
 use crate::bench::gpu::Measurement;
 use crate::bench::{compiler, gpu, record, simulator};
 use crate::device::Device;
@@ -18,13 +19,14 @@ use crate::problem::Shape;
 use crate::report::number::{count, flops_per_second, seconds};
 use crate::report::progress::Progress;
 use crate::report::table::{numbers, render, words};
+use crate::run::Subject;
 
 /// Options of `bench`.
 #[derive(Args, Debug)]
 pub struct Options {
-    /// A ladder or a kernel, timed on a GPU beside cuBLAS; or `simulator`, or `compiler`.
-    #[arg(value_name = "LADDER|KERNEL|simulator|compiler", default_value = "sgemm")]
-    what: String,
+    /// Ladders, kernels and files with schedules, timed on a GPU beside cuBLAS; or `simulator`, or `compiler`.
+    #[arg(value_name = "LADDER|KERNEL|FILE|simulator|compiler", default_value = "sgemm")]
+    what: Vec<String>,
     /// The sizes, separated by commas: N for a square product, or MxNxK.
     #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = parse_size, default_value = "4096")]
     sizes: Vec<Shape>,
@@ -50,9 +52,9 @@ pub struct Options {
 
 /// Runs `bench`.
 pub fn run(options: &Options) -> Outcome {
-    match options.what.as_str() {
-        "simulator" => bench_simulator(options),
-        "compiler" => bench_compiler(options),
+    match options.what.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["simulator"] => bench_simulator(options),
+        ["compiler"] => bench_compiler(options),
         _ => bench_gpu(options),
     }
 }
@@ -104,7 +106,7 @@ fn compile_times(times: &[compiler::CompileTime]) -> String {
 }
 
 fn bench_gpu(options: &Options) -> Outcome {
-    let recipes = recipes(options)?;
+    let kernels = kernels(options)?;
     let (device, notices) = options.device.device.open()?;
     notices.iter().for_each(|n| notice(n));
     let Device::Cuda(gpu, target) = &device else {
@@ -121,13 +123,11 @@ fn bench_gpu(options: &Options) -> Outcome {
         let tell = |m: &Measurement| {
             progress.say(format!("{shape} {}: {}", m.kernel, flops_per_second(m.tflops * 1e12)))
         };
-        all.extend(gpu::run(gpu, target, &problem, &recipes, &MeasureOptions::default(), tell)?);
+        all.extend(gpu::run(gpu, target, &problem, &kernels, &MeasureOptions::default(), tell)?);
     }
     drop(progress);
     if let Some(directory) = &options.record {
-        let variant = options.product.variant;
-        let name = format!("{}-{}-{}", options.what, variant.dtype, variant.layout);
-        let path = record::write(directory, &name, gpu, &all)?;
+        let path = record::write(directory, &options.name(), gpu, &all)?;
         notice(&format!("recorded in {}", path.display()));
     }
     if options.output.json {
@@ -138,20 +138,39 @@ fn bench_gpu(options: &Options) -> Outcome {
     if all.iter().all(|m| m.passed != Some(false)) { Ok(()) } else { Err(Failure::Wrong) }
 }
 
-/// The kernels that are meant: a ladder, some of its rungs, or one.
-fn recipes(options: &Options) -> Result<Vec<&'static Recipe>, Diagnosis> {
+/// The kernels that are meant: of ladders, all or some of the rungs.
+fn kernels(options: &Options) -> Result<Vec<Subject>, Diagnosis> {
     let variant = options.product.variant.variant();
-    let mut recipes = match kernels::ladder(&options.what) {
-        Ok(mut rungs) => {
-            rungs.retain(|r| (r.schedule)(variant).is_ok());
-            rungs
+    let mut subjects = Vec::new();
+    for name in &options.what {
+        match kernels::ladder(name) {
+            Ok(rungs) => {
+                let chosen = |r: &&Recipe| {
+                    let named = options.rungs.is_empty() || options.rungs.contains(&r.rung);
+                    named && (r.schedule)(variant).is_ok()
+                };
+                for recipe in rungs.into_iter().filter(chosen) {
+                    subjects.push(Subject::from(&kernels::build(recipe, variant)?));
+                }
+            }
+            Err(no_ladder) => {
+                let ladders = no_ladder.to_string();
+                let source = source::find(name, variant).map_err(|d| d.because(ladders))?;
+                subjects.push(source.into_subject(variant));
+            }
         }
-        Err(no_ladder) => vec![kernels::by_name(&options.what).map_err(|_| no_ladder)?],
-    };
-    if !options.rungs.is_empty() {
-        recipes.retain(|r| options.rungs.contains(&r.rung));
     }
-    Ok(recipes)
+    Ok(subjects)
+}
+
+impl Options {
+    /// What the results are filed under.
+    fn name(&self) -> String {
+        let stem = |name: &String| Path::new(name).file_stem().map(|s| s.to_string_lossy().into_owned());
+        let variant = self.product.variant;
+        let names = self.what.iter().filter_map(stem);
+        names.chain([variant.dtype.to_string(), variant.layout.to_string()]).collect::<Vec<_>>().join("-")
+    }
 }
 
 fn table(measurements: &[Measurement]) -> String {

@@ -49,6 +49,8 @@ pub(super) struct Body<'a> {
     pub(super) used: HashSet<Sym>,
     /// Buffers that the text so far writes.
     pub(super) written: HashSet<Sym>,
+    /// Buffers that are loaded ahead of a barrier.
+    pub(super) ahead: HashSet<Sym>,
     pub(super) lines: Lines,
     /// `threadIdx.x`
     pub(super) tid: Sym,

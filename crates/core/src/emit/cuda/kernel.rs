@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::ahead::loaded_ahead;
 use super::body::{Body, Unit};
 use super::names::Names;
 use super::source::{Argument, Kernel, Scratch};
@@ -121,6 +122,7 @@ impl<'a> Body<'a> {
             aliases: HashMap::new(),
             used: HashSet::new(),
             written: HashSet::new(),
+            ahead: loaded_ahead(launch.body, &unit.buffers),
             lines: Lines::default(),
             tid,
             block_threads: launch.threads,
@@ -501,10 +503,12 @@ impl<'a> Body<'a> {
         }
     }
 
+    /// A pointer to a tensor, which nothing else in the kernel points to.
     fn pointer(&mut self, sym: &Sym) -> String {
         let Some(dtype) = self.unit.buffers.get(sym).map(|b| b.dtype) else { return String::new() };
         let constant = if self.written.contains(sym) { "" } else { "const " };
-        format!("{constant}{}* __restrict__ {}", self.c_type(dtype), self.names.of(sym))
+        let restrict = if self.ahead.contains(sym) { "" } else { "__restrict__ " };
+        format!("{constant}{}* {restrict}{}", self.c_type(dtype), self.names.of(sym))
     }
 }
 

@@ -11,6 +11,7 @@
 //!
 //! The text includes no header. It needs C++17, and the architecture that [`Source::needs`] asks for.
 
+mod ahead;
 mod body;
 mod coordinates;
 mod corner;

@@ -9,7 +9,7 @@
 
 use std::collections::HashMap;
 
-use crate::index::{Comparison, Cond, Index};
+use crate::index::{Comparison, Cond, Index, Interval};
 use crate::instr::{Extent, Record, WindowSpec};
 use crate::ir::{
     Access, Assign, BinaryOp, Buffer, For, Mode, Operand, Own, ParamKind, Range, Span, Stmt, Value, Window,
@@ -107,6 +107,7 @@ impl Pattern {
         facts: &Facts,
     ) -> Result<Vec<Operand>, String> {
         self.check_loops(nest)?;
+        let nest = nest.simplified(facts);
         let mut why_not = String::new();
         for order in permutations(&nest.loops) {
             if !order.iter().zip(&self.loops).all(|((_, a), (_, b))| a == b) {
@@ -128,6 +129,19 @@ fn has_free_extent(window: &WindowSpec) -> bool {
 }
 
 impl Nest {
+    /// The same with indices as short as the ranges of the loops allow: `(4*t + v)/256` is `t/64` where `v` is below 4.
+    fn simplified(&self, facts: &Facts) -> Nest {
+        let mut ranges = facts.ranges().clone();
+        for (var, extent) in &self.loops {
+            ranges.set(var, Interval::new(0, extent - 1));
+        }
+        let access = |a: &Access| Access::new(&a.buffer, a.index.iter().map(|i| ranges.simplify(i)).collect());
+        let load = |a: &Access| Value::Load(access(a));
+        let value = self.assign.value.map_accesses(&load, &|c| ranges.simplify_cond(c));
+        let target = access(&self.assign.target);
+        Nest { loops: self.loops.clone(), assign: Assign { target, value, ..self.assign.clone() } }
+    }
+
     /// Reads a nest.
     ///
     /// # Errors
