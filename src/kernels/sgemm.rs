@@ -3,6 +3,7 @@
 
 use super::{Recipe, Variant};
 use warpwright_core::diag::Diagnosis;
+use warpwright_core::dtype::DType;
 
 /// The rungs in order.
 pub const RUNGS: &[Recipe] = &[
@@ -117,6 +118,38 @@ pub const RUNGS: &[Recipe] = &[
         title: "register staging",
         change: "The next tiles are loaded into registers before the multiply-adds of this one, and stored to a second buffer after them.",
         schedule: |v| STAGED.steps(v),
+    },
+    Recipe {
+        name: "sgemm_wide_thread_tile",
+        family: "sgemm",
+        rung: 15,
+        title: "wide thread tile",
+        change: "A block computes 128 x 256 elements, a warp 64 x 64 and a thread 16 x 8, so that six reads of 16 bytes feed 128 multiply-adds.",
+        schedule: |v| WIDE.steps(v),
+    },
+    Recipe {
+        name: "sgemm_async_copies",
+        family: "sgemm",
+        rung: 16,
+        title: "asynchronous copies",
+        change: "A tile that is stored as it is read, B's here, is copied to shared memory without passing through registers.",
+        schedule: |v| ASYNC.steps(v),
+    },
+    Recipe {
+        name: "sgemm_turned_lanes",
+        family: "sgemm",
+        rung: 17,
+        title: "turned lanes",
+        change: "Neighbouring lanes stand below one another, so that eight of them read four pieces of A and two of B instead of one and eight.",
+        schedule: |v| TURNED.steps(v),
+    },
+    Recipe {
+        name: "sgemm_small_tile",
+        family: "sgemm",
+        rung: 18,
+        title: "small tile",
+        change: "The same with a tile of 64 x 128 and 8 x 8 elements a thread, for products whose large tiles would leave multiprocessors idle.",
+        schedule: |v| SMALL.steps(v),
     },
 ];
 
@@ -249,7 +282,7 @@ split(acc.k, {depth}) -> ko, ki
 reorder(acc.ko, acc.ki, acc.i, acc.j)
 "
         );
-        Ok(steps + &operands(variant, self.threads(), [*tm, *tn], [Storage::Plain, storage], "")?)
+        Ok(steps + &operands(variant, self.threads(), [*tm, *tn], [Storage::Plain, storage], Overlap::None)?)
     }
 }
 
@@ -268,8 +301,23 @@ struct WarpTile {
     tn: i64,
     /// Whether rows of the tile of A are padded.
     padded: bool,
-    /// How the loop over tiles overlaps copies and multiply-adds, as a step.
-    overlap: &'static str,
+    /// Whether neighbouring lanes compute elements below one another instead of side by side.
+    turned: bool,
+    /// How copies overlap multiply-adds.
+    overlap: Overlap,
+}
+
+/// How the copies of the next tiles overlap the multiply-adds of this one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Overlap {
+    /// Not at all.
+    None,
+    /// They are stored to a second buffer while this one is used.
+    DoubleBuffer,
+    /// They pass through registers, loaded before and stored after.
+    Registers,
+    /// They are asynchronous copies, where a tile is stored as it is read, and pass through registers else.
+    Async,
 }
 
 /// The tile of rung 10.
@@ -284,7 +332,8 @@ const WARP_TILE: WarpTile = WarpTile {
     tm: 8,
     tn: 4,
     padded: false,
-    overlap: "",
+    turned: false,
+    overlap: Overlap::None,
 };
 
 /// The tile of rung 11.
@@ -295,7 +344,7 @@ const WIDE_WARP_TILE: WarpTile = WarpTile {
     down: 2,
     across: 1,
     tn: 8,
-    overlap: "double_buffer(acc.ko)\n",
+    overlap: Overlap::DoubleBuffer,
     ..WARP_TILE
 };
 
@@ -307,17 +356,47 @@ const COMPACT: WarpTile =
 const PADDED: WarpTile = WarpTile { padded: true, ..COMPACT };
 
 /// The tile of rung 14.
-const STAGED: WarpTile = WarpTile { overlap: "pipeline(acc.ko, 2, via=registers)\n", ..PADDED };
+const STAGED: WarpTile = WarpTile { overlap: Overlap::Registers, ..PADDED };
+
+/// The tile of rung 15.
+const WIDE: WarpTile = WarpTile { columns: 256, warp_rows: 64, down: 4, ..STAGED };
+
+/// The tile of rung 16.
+const ASYNC: WarpTile = WarpTile { overlap: Overlap::Async, ..WIDE };
+
+/// The tile of rung 17.
+const TURNED: WarpTile = WarpTile { turned: true, ..ASYNC };
+
+/// The tile of rung 18.
+const SMALL: WarpTile = WarpTile { rows: 64, columns: 128, warp_rows: 32, down: 2, ..TURNED };
 
 impl WarpTile {
+    /// The tile with at most 512 bytes of results a thread, which leaves half of its registers for the rest: halved
+    /// along its longer side until it fits elements of this many bytes.
+    fn fitting(mut self, bytes: i64) -> WarpTile {
+        while self.down * self.tm * self.across * self.tn * bytes > 512 {
+            let rows = self.down * self.tm > self.across * self.tn;
+            let [parts, elements, warp, block] = if rows {
+                [&mut self.down, &mut self.tm, &mut self.warp_rows, &mut self.rows]
+            } else {
+                [&mut self.across, &mut self.tn, &mut self.warp_columns, &mut self.columns]
+            };
+            *(if *parts > 1 { parts } else { elements }) /= 2;
+            *warp /= 2;
+            *block /= 2;
+        }
+        self
+    }
+
     fn threads(&self) -> i64 {
         self.rows / self.warp_rows * (self.columns / self.warp_columns) * 32
     }
 
     fn steps(&self, variant: Variant) -> Result<String, Diagnosis> {
-        let WarpTile { rows, columns, depth, warp_rows, warp_columns, down, across, tm, tn, padded, overlap } =
-            self;
-        let a = if *padded { Storage::Padded } else { Storage::Plain };
+        let tile = self.fitting(variant.precision.storage().bytes().max(4));
+        let WarpTile { rows, columns, depth, warp_rows, warp_columns, down, across, tm, tn, .. } = &tile;
+        let a = if tile.padded { Storage::Padded } else { Storage::Plain };
+        let [slow, lane_loop] = if tile.turned { ["C.tj", "C.ti"] } else { ["C.ti", "C.tj"] };
         let width = vector_width(variant);
         let lane = store_width(variant).min(*tn);
         let mut virtual_loops = String::new();
@@ -340,17 +419,17 @@ split(C.j, {columns}) -> bx, j
 split(C.j, {warp_columns}) -> wj, j
 {across}split(C.j, {tn}) -> tj, j
 split(C.j, {lane}) -> j, v
-reorder(C.by, C.bx, {virtual_loops}C.wi, C.wj, C.ti, C.tj, C.i, C.j, C.v)
+reorder(C.by, C.bx, {virtual_loops}C.wi, C.wj, {slow}, {lane_loop}, C.i, C.j, C.v)
 bind(C.by, block.y)
 bind(C.bx, block.x)
-{bind}bind(C.wi, C.wj, C.ti, C.tj, threads)
+{bind}bind(C.wi, C.wj, {slow}, {lane_loop}, threads)
 set_scope(acc, reg)
-compute_at(acc, C.tj)
+compute_at(acc, {lane_loop})
 split(acc.k, {depth}) -> ko, ki
 reorder(acc.ko, acc.ki, acc.i, acc.j)
 "
         );
-        Ok(steps + &operands(variant, self.threads(), [*tm, *tn], [a, Storage::Plain], overlap)?)
+        Ok(steps + &operands(variant, tile.threads(), [*tm, *tn], [a, Storage::Plain], tile.overlap)?)
     }
 }
 
@@ -406,11 +485,25 @@ bind({tile}.t, threads)
         steps + &format!("unroll({tile}.u)\n")
     }
 
+    /// The instruction that copies 16 bytes of the tile asynchronously, where the tile is stored as it is read and
+    /// there is one for the type.
+    fn async_copy(&self, dtype: DType) -> Option<&'static str> {
+        let instruction = match dtype {
+            DType::F32 => "cp_async16_f32",
+            DType::F64 => "cp_async16_f64",
+            _ => return None,
+        };
+        (self.depth == "r").then_some(instruction)
+    }
+
     /// The steps that make the copies of [`Operand::stage`] move 16 bytes, also those that a pipeline has put ahead.
     fn widen(&self, width: i64, ahead: bool) -> String {
         let tile = self.names[1];
-        let ahead = if ahead { wide(&format!("{tile}_next.v"), width) } else { String::new() };
-        ahead + &wide(&format!("{tile}.v"), width)
+        if !ahead {
+            return wide(&format!("{tile}.v"), width);
+        }
+        let store = if self.depth == "r" { width } else { 1 };
+        wide(&format!("{tile}_next.v"), width) + &wide(&format!("{tile}.v"), store)
     }
 
     /// Copies what a thread needs of the tile for one term into registers.
@@ -436,15 +529,30 @@ pub(super) fn operands(
     threads: i64,
     [tm, tn]: [i64; 2],
     [store_a, store_b]: [Storage; 2],
-    overlap: &str,
+    overlap: Overlap,
 ) -> Result<String, Diagnosis> {
     let width = vector_width(variant);
     let (a, b) = (Operand::of(variant, true), Operand::of(variant, false));
     let mut steps = a.stage(threads, width, store_a) + &b.stage(threads, width, store_b);
     steps += &(a.load(width.min(tm), store_a) + &b.load(width.min(tn), store_b));
-    let ahead = overlap.contains("registers");
-    steps += overlap;
-    steps += &(a.widen(width, ahead) + &b.widen(width, ahead));
+    let dtype = variant.precision.storage();
+    let copy = |o: &Operand| o.async_copy(dtype).filter(|_| overlap == Overlap::Async);
+    for operand in [&a, &b] {
+        if let Some(instruction) = copy(operand) {
+            steps += &format!("tensorize({}.v, {instruction})\n", operand.names[1]);
+        }
+    }
+    let asynchronous = copy(&a).or(copy(&b)).is_some();
+    steps += match overlap {
+        Overlap::None => "",
+        Overlap::DoubleBuffer => "double_buffer(acc.ko)\n",
+        Overlap::Async if asynchronous => "pipeline(acc.ko, 2, via=cp_async)\n",
+        Overlap::Registers | Overlap::Async => "pipeline(acc.ko, 2, via=registers)\n",
+    };
+    let ahead = matches!(overlap, Overlap::Registers | Overlap::Async);
+    for operand in [&a, &b].into_iter().filter(|o| copy(o).is_none()) {
+        steps += &operand.widen(width, ahead);
+    }
     Ok(steps + &wide("C.v", store_width(variant).min(tn)) + "unroll(acc.ki, acc.i, acc.j, C.i, C.j)\n")
 }
 

@@ -7,7 +7,7 @@
 //! The post multiplies a transposed A (both operands are stored with K as rows), which is layout `tn` here; the steps
 //! serve every layout.
 
-use super::sgemm::{Storage, operands, store_width, vector_width};
+use super::sgemm::{Overlap, Storage, operands, store_width, vector_width};
 use super::{Recipe, Variant};
 use warpwright_core::diag::Diagnosis;
 
@@ -51,7 +51,7 @@ pub const RUNGS: &[Recipe] = &[
         rung: 4,
         title: "vectorized",
         change: "Tiles are stored with K as rows, and every copy to shared memory, to registers and to C moves 16 bytes where sizes and strides allow it.",
-        schedule: |v| wide(v, ""),
+        schedule: |v| wide(v, Overlap::None),
     },
     Recipe {
         name: "tvm_double_buffer",
@@ -59,7 +59,7 @@ pub const RUNGS: &[Recipe] = &[
         rung: 5,
         title: "double buffer",
         change: "The next tiles are copied to a second pair of buffers before the multiply-adds of this one, so that one barrier a step is enough.",
-        schedule: |v| wide(v, "double_buffer(acc.ko)\n"),
+        schedule: |v| wide(v, Overlap::DoubleBuffer),
     },
     Recipe {
         name: "tvm_register_staging",
@@ -67,7 +67,7 @@ pub const RUNGS: &[Recipe] = &[
         rung: 6,
         title: "double buffer that does not wait",
         change: "The next tiles are only loaded, into registers, before the multiply-adds, and stored to the second pair of buffers after them, so that nothing waits for the loads.",
-        schedule: |v| wide(v, "pipeline(acc.ko, 2, via=registers)\n"),
+        schedule: |v| wide(v, Overlap::Registers),
     },
 ];
 
@@ -153,9 +153,9 @@ reorder(acc.ko, acc.ki, acc.i, acc.j)
     )
 }
 
-/// The tiles of the virtual threads, copied 16 bytes at a time; `overlap` is the step that makes copies and
-/// multiply-adds overlap, if any.
-fn wide(variant: Variant, overlap: &str) -> Result<String, Diagnosis> {
+/// The tiles of the virtual threads, copied 16 bytes at a time; `overlap` is how copies and multiply-adds
+/// overlap.
+fn wide(variant: Variant, overlap: Overlap) -> Result<String, Diagnosis> {
     let width = vector_width(variant);
     let sizes = format!("specialize(M%128, N%128, K%16, lda%{width}, ldb%{width}, ldc%{width})\n");
     let storage = [Storage::Plain, Storage::Plain];

@@ -85,7 +85,9 @@ impl Tile {
                     let [only] = &l.body[..] else { return None };
                     at = only;
                 }
-                Stmt::Assign(assign) if assign.op == AssignOp::Reduce(Reduction::Sum) && !assign.atomic => break assign,
+                Stmt::Assign(assign) if assign.op == AssignOp::Reduce(Reduction::Sum) && !assign.atomic => {
+                    break assign;
+                }
                 _ => return None,
             }
         };

@@ -135,7 +135,8 @@ impl Nest {
         for (var, extent) in &self.loops {
             ranges.set(var, Interval::new(0, extent - 1));
         }
-        let access = |a: &Access| Access::new(&a.buffer, a.index.iter().map(|i| ranges.simplify(i)).collect());
+        let access =
+            |a: &Access| Access::new(&a.buffer, a.index.iter().map(|i| ranges.simplify(i)).collect());
         let load = |a: &Access| Value::Load(access(a));
         let value = self.assign.value.map_accesses(&load, &|c| ranges.simplify_cond(c));
         let target = access(&self.assign.target);

@@ -184,7 +184,8 @@ impl Pipeline {
             Via::CpAsync => moved.fills.into_iter().partition(|s| has_async_copies(std::slice::from_ref(s))),
             _ => (moved.fills, Vec::new()),
         };
-        let staging = registers::Staging::of(&delayed, &moved.staged).map_err(|because| self.refuse(because))?;
+        let staging =
+            registers::Staging::of(&delayed, &moved.staged).map_err(|because| self.refuse(because))?;
         Ok(ring(&counted).build(Stages { fills: ahead, ..moved }, staging, place))
     }
 
