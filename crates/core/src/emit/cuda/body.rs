@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::corner::Corner;
+use super::cursor::{Cursor, Slot, ThreadValues};
 use super::names::Names;
 use super::source::{Scratch, TensorMap};
 use super::spelling::Prelude;
@@ -62,6 +63,10 @@ pub(super) struct Body<'a> {
     pub(super) owned: Vec<Owned>,
     /// Register tiles whose first element has a pointer.
     pub(super) corners: Vec<Corner>,
+    /// Pointers and slots that travel with the loops around the statement in hand.
+    pub(super) cursors: Vec<Cursor>,
+    pub(super) slots: Vec<Slot>,
+    pub(super) thread_values: ThreadValues,
     /// The loops around the statement in hand that are not unrolled.
     pub(super) serial_loops: usize,
     /// Named hardware barriers, each for one kind of range: its first thread, its size, its first number.

@@ -102,16 +102,21 @@ impl Body<'_> {
         };
         let corners = self.corners.iter().filter(|c| c.first.buffer == access.buffer);
         let (name, [row, column]) = corners.rev().find_map(|c| Some((c.name.clone(), offset(c)?)))?;
-        let column = self.index(&column);
+        Some(self.counted_from(&name, &row, &column, stride))
+    }
+
+    /// The element so many rows and columns from where a pointer is.
+    pub(super) fn counted_from(&mut self, name: &str, row: &Index, column: &Index, stride: &Sym) -> String {
+        let column = self.index(column);
         let offset = match row.as_constant() {
             Some(0) => column.text,
             _ => {
-                let row = self.long_index(&row).at_least(Strength::Product);
+                let row = self.long_index(row).at_least(Strength::Product);
                 let product = format!("{row}*{}", self.variable(stride).text);
                 super::element::added(product, column).text
             }
         };
-        Some(format!("{name}[{offset}]"))
+        format!("{name}[{offset}]")
     }
 }
 

@@ -33,10 +33,11 @@ impl Body<'_> {
         let name = self.names.of(&access.buffer).to_string();
         match buffer.space {
             Space::Param(_) | Space::Global => {
-                if let Some(stride) = &buffer.row_stride
-                    && let Some(element) = self.element_by_corner(access, stride)
-                {
-                    return Ok(element);
+                if let Some(stride) = &buffer.row_stride {
+                    let near = self.element_by_corner(access, stride);
+                    if let Some(element) = near.or_else(|| self.element_by_cursor(access, stride)) {
+                        return Ok(element);
+                    }
                 }
                 let offset = self.global_offset(buffer, &access.index);
                 Ok(format!("{name}[{}]", offset.text))

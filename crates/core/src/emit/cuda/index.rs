@@ -172,6 +172,11 @@ impl Body<'_> {
 
     /// The remainder of floor division.
     fn remainder(&mut self, x: &Index, d: i64) -> Text {
+        if d == 2
+            && let Some((slot, other)) = self.slot(x)
+        {
+            return if other { Text::new(format!("1 - {slot}"), Strength::Sum) } else { Text::primary(slot) };
+        }
         if !self.is_negative_possible(x) {
             return Text::new(format!("{}%{d}", self.sum(x).at_least(Strength::Product)), Strength::Product);
         }

@@ -76,6 +76,7 @@ impl Body<'_> {
     ) -> Result<(), Diagnosis> {
         let mut opening = String::new();
         let corners = if unrolled { self.declare_corners(l)? } else { self.corners.len() };
+        let travel = self.begin_travel(l, executing)?;
         self.serial_loops += usize::from(!unrolled);
         if c_type != "int" {
             self.long_variables.insert(l.var.clone());
@@ -83,8 +84,10 @@ impl Body<'_> {
         let body = self.nested(|s| {
             let name = s.names.declare(&l.var);
             opening = head(s, &name);
-            s.with_range(&l.var, interval, |s| s.statements(&l.body, executing))
+            s.with_range(&l.var, interval, |s| s.statements(&l.body, executing))?;
+            s.advance(&travel)
         })?;
+        self.end_travel(&travel);
         self.serial_loops -= usize::from(!unrolled);
         self.forget_corners(corners);
         if let Some(ordinal) = &l.counting {

@@ -15,6 +15,7 @@ mod ahead;
 mod body;
 mod coordinates;
 mod corner;
+mod cursor;
 mod element;
 mod index;
 mod instruction;

@@ -27,18 +27,18 @@ pub(super) struct Nest {
 }
 
 /// One thread loop, taken apart.
-struct Split {
+pub(super) struct Split {
     count: i64,
     pitch: i64,
     /// The value of the loop variable.
-    place: Index,
+    pub(super) place: Index,
     /// Whether some threads of the executing range have no iteration.
     guarded: bool,
-    inside: Executing,
+    pub(super) inside: Executing,
 }
 
 impl Body<'_> {
-    fn split(&self, l: &For, executing: &Executing) -> Result<Split, Diagnosis> {
+    pub(super) fn split(&self, l: &For, executing: &Executing) -> Result<Split, Diagnosis> {
         let Some((count, pitch)) = l.threads() else {
             return Err(Diagnosis::new(format!("the loop over threads `{}` has no constant extent", l.var)));
         };
