@@ -3,7 +3,8 @@
 //! A kernel that hides the latency of a load starts it before a barrier and uses the value after it. The compiler
 //! knows that data behind a `const __restrict__` pointer never change, so it may move such a load to the other side
 //! of the barrier, next to its use, where nothing hides it; and ptxas does, because that saves registers. An ordinary
-//! load stays on its side of a barrier. So these tensors are declared without `__restrict__`.
+//! load stays on its side of a barrier. So these tensors are declared without `__restrict__`, and so are those that
+//! the kernel writes, lest the compiler conclude that no store can change what is loaded.
 
 use std::collections::{HashMap, HashSet};
 

@@ -21,7 +21,7 @@ use super::threads::Executing;
 use crate::diag::Diagnosis;
 use crate::index::{Atom, Index};
 use crate::instr::{self, Completion};
-use crate::ir::{Access, For, Mode, Operand, Range, Stmt, walk};
+use crate::ir::{Access, For, Mode, Operand, Range, Stmt, Value, walk};
 use crate::sym::Sym;
 
 /// A pointer that is at `first` in iteration 0 of a loop and moves on by `step` in each.
@@ -210,6 +210,8 @@ impl Body<'_> {
                     let value = value.substitute(&|s| self.thread_values.get(s).cloned());
                     self.thread_values.insert(var.clone(), value);
                 }
+                // A guarded load needs its address only where the guard holds.
+                Stmt::Assign(a) if matches!(a.value, Value::Select(..)) => {}
                 Stmt::Assign(a) => a.value.for_each_access(&mut |access| {
                     if self.ahead.contains(&access.buffer) {
                         found.accesses.push(access.clone());

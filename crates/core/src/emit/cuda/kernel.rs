@@ -506,11 +506,14 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// A pointer to a tensor, which nothing else in the kernel points to.
+    /// A pointer to a tensor, which nothing else in the kernel points to; that is kept from the compiler where it
+    /// would move loads past barriers (see `ahead.rs`).
     fn pointer(&mut self, sym: &Sym) -> String {
         let Some(dtype) = self.unit.buffers.get(sym).map(|b| b.dtype) else { return String::new() };
-        let constant = if self.written.contains(sym) { "" } else { "const " };
-        let restrict = if self.ahead.contains(sym) { "" } else { "__restrict__ " };
+        let written = self.written.contains(sym);
+        let constant = if written { "" } else { "const " };
+        let silent = self.ahead.contains(sym) || (written && !self.ahead.is_empty());
+        let restrict = if silent { "" } else { "__restrict__ " };
         format!("{constant}{}* {restrict}{}", self.c_type(dtype), self.names.of(sym))
     }
 }
