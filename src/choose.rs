@@ -1,6 +1,7 @@
 //! Which kernel to use when nobody names one.
 
 use warpwright_core::diag::Diagnosis;
+use warpwright_core::ir::Launch;
 use warpwright_core::target::Target;
 
 use crate::bind::Binding;
@@ -8,18 +9,23 @@ use crate::compile;
 use crate::kernels::{self, Kernel, Recipe, Variant};
 use crate::problem::Problem;
 
-/// A sensible kernel for a problem on a GPU: the highest rung of the ladder `hgemm`, else of `sgemm` up to the fastest,
-/// that has a schedule for the variant, fits the GPU, and whose assumptions hold of the problem. Products that are
-/// small in C get one with small tiles.
+/// A sensible kernel for a problem on a GPU: the highest rung of the ladder `hgemm`, else the tile of the ladder
+/// `sgemm` that should take the least time, else the highest rung below, in each case one that has a schedule for the
+/// variant, fits the GPU, and whose assumptions hold of the problem. Products that are small in C get one with small
+/// tiles.
 pub fn kernel(problem: &Problem, target: &Target) -> Result<Kernel, Diagnosis> {
     let variant = Variant { precision: problem.precision, layout: problem.layout };
+    let fits = |recipe: &'static Recipe| fitting(recipe, variant, problem, target);
     let small = problem.shape.m <= SMALL || problem.shape.n <= SMALL;
     let mut rungs = kernels::ladder("sgemm")?;
-    rungs.retain(|r| r.rung <= if small { LAST_SMALL_RUNG } else { FASTEST_RUNG });
-    if !small {
-        rungs.extend(kernels::ladder("hgemm")?);
+    if small {
+        rungs.retain(|r| r.rung <= LAST_SMALL_RUNG);
+    } else if let Some(kernel) = kernels::ladder("hgemm")?.into_iter().rev().find_map(fits) {
+        return Ok(kernel);
+    } else if let Some(kernel) = fastest_tile(problem, target, fits)? {
+        return Ok(kernel);
     }
-    rungs.into_iter().rev().find_map(|recipe| fitting(recipe, variant, problem, target)).ok_or_else(|| {
+    rungs.into_iter().rev().find_map(fits).ok_or_else(|| {
         Diagnosis::new(format!("no kernel fits {} {} {}", problem.shape, problem.precision, problem.layout))
             .instead("name one with --kernel to see why")
     })
@@ -29,8 +35,41 @@ pub fn kernel(problem: &Problem, target: &Target) -> Result<Kernel, Diagnosis> {
 const SMALL: i64 = 48;
 /// The last rung with tiles of 32 x 32.
 const LAST_SMALL_RUNG: u32 = 3;
-/// The fastest rung on an H200 at the square sizes from 1024 to 8192 in bench/results; the one after it is slower.
-const FASTEST_RUNG: u32 = 13;
+/// The tiles at the end of the ladder `sgemm`, and their speed in TFLOP/s where blocks are many: f32 at 4096 on an
+/// H200, bench/results.
+const TILES: [(&str, f64); 2] = [("sgemm_turned_lanes", 53.8), ("sgemm_small_tile", 51.5)];
+
+/// The tile that should take the least time: blocks run in rounds, one block a multiprocessor, and the last round
+/// takes as long as the others even if few blocks are left for it.
+fn fastest_tile(
+    problem: &Problem,
+    target: &Target,
+    fits: impl Fn(&'static Recipe) -> Option<Kernel>,
+) -> Result<Option<Kernel>, Diagnosis> {
+    let mut best: Option<(f64, Kernel)> = None;
+    for (name, speed) in TILES {
+        let Some(kernel) = fits(kernels::by_name(name)?) else { continue };
+        let Some(blocks) = blocks(&kernel, problem) else { continue };
+        let multiprocessors = i64::from(target.sm_count.value);
+        let rounds = (blocks + multiprocessors - 1) / multiprocessors;
+        let time = rounds as f64 / blocks as f64 / speed;
+        if best.as_ref().is_none_or(|(least, _)| time < *least) {
+            best = Some((time, kernel));
+        }
+    }
+    Ok(best.map(|(_, kernel)| kernel))
+}
+
+/// The number of blocks of the first launch, if there are any.
+fn blocks(kernel: &Kernel, problem: &Problem) -> Option<i64> {
+    let binding = Binding::new(kernel.program(), problem, 1).ok()?;
+    let launches = Launch::all(&kernel.program().body).ok()?;
+    let mut blocks = 1_i64;
+    for block in &launches.first()?.blocks {
+        blocks = blocks.checked_mul(block.extent.eval(&|s| binding.value(s)).ok()?)?;
+    }
+    (blocks > 0).then_some(blocks)
+}
 
 /// The kernel of a recipe, if there is one that can be used.
 fn fitting(recipe: &Recipe, variant: Variant, problem: &Problem, target: &Target) -> Option<Kernel> {
@@ -57,6 +96,23 @@ mod tests {
         assert_eq!(chosen("nt", "h200"), "hgemm_wide_warpgroups_bf16_f32_nt");
         assert_eq!(chosen("nn", "a6000"), "hgemm_cp_async_bf16_f32_nn");
         assert!(chosen("nn", "gtx980").starts_with("sgemm"));
+    }
+
+    #[test]
+    fn the_tile_fills_the_multiprocessors() {
+        let chosen = |shape: &str| {
+            let problem = Problem::new(shape.parse().unwrap(), "f32".parse().unwrap(), "nn".parse().unwrap());
+            kernel(&problem, Target::by_name("h200").unwrap()).unwrap().name
+        };
+        for (shape, tile) in [
+            ("1024x1024x1024", "small_tile"),
+            ("2048x2048x2048", "turned_lanes"),
+            ("4095x4095x4095", "turned_lanes"),
+            ("4097x4097x4097", "small_tile"),
+            ("8192x8192x8192", "turned_lanes"),
+        ] {
+            assert!(chosen(shape).contains(tile), "{shape}: {}", chosen(shape));
+        }
     }
 
     #[test]
