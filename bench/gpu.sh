@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
-# Everything that needs a GPU, in one command: `bench/gpu.sh [BINARY] [DIRECTORY]`.
+# Everything that needs a GPU, in one command: `bench/gpu.sh [BINARY] [DIRECTORY] [PART]...`, the parts being `checks`,
+# `bench` and `sanitize`, all of them unless some are named.
 # Says what the machine has, runs every finished program and every rung of every ladder and checks it, times the ladder
 # beside cuBLAS, and runs programs and rungs under compute-sanitizer at odd sizes. Results go to the directory (bench/results by default).
 set -uo pipefail
 cd "$(dirname "$0")/.."
 binary=${1:-target/release/warpwright}
 out=${2:-bench/results}
+parts=" ${*:3} "
+part() { [ "$parts" = "  " ] || [[ "$parts" == *" $1 "* ]]; }
 mkdir -p "$out"
 failed=0
 
@@ -27,28 +30,40 @@ program() {
 }
 
 programs=$(basename -s .ww programs/*.ww)
-for name in $programs; do
-    program "$name"
-done
-step "$binary" gemm 512x384x256
-for ladder in sgemm tvm; do
-    step "$binary" ladder "$ladder" --size 1021x509x253
-    step "$binary" ladder "$ladder" --size 4096
-done
-# 16-bit elements on the matrix units: rows that start at multiples of 16 bytes, and others.
-for layout in nn nt tn tt; do
-    for size in 1021x509x253 1000x520x1096 4096; do
-        step "$binary" ladder hgemm --dtype bf16 --layout $layout --size $size
+if part checks; then
+    for name in $programs; do
+        program "$name"
     done
-    step "$binary" ladder hgemm --dtype f16 --layout $layout --size 1000x520x1096
-    step "$binary" ladder hgemm --dtype bf16-f32 --layout $layout --size 1000x520x1096
-    step "$binary" bench hgemm --dtype bf16 --layout $layout --sizes 1024,4096,8192 --record "$out"
-done
-for size in 1021x509x253 1000x520x1096 4096; do
-    step "$binary" ladder dgemm --dtype f64 --size $size
-done
-step "$binary" bench dgemm --dtype f64 --sizes 1024,4096 --record "$out"
-step "$binary" bench sgemm --sizes 1024,2048,4096 --record "$out"
+    step "$binary" gemm 512x384x256
+    for ladder in sgemm tvm; do
+        step "$binary" ladder "$ladder" --size 1021x509x253
+    done
+    # 16-bit elements on the matrix units: rows that start at multiples of 16 bytes, and others.
+    for layout in nn nt tn tt; do
+        for size in 1021x509x253 1000x520x1096; do
+            step "$binary" ladder hgemm --dtype bf16 --layout $layout --size $size
+        done
+        step "$binary" ladder hgemm --dtype f16 --layout $layout --size 1000x520x1096
+        step "$binary" ladder hgemm --dtype bf16-f32 --layout $layout --size 1000x520x1096
+    done
+    for size in 1021x509x253 1000x520x1096; do
+        step "$binary" ladder dgemm --dtype f64 --size $size
+    done
+fi
+if part bench; then
+    step "$binary" bench first-call --sizes 512 --record "$out"
+    step "$binary" bench sgemm --sizes 4096 --record "$out"
+    step "$binary" bench sgemm_turned_lanes sgemm_small_tile \
+        --sizes 1024,2048,4095,4096,4097,8192,16384 --record "$out"
+    step "$binary" bench tvm --sizes 4096 --record "$out"
+    for layout in nn nt; do
+        step "$binary" bench hgemm --dtype bf16 --layout $layout --sizes 1024,4096,8192 --record "$out"
+    done
+    step "$binary" bench dgemm --dtype f64 --sizes 1024,4096 --record "$out"
+fi
+if ! part sanitize; then
+    exit $failed
+fi
 if command -v compute-sanitizer >/dev/null; then
     for tool in memcheck racecheck synccheck; do
         sanitized="compute-sanitizer --tool $tool --report-api-errors no --error-exitcode 9"

@@ -1,6 +1,7 @@
-//! Measurements: of the simulator, of the compiler, and of kernels beside cuBLAS.
+//! Measurements: of the simulator, of the compiler, of first calls, and of kernels beside cuBLAS.
 
 pub mod compiler;
+pub mod first_call;
 pub mod gpu;
 pub mod record;
 pub mod simulator;

@@ -10,6 +10,7 @@ use super::ladder::parse_size;
 use super::options::{DeviceOptions, OutputOptions, ProductOptions};
 use super::output::{Failure, Outcome, notice, print, print_json};
 use super::source;
+use crate::bench::first_call::{self, FirstCall};
 use crate::bench::gpu::Measurement;
 use crate::bench::{compiler, gpu, record, simulator};
 use crate::device::Device;
@@ -24,8 +25,9 @@ use crate::run::Subject;
 /// Options of `bench`.
 #[derive(Args, Debug)]
 pub struct Options {
-    /// Ladders, kernels and files with schedules, timed on a GPU beside cuBLAS; or `simulator`, or `compiler`.
-    #[arg(value_name = "LADDER|KERNEL|FILE|simulator|compiler", default_value = "sgemm")]
+    /// Ladders, kernels and files with schedules, timed on a GPU beside cuBLAS; or `simulator`, `compiler` or
+    /// `first-call`.
+    #[arg(value_name = "LADDER|KERNEL|FILE|simulator|compiler|first-call", default_value = "sgemm")]
     what: Vec<String>,
     /// The sizes, separated by commas: N for a square product, or MxNxK.
     #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = parse_size, default_value = "4096")]
@@ -55,6 +57,7 @@ pub fn run(options: &Options) -> Outcome {
     match options.what.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["simulator"] => bench_simulator(options),
         ["compiler"] => bench_compiler(options),
+        ["first-call"] => bench_first_call(options),
         _ => bench_gpu(options),
     }
 }
@@ -103,6 +106,44 @@ fn compile_times(times: &[compiler::CompileTime]) -> String {
         std::iter::once(t.kernel.clone()).chain(parts.map(seconds)).collect()
     };
     render(&columns, &times.iter().map(row).collect::<Vec<_>>())
+}
+
+/// The first call of every rung that serves the type, at the first size.
+fn bench_first_call(options: &Options) -> Outcome {
+    let (device, notices) = options.device.device.open()?;
+    notices.iter().for_each(|n| notice(n));
+    let Device::Cuda(gpu, target) = &device else {
+        return Err(Diagnosis::new("there is no GPU whose first call could be timed")
+            .instead("use `bench compiler` here, which times what happens before")
+            .into());
+    };
+    let problem = options.product.problem(options.sizes[0])?;
+    memory::check_fits(&problem, 2.0)?;
+    let variant = options.product.variant.variant();
+    let serves = |r: &&Recipe| {
+        let named = options.rungs.is_empty() || options.rungs.contains(&r.rung);
+        named && (r.schedule)(variant).is_ok()
+    };
+    let recipes: Vec<_> = kernels::ladder("sgemm")?.into_iter().filter(serves).collect();
+    let progress = Progress::waiting("NVRTC");
+    let tell = |c: &FirstCall| progress.say(format!("{}: {}", c.kernel, seconds(c.cold_seconds)));
+    let calls = first_call::run(gpu, target, &problem, &recipes, tell)?;
+    drop(progress);
+    if let Some(directory) = &options.record {
+        let path = record::write(directory, &options.name(), gpu, &calls)?;
+        notice(&format!("recorded in {}", path.display()));
+    }
+    if options.output.json {
+        print_json(&calls)?;
+    } else {
+        let columns = [words("kernel"), numbers("cold cache"), numbers("warm cache"), words("right")];
+        let row = |c: &FirstCall| {
+            let right = if c.passed { "yes" } else { "NO" };
+            vec![c.kernel.clone(), seconds(c.cold_seconds), seconds(c.warm_seconds), right.to_string()]
+        };
+        print(&render(&columns, &calls.iter().map(row).collect::<Vec<_>>()))?;
+    }
+    if calls.iter().all(|c| c.passed) { Ok(()) } else { Err(Failure::Wrong) }
 }
 
 fn bench_gpu(options: &Options) -> Outcome {

@@ -81,9 +81,20 @@ impl Executable {
         source: Source,
         target: &Target,
     ) -> Result<Executable, Diagnosis> {
+        Executable::load_with(device, program, source, target, &CompileCache::standard())
+    }
+
+    /// The same with a cache of one's choice.
+    pub fn load_with(
+        device: &Device,
+        program: Program,
+        source: Source,
+        target: &Target,
+        cache: &CompileCache,
+    ) -> Result<Executable, Diagnosis> {
         let arch = architecture(device, &source, target);
         let file = format!("{}.cu", source.name);
-        let cached = CompileCache::standard()
+        let cached = cache
             .compile(&warpwright_cuda::Source::new(&file, &source.text), &Options::for_arch(arch))
             .map_err(diagnosis)?;
         let module = device.load(&cached.compiled.cubin).map_err(diagnosis)?;
