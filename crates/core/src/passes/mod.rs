@@ -7,7 +7,6 @@
 
 pub mod interleave;
 pub mod legalise;
-pub mod serpentine;
 pub mod share;
 pub mod simplify;
 pub mod synchronise;
@@ -31,6 +30,5 @@ pub fn lower(program: &Program) -> Result<Program, Diagnosis> {
     let program = legalise::legalise(program)?;
     let program = unroll::unroll(program);
     let program = simplify::simplify(program);
-    let program = serpentine::serpentine(program);
     synchronise::synchronise(program)
 }

@@ -22,6 +22,7 @@ mod instruction;
 mod kernel;
 mod loops;
 mod names;
+mod serpentine;
 mod source;
 mod spelling;
 mod statement;
@@ -54,7 +55,7 @@ use crate::target::{Capability, Target};
 /// Something that has no spelling in CUDA, such as an atomic maximum of 16-bit floats.
 pub fn emit(valid: &Valid) -> Result<Source, Diagnosis> {
     let target = Target::by_name(valid.target())?;
-    let program = valid.program();
+    let program = &serpentine::serpentine(valid.program().clone());
     let mut unit = Unit::new(program, target);
     unit.allot_scratch();
     let mut writer = Writer::new(&unit, Launch::all(&program.body)?.len());

@@ -1,40 +1,22 @@
 //! Orders the multiply-adds of a register tile so that neighbours share an operand.
 //!
-//! *Takes* a program whose register tiles are loops under `unroll`. *Gives* the same with every outer product
-//! `c[i, j] += a[i] * b[j]` in registers written row by row, one row forwards, the next one backwards, the longer
-//! side outside. *Stands* last of the passes that order statements, because loops of virtual threads belong to the
-//! tile too and are in place only then.
+//! Every outer product `c[i, j] += a[i] * b[j]` in registers whose loops are unrolled is written row by row, one row
+//! forwards, the next one backwards, the longer side outside. That changes no value, because no two iterations meet in
+//! an element.
+//!
+//! ```text
+//! for j in unroll 0..4, i in unroll 0..4 { c[i, j] += a[i] * b[j] }
+//! =>
+//! for i in unroll 0..4, j in unroll 0..4 {
+//!   c[i, i%2 == 1 ? 3 - j : j] += a[i] * b[i%2 == 1 ? 3 - j : j]
+//! }
+//! ```
 //!
 //! Each multiply-add reads three registers, and the register file gives fewer in a cycle. An operand that the
 //! instruction before has read in the same place comes from a small cache instead, so going on with the same row of
 //! `a`, and turning at its end with the same column of `b`, saves a read every time. The compiler keeps to this order
 //! where nothing else matters more. On an H200 it makes the best SGEMM of the ladder 1.6 % faster (4096 x 4096 x 4096,
 //! bench/results).
-//!
-//! ```
-//! use warpwright_core::ir::{parse, print};
-//! use warpwright_core::passes::serpentine::serpentine;
-//!
-//! let before = "
-//! program p(x: in f32[8], y: out f32[32, 4, 4])
-//! {
-//!   for b in block.x(1) { for t in threads(32@1) {
-//!     alloc c: f32[4, 4] reg
-//!     alloc r: f32[8] reg
-//!     for i in unroll 0..8 { r[i] = x[i] }
-//!     for i in unroll 0..4, j in unroll 0..4 { c[i, j] = 0 }
-//!     for j in unroll 0..4, i in unroll 0..4 { c[i, j] += r[i] * r[j + 4] }
-//!     for i in unroll 0..4, j in unroll 0..4 { y[t, i, j] = c[i, j] }
-//!   } }
-//! }";
-//! let after = print::program(&serpentine(parse::program(before)?));
-//! assert!(after.contains("\
-//!       for i in unroll 0..4, j in unroll 0..4 {
-//!         c[i, i%2 == 1 ? -j + 3 : j] += r[i] * r[(i%2 == 1 ? -j + 3 : j) + 4]
-//!       }
-//! "), "{after}");
-//! # Ok::<(), warpwright_core::diag::Diagnosis>(())
-//! ```
 
 use std::collections::HashMap;
 
@@ -42,8 +24,8 @@ use crate::index::{Cond, Index};
 use crate::ir::{Access, Assign, AssignOp, Buffer, For, Mode, Program, Range, Reduction, Space, Stmt, walk};
 use crate::sym::Sym;
 
-/// Orders the outer products in registers.
-pub fn serpentine(program: Program) -> Program {
+/// The program with its outer products in registers in order.
+pub(super) fn serpentine(program: Program) -> Program {
     let mut program = program;
     let buffers = program.buffers();
     program.body = in_order(std::mem::take(&mut program.body), &buffers);
@@ -158,5 +140,57 @@ fn from_zero(range: &Range) -> Option<i64> {
             hi.as_constant()
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::serpentine;
+    use crate::ir::{parse, print};
+
+    fn ordered(tile: &str) -> String {
+        let program = parse::program(&format!(
+            "program p(x: in f32[8], y: out f32[32, 4, 4])
+             {{
+               for b in block.x(1) {{ for t in threads(32@1) {{
+                 alloc c: f32[4, 4] reg
+                 alloc r: f32[8] reg
+                 for i in unroll 0..8 {{ r[i] = x[i] }}
+                 for i in unroll 0..4, j in unroll 0..4 {{ c[i, j] = 0 }}
+                 {tile}
+                 for i in unroll 0..4, j in unroll 0..4 {{ y[t, i, j] = c[i, j] }}
+               }} }}
+             }}"
+        ));
+        print::program(&serpentine(program.expect("parses")))
+    }
+
+    #[test]
+    fn rows_run_forwards_and_backwards() {
+        let text = ordered("for j in unroll 0..4, i in unroll 0..4 { c[i, j] += r[i] * r[j + 4] }");
+        let row = "      for i in unroll 0..4, j in unroll 0..4 {
+        c[i, i%2 == 1 ? -j + 3 : j] += r[i] * r[(i%2 == 1 ? -j + 3 : j) + 4]
+      }
+";
+        assert!(text.contains(row), "{text}");
+    }
+
+    #[test]
+    fn the_longer_side_is_outside() {
+        let text = ordered("for i in unroll 0..2, j in unroll 0..4 { c[i, j] += r[i] * r[j + 4] }");
+        assert!(text.contains("for j in unroll 0..4, i in unroll 0..2 {"), "{text}");
+        assert!(text.contains("c[j%2 == 1 ? -i + 1 : i, j] +="), "{text}");
+    }
+
+    #[test]
+    fn what_is_no_outer_product_stays() {
+        for tile in [
+            "for i in unroll 0..4, j in unroll 0..4 { c[i, j] += r[i] * r[i + 4] }",
+            "for i in unroll 0..4, j in unroll 0..4 { c[i, 0] += r[i] * r[j + 4] }",
+            "for i in unroll 0..4, j in 0..4 { c[i, j] += r[i] * r[j + 4] }",
+            "for i in unroll 0..4, j in unroll 0..4 { c[i, j] = r[i] * r[j + 4] }",
+        ] {
+            assert!(!ordered(tile).contains("%2"), "{tile}");
+        }
     }
 }
