@@ -23,6 +23,7 @@ const CASES: &[(&str, &str, &str)] = &[
     ("sgemm_warp_tiling", "f32", "nn"),
     ("sgemm_double_buffering", "f32", "nn"),
     ("sgemm_padded_tile", "f32", "nn"),
+    ("sgemm_turned_lanes", "f32", "nn"),
     ("tvm_virtual_threads", "f32", "tn"),
 ];
 

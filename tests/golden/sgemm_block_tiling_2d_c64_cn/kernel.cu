@@ -16,8 +16,7 @@ __device__ __forceinline__ float2 cmul(float2 a, float2 b) {
 // Grid: ceil_div(N, 128)*ceil_div(M, 128) blocks of 256 threads; 16384 bytes of shared memory.
 extern "C" __global__ void __launch_bounds__(256)
 sgemm_block_tiling_2d_c64_cn_1(int N, int K, float2 alpha, float2 beta, bool beta0,
-    const float2* __restrict__ A, int lda, const float2* __restrict__ B, int ldb, float2* __restrict__ C,
-    int ldc)
+    const float2* __restrict__ A, int lda, const float2* __restrict__ B, int ldb, float2* C, int ldc)
 {
     const int tid = threadIdx.x;
     const int block = blockIdx.x;
@@ -50,7 +49,10 @@ sgemm_block_tiling_2d_c64_cn_1(int N, int K, float2 alpha, float2 beta, bool bet
             #pragma unroll
             for (int i = 0; i < 8; ++i) {
                 #pragma unroll
-                for (int j = 0; j < 8; ++j) acc[i][j] = cfma(conj(ra[0][i]), rb[0][j], acc[i][j]);
+                for (int j = 0; j < 8; ++j) {
+                    acc[i][i%2 == 1 ? -j + 7 : j] =
+                        cfma(conj(ra[0][i]), rb[0][i%2 == 1 ? -j + 7 : j], acc[i][i%2 == 1 ? -j + 7 : j]);
+                }
             }
         }
         __syncthreads();
@@ -73,8 +75,7 @@ sgemm_block_tiling_2d_c64_cn_1(int N, int K, float2 alpha, float2 beta, bool bet
 // Grid: ceil_div(N, 128)*ceil_div(M, 128) blocks of 256 threads; 16384 bytes of shared memory.
 extern "C" __global__ void __launch_bounds__(256)
 sgemm_block_tiling_2d_c64_cn_2(int M, int N, int K, float2 alpha, float2 beta, bool beta0,
-    const float2* __restrict__ A, int lda, const float2* __restrict__ B, int ldb, float2* __restrict__ C,
-    int ldc)
+    const float2* __restrict__ A, int lda, const float2* __restrict__ B, int ldb, float2* C, int ldc)
 {
     const int tid = threadIdx.x;
     const int block = blockIdx.x;
@@ -117,7 +118,10 @@ sgemm_block_tiling_2d_c64_cn_2(int M, int N, int K, float2 alpha, float2 beta, b
             #pragma unroll
             for (int i = 0; i < 8; ++i) {
                 #pragma unroll
-                for (int j = 0; j < 8; ++j) acc[i][j] = cfma(conj(ra[0][i]), rb[0][j], acc[i][j]);
+                for (int j = 0; j < 8; ++j) {
+                    acc[i][i%2 == 1 ? -j + 7 : j] =
+                        cfma(conj(ra[0][i]), rb[0][i%2 == 1 ? -j + 7 : j], acc[i][i%2 == 1 ? -j + 7 : j]);
+                }
             }
         }
         __syncthreads();

@@ -5,7 +5,7 @@ __device__ __forceinline__ int ceil_div(int a, int b) { return (a + b - 1)/b; }
 // Grid: ceil_div(N, 128)*ceil_div(M, 128) blocks of 256 threads; 8192 bytes of shared memory.
 extern "C" __global__ void __launch_bounds__(256, 2)
 sgemm_block_tiling_2d_f32_nn_1(int N, int K, float alpha, float beta, bool beta0, const float* __restrict__ A,
-    int lda, const float* __restrict__ B, int ldb, float* __restrict__ C, int ldc)
+    int lda, const float* __restrict__ B, int ldb, float* C, int ldc)
 {
     const int tid = threadIdx.x;
     const int block = blockIdx.x;
@@ -38,7 +38,9 @@ sgemm_block_tiling_2d_f32_nn_1(int N, int K, float alpha, float beta, bool beta0
             #pragma unroll
             for (int i = 0; i < 8; ++i) {
                 #pragma unroll
-                for (int j = 0; j < 8; ++j) acc[i][j] += ra[i][0]*rb[0][j];
+                for (int j = 0; j < 8; ++j) {
+                    acc[i][i%2 == 1 ? -j + 7 : j] += ra[i][0]*rb[0][i%2 == 1 ? -j + 7 : j];
+                }
             }
         }
         __syncthreads();
@@ -61,8 +63,7 @@ sgemm_block_tiling_2d_f32_nn_1(int N, int K, float alpha, float beta, bool beta0
 // Grid: ceil_div(N, 128)*ceil_div(M, 128) blocks of 256 threads; 8192 bytes of shared memory.
 extern "C" __global__ void __launch_bounds__(256, 2)
 sgemm_block_tiling_2d_f32_nn_2(int M, int N, int K, float alpha, float beta, bool beta0,
-    const float* __restrict__ A, int lda, const float* __restrict__ B, int ldb, float* __restrict__ C,
-    int ldc)
+    const float* __restrict__ A, int lda, const float* __restrict__ B, int ldb, float* C, int ldc)
 {
     const int tid = threadIdx.x;
     const int block = blockIdx.x;
@@ -103,7 +104,9 @@ sgemm_block_tiling_2d_f32_nn_2(int M, int N, int K, float alpha, float beta, boo
             #pragma unroll
             for (int i = 0; i < 8; ++i) {
                 #pragma unroll
-                for (int j = 0; j < 8; ++j) acc[i][j] += ra[i][0]*rb[0][j];
+                for (int j = 0; j < 8; ++j) {
+                    acc[i][i%2 == 1 ? -j + 7 : j] += ra[i][0]*rb[0][i%2 == 1 ? -j + 7 : j];
+                }
             }
         }
         __syncthreads();

@@ -5,8 +5,7 @@ __device__ __forceinline__ int ceil_div(int a, int b) { return (a + b - 1)/b; }
 // Grid: ceil_div(N, 256)*ceil_div(M, 128) blocks of 256 threads; 49152 bytes of shared memory.
 extern "C" __global__ void __launch_bounds__(256)
 sgemm_double_buffering_f32_nn_1(int N, int K, float alpha, float beta, bool beta0,
-    const float* __restrict__ A, int lda, const float* __restrict__ B, int ldb, float* __restrict__ C,
-    int ldc)
+    const float* __restrict__ A, int lda, const float* __restrict__ B, int ldb, float* C, int ldc)
 {
     const int tid = threadIdx.x;
     const int block = blockIdx.x;
@@ -46,6 +45,7 @@ sgemm_double_buffering_f32_nn_1(int N, int K, float alpha, float beta, bool beta
         }
     }
     __syncthreads();
+    int slot = 0;
     for (int ko = 0; ko < ceil_div(K, 16); ++ko) {
         if (ko + 1 < ceil_div(K, 16)) {
             #pragma unroll
@@ -53,15 +53,15 @@ sgemm_double_buffering_f32_nn_1(int N, int K, float alpha, float beta, bool beta
                 {
                     const float4 a =
                         *(const float4*)&A[(long long)(128*by + 64*u + tid/4)*lda + 16*ko + 4*(tid%4) + 16];
-                    As[(ko + 1)%2][4*(tid%4)][64*u + tid/4] = a.x;
-                    As[(ko + 1)%2][4*(tid%4) + 1][64*u + tid/4] = a.y;
-                    As[(ko + 1)%2][4*(tid%4) + 2][64*u + tid/4] = a.z;
-                    As[(ko + 1)%2][4*(tid%4) + 3][64*u + tid/4] = a.w;
+                    As[1 - slot][4*(tid%4)][64*u + tid/4] = a.x;
+                    As[1 - slot][4*(tid%4) + 1][64*u + tid/4] = a.y;
+                    As[1 - slot][4*(tid%4) + 2][64*u + tid/4] = a.z;
+                    As[1 - slot][4*(tid%4) + 3][64*u + tid/4] = a.w;
                 }
             }
             #pragma unroll
             for (int u = 0; u < 4; ++u) {
-                *(float4*)&Bs[(ko + 1)%2][4*u + tid/64][4*(tid%64)] =
+                *(float4*)&Bs[1 - slot][4*u + tid/64][4*(tid%64)] =
                     *(const float4*)&B[(long long)(16*ko + 4*u + tid/64 + 16)*ldb + 256*bx + 4*(tid%64)];
             }
         }
@@ -73,23 +73,26 @@ sgemm_double_buffering_f32_nn_1(int N, int K, float alpha, float beta, bool beta
             for (int r = 0; r < 2; ++r) {
                 #pragma unroll
                 for (int vi = 0; vi < 2; ++vi) {
-                    *(float4*)&ra[vi][4*r][0] = *(const float4*)&As[ko%2][ki][64*vi + 8*ti + 4*r];
+                    *(float4*)&ra[vi][4*r][0] = *(const float4*)&As[slot][ki][64*vi + 8*ti + 4*r];
                 }
             }
             #pragma unroll
             for (int c = 0; c < 2; ++c) {
-                *(float4*)&rb[0][4*c] = *(const float4*)&Bs[ko%2][ki][32*wj + 8*tj + 4*c];
+                *(float4*)&rb[0][4*c] = *(const float4*)&Bs[slot][ki][32*wj + 8*tj + 4*c];
             }
             #pragma unroll
-            for (int i = 0; i < 8; ++i) {
+            for (int vi = 0; vi < 2; ++vi) {
                 #pragma unroll
-                for (int j = 0; j < 8; ++j) {
+                for (int i = 0; i < 8; ++i) {
                     #pragma unroll
-                    for (int vi = 0; vi < 2; ++vi) acc[vi][i][j] += ra[vi][i][0]*rb[0][j];
+                    for (int j = 0; j < 8; ++j) {
+                        acc[vi][i][i%2 == 1 ? -j + 7 : j] += ra[vi][i][0]*rb[0][i%2 == 1 ? -j + 7 : j];
+                    }
                 }
             }
         }
         __syncthreads();
+        slot = 1 - slot;
     }
     {
         const int n = 256*bx + 32*wj;
@@ -127,8 +130,7 @@ sgemm_double_buffering_f32_nn_1(int N, int K, float alpha, float beta, bool beta
 // Grid: ceil_div(N, 256)*ceil_div(M, 128) blocks of 256 threads; 49152 bytes of shared memory.
 extern "C" __global__ void __launch_bounds__(256)
 sgemm_double_buffering_f32_nn_2(int M, int N, int K, float alpha, float beta, bool beta0,
-    const float* __restrict__ A, int lda, const float* __restrict__ B, int ldb, float* __restrict__ C,
-    int ldc)
+    const float* __restrict__ A, int lda, const float* __restrict__ B, int ldb, float* C, int ldc)
 {
     const int tid = threadIdx.x;
     const int block = blockIdx.x;
@@ -176,6 +178,7 @@ sgemm_double_buffering_f32_nn_2(int M, int N, int K, float alpha, float beta, bo
         }
     }
     __syncthreads();
+    int slot = 0;
     for (int ko = 0; ko < ceil_div(K, 16); ++ko) {
         if (ko + 1 < ceil_div(K, 16)) {
             {
@@ -185,7 +188,7 @@ sgemm_double_buffering_f32_nn_2(int M, int N, int K, float alpha, float beta, bo
                 for (int u = 0; u < 2; ++u) {
                     #pragma unroll
                     for (int v = 0; v < 4; ++v) {
-                        As[(ko + 1)%2][4*(tid%4) + v][64*u + tid/4] = m + 64*u < M && k + v + 16 < K
+                        As[1 - slot][4*(tid%4) + v][64*u + tid/4] = m + 64*u < M && k + v + 16 < K
                             ? A[(long long)(m + 64*u)*lda + k + v + 16] : 0.0f;
                     }
                 }
@@ -197,7 +200,7 @@ sgemm_double_buffering_f32_nn_2(int M, int N, int K, float alpha, float beta, bo
                 for (int u = 0; u < 4; ++u) {
                     #pragma unroll
                     for (int v = 0; v < 4; ++v) {
-                        Bs[(ko + 1)%2][4*u + tid/64][4*(tid%64) + v] = k + 4*u + 16 < K && n + v < N
+                        Bs[1 - slot][4*u + tid/64][4*(tid%64) + v] = k + 4*u + 16 < K && n + v < N
                             ? B[(long long)(k + 4*u + 16)*ldb + n + v] : 0.0f;
                     }
                 }
@@ -211,23 +214,26 @@ sgemm_double_buffering_f32_nn_2(int M, int N, int K, float alpha, float beta, bo
             for (int r = 0; r < 2; ++r) {
                 #pragma unroll
                 for (int vi = 0; vi < 2; ++vi) {
-                    *(float4*)&ra[vi][4*r][0] = *(const float4*)&As[ko%2][ki][64*vi + 8*ti + 4*r];
+                    *(float4*)&ra[vi][4*r][0] = *(const float4*)&As[slot][ki][64*vi + 8*ti + 4*r];
                 }
             }
             #pragma unroll
             for (int c = 0; c < 2; ++c) {
-                *(float4*)&rb[0][4*c] = *(const float4*)&Bs[ko%2][ki][32*wj + 8*tj + 4*c];
+                *(float4*)&rb[0][4*c] = *(const float4*)&Bs[slot][ki][32*wj + 8*tj + 4*c];
             }
             #pragma unroll
-            for (int i = 0; i < 8; ++i) {
+            for (int vi = 0; vi < 2; ++vi) {
                 #pragma unroll
-                for (int j = 0; j < 8; ++j) {
+                for (int i = 0; i < 8; ++i) {
                     #pragma unroll
-                    for (int vi = 0; vi < 2; ++vi) acc[vi][i][j] += ra[vi][i][0]*rb[0][j];
+                    for (int j = 0; j < 8; ++j) {
+                        acc[vi][i][i%2 == 1 ? -j + 7 : j] += ra[vi][i][0]*rb[0][i%2 == 1 ? -j + 7 : j];
+                    }
                 }
             }
         }
         __syncthreads();
+        slot = 1 - slot;
     }
     {
         const int n = 256*bx + 32*wj;

@@ -5,7 +5,7 @@ __device__ __forceinline__ int ceil_div(int a, int b) { return (a + b - 1)/b; }
 // Grid: ceil_div(N, 128)*ceil_div(M, 128) blocks of 256 threads; 8192 bytes of shared memory.
 extern "C" __global__ void __launch_bounds__(256, 2)
 sgemm_vectorized_f32_nt_1(int N, int K, float alpha, float beta, bool beta0, const float* __restrict__ A,
-    int lda, const float* __restrict__ B, int ldb, float* __restrict__ C, int ldc)
+    int lda, const float* __restrict__ B, int ldb, float* C, int ldc)
 {
     const int tid = threadIdx.x;
     const int block = blockIdx.x;
@@ -44,7 +44,9 @@ sgemm_vectorized_f32_nt_1(int N, int K, float alpha, float beta, bool beta0, con
             #pragma unroll
             for (int i = 0; i < 8; ++i) {
                 #pragma unroll
-                for (int j = 0; j < 8; ++j) acc[i][j] += ra[i][0]*rb[j][0];
+                for (int j = 0; j < 8; ++j) {
+                    acc[i][i%2 == 1 ? -j + 7 : j] += ra[i][0]*rb[i%2 == 1 ? -j + 7 : j][0];
+                }
             }
         }
         __syncthreads();
@@ -77,8 +79,7 @@ sgemm_vectorized_f32_nt_1(int N, int K, float alpha, float beta, bool beta0, con
 // Grid: ceil_div(N, 128)*ceil_div(M, 128) blocks of 256 threads; 8192 bytes of shared memory.
 extern "C" __global__ void __launch_bounds__(256, 2)
 sgemm_vectorized_f32_nt_2(int M, int N, int K, float alpha, float beta, bool beta0,
-    const float* __restrict__ A, int lda, const float* __restrict__ B, int ldb, float* __restrict__ C,
-    int ldc)
+    const float* __restrict__ A, int lda, const float* __restrict__ B, int ldb, float* C, int ldc)
 {
     const int tid = threadIdx.x;
     const int block = blockIdx.x;
@@ -119,7 +120,9 @@ sgemm_vectorized_f32_nt_2(int M, int N, int K, float alpha, float beta, bool bet
             #pragma unroll
             for (int i = 0; i < 8; ++i) {
                 #pragma unroll
-                for (int j = 0; j < 8; ++j) acc[i][j] += ra[i][0]*rb[j][0];
+                for (int j = 0; j < 8; ++j) {
+                    acc[i][i%2 == 1 ? -j + 7 : j] += ra[i][0]*rb[i%2 == 1 ? -j + 7 : j][0];
+                }
             }
         }
         __syncthreads();

@@ -5,7 +5,7 @@ __device__ __forceinline__ int ceil_div(int a, int b) { return (a + b - 1)/b; }
 // Grid: ceil_div(N, 128)*ceil_div(M, 128) blocks of 128 threads; 16384 bytes of shared memory.
 extern "C" __global__ void __launch_bounds__(128)
 sgemm_warp_tiling_f32_nn_1(int N, int K, float alpha, float beta, bool beta0, const float* __restrict__ A,
-    int lda, const float* __restrict__ B, int ldb, float* __restrict__ C, int ldc)
+    int lda, const float* __restrict__ B, int ldb, float* C, int ldc)
 {
     const int tid = threadIdx.x;
     const int block = blockIdx.x;
@@ -48,11 +48,13 @@ sgemm_warp_tiling_f32_nn_1(int N, int K, float alpha, float beta, bool beta0, co
                 *(float4*)&rb[vj][0][0] = *(const float4*)&Bs[ki][64*wj + 16*vj + 4*tj];
             }
             #pragma unroll
-            for (int i = 0; i < 8; ++i) {
+            for (int vj = 0; vj < 4; ++vj) {
                 #pragma unroll
                 for (int j = 0; j < 4; ++j) {
                     #pragma unroll
-                    for (int vj = 0; vj < 4; ++vj) acc[vj][i][j] += ra[i][0]*rb[vj][0][j];
+                    for (int i = 0; i < 8; ++i) {
+                        acc[vj][j%2 == 1 ? -i + 7 : i][j] += ra[j%2 == 1 ? -i + 7 : i][0]*rb[vj][0][j];
+                    }
                 }
             }
         }
@@ -89,8 +91,7 @@ sgemm_warp_tiling_f32_nn_1(int N, int K, float alpha, float beta, bool beta0, co
 // Grid: ceil_div(N, 128)*ceil_div(M, 128) blocks of 128 threads; 16384 bytes of shared memory.
 extern "C" __global__ void __launch_bounds__(128)
 sgemm_warp_tiling_f32_nn_2(int M, int N, int K, float alpha, float beta, bool beta0,
-    const float* __restrict__ A, int lda, const float* __restrict__ B, int ldb, float* __restrict__ C,
-    int ldc)
+    const float* __restrict__ A, int lda, const float* __restrict__ B, int ldb, float* C, int ldc)
 {
     const int tid = threadIdx.x;
     const int block = blockIdx.x;
@@ -141,11 +142,13 @@ sgemm_warp_tiling_f32_nn_2(int M, int N, int K, float alpha, float beta, bool be
                 *(float4*)&rb[vj][0][0] = *(const float4*)&Bs[ki][64*wj + 16*vj + 4*tj];
             }
             #pragma unroll
-            for (int i = 0; i < 8; ++i) {
+            for (int vj = 0; vj < 4; ++vj) {
                 #pragma unroll
                 for (int j = 0; j < 4; ++j) {
                     #pragma unroll
-                    for (int vj = 0; vj < 4; ++vj) acc[vj][i][j] += ra[i][0]*rb[vj][0][j];
+                    for (int i = 0; i < 8; ++i) {
+                        acc[vj][j%2 == 1 ? -i + 7 : i][j] += ra[j%2 == 1 ? -i + 7 : i][0]*rb[vj][0][j];
+                    }
                 }
             }
         }

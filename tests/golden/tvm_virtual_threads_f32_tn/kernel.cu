@@ -5,8 +5,7 @@ __device__ __forceinline__ int ceil_div(int a, int b) { return (a + b - 1)/b; }
 // Grid: ceil_div(M, 128)*ceil_div(N, 128) blocks of 256 threads; 16384 bytes of shared memory.
 extern "C" __global__ void __launch_bounds__(256, 2)
 tvm_virtual_threads_f32_tn(int M, int N, int K, float alpha, float beta, bool beta0,
-    const float* __restrict__ A, int lda, const float* __restrict__ B, int ldb, float* __restrict__ C,
-    int ldc)
+    const float* __restrict__ A, int lda, const float* __restrict__ B, int ldb, float* C, int ldc)
 {
     const int tid = threadIdx.x;
     const int block = blockIdx.x;
@@ -51,13 +50,16 @@ tvm_virtual_threads_f32_tn(int M, int N, int K, float alpha, float beta, bool be
                 for (int vj = 0; vj < 2; ++vj) rb[vj][0][c] = Bs[ki][64*vj + 4*tx + c];
             }
             #pragma unroll
-            for (int i = 0; i < 4; ++i) {
+            for (int vi = 0; vi < 2; ++vi) {
                 #pragma unroll
-                for (int j = 0; j < 4; ++j) {
+                for (int i = 0; i < 4; ++i) {
                     #pragma unroll
                     for (int vj = 0; vj < 2; ++vj) {
                         #pragma unroll
-                        for (int vi = 0; vi < 2; ++vi) acc[vi][vj][i][j] += ra[vi][0][i]*rb[vj][0][j];
+                        for (int j = 0; j < 4; ++j) {
+                            acc[vi][i%2 == 1 ? -vj + 1 : vj][i][i%2 == 1 ? -j + 3 : j] +=
+                                ra[vi][0][i]*rb[i%2 == 1 ? -vj + 1 : vj][0][i%2 == 1 ? -j + 3 : j];
+                        }
                     }
                 }
             }
