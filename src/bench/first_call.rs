@@ -75,7 +75,7 @@ impl Bench<'_> {
         let kernel = kernels::build(recipe, variant)?;
         let valid = compile::validated(kernel.program(), self.target)?;
         let (program, source) = (valid.program().clone(), compile::cuda(&valid)?);
-        let executable = Executable::load_with(self.device, program, source, self.target, cache)?;
+        let executable = Executable::with_cache(self.device, program, source, self.target, cache.clone());
         let launch_size = i64::from(self.device.info().sm_count);
         let binding = Binding::new(valid.program(), self.problem, launch_size)?;
         let prepared = executable.prepare(self.device, &binding, self.sets)?;

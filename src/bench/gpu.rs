@@ -61,7 +61,7 @@ pub fn run(
     }
     for kernel in kernels {
         let valid = compile::validated(&kernel.program, target)?;
-        let executable = Executable::load(device, valid.program().clone(), compile::cuda(&valid)?, target)?;
+        let executable = Executable::new(device, valid.program().clone(), compile::cuda(&valid)?, target);
         let binding = Binding::new(valid.program(), problem, i64::from(device.info().sm_count))?;
         let prepared = executable.prepare(device, &binding, &sets)?;
         let before = gpu::result(&prepared, &sets, &stream, problem, &operands)?;

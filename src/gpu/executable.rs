@@ -1,5 +1,7 @@
 //! A validated program on a GPU: compiled, loaded, and launched from the sizes of a problem.
 
+use std::cell::OnceCell;
+
 use num_complex::Complex64;
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::dtype::DType;
@@ -63,55 +65,68 @@ impl Arguments for Product<'_> {
     }
 }
 
-/// A program compiled and loaded on one GPU. It serves problems of any size.
+/// A program on one GPU. It serves problems of any size; a kernel is compiled, or found compiled, and loaded when a
+/// problem first needs it.
 pub struct Executable {
     source: Source,
     program: Program,
-    kernels: Vec<Kernel>,
+    arch: String,
+    cache: CompileCache,
+    kernels: Vec<OnceCell<Loaded>>,
+}
+
+/// A kernel on the GPU.
+struct Loaded {
+    kernel: Kernel,
     compiled: Compiled,
     /// What there is to say of the compilation cache.
-    pub notices: Vec<String>,
+    notices: Vec<String>,
 }
 
 impl Executable {
-    /// Compiles a program's CUDA text for a GPU, or finds it compiled, and loads it.
-    pub fn load(
-        device: &Device,
-        program: Program,
-        source: Source,
-        target: &Target,
-    ) -> Result<Executable, Diagnosis> {
-        Executable::load_with(device, program, source, target, &CompileCache::standard())
+    /// A program and its CUDA text, for a GPU.
+    pub fn new(device: &Device, program: Program, source: Source, target: &Target) -> Executable {
+        Executable::with_cache(device, program, source, target, CompileCache::standard())
     }
 
     /// The same with a cache of one's choice.
-    pub fn load_with(
+    pub fn with_cache(
         device: &Device,
         program: Program,
         source: Source,
         target: &Target,
-        cache: &CompileCache,
-    ) -> Result<Executable, Diagnosis> {
+        cache: CompileCache,
+    ) -> Executable {
         let arch = architecture(device, &source, target);
-        let file = format!("{}.cu", source.name);
-        let cached = cache
-            .compile(&warpwright_cuda::Source::new(&file, &source.text), &Options::for_arch(arch))
-            .map_err(diagnosis)?;
-        let module = device.load(&cached.compiled.cubin).map_err(diagnosis)?;
-        let kernels: Result<Vec<Kernel>, _> = source.kernels.iter().map(|k| module.kernel(&k.name)).collect();
-        let notices = cached.notices.iter().map(ToString::to_string).collect();
-        Ok(Executable {
-            kernels: kernels.map_err(diagnosis)?,
-            source,
-            program,
-            compiled: cached.compiled,
-            notices,
-        })
+        let kernels = source.kernels.iter().map(|_| OnceCell::new()).collect();
+        Executable { source, program, arch, cache, kernels }
     }
 
-    /// Registers of a thread and the like, as the compiler reports them.
-    pub fn compiled(&self) -> &Compiled {
-        &self.compiled
+    /// A kernel of the source, which is compiled and loaded if nobody has asked for it yet.
+    fn kernel(&self, device: &Device, number: usize) -> Result<&Loaded, Diagnosis> {
+        let cell = &self.kernels[number];
+        if let Some(loaded) = cell.get() {
+            return Ok(loaded);
+        }
+        let name = &self.source.kernels[number].name;
+        let file = format!("{name}.cu");
+        let unit = warpwright_cuda::Source::new(&file, &self.source.units[number]);
+        let cached = self.cache.compile(&unit, &Options::for_arch(&self.arch)).map_err(diagnosis)?;
+        let kernel =
+            device.load(&cached.compiled.cubin).and_then(|module| module.kernel(name)).map_err(diagnosis)?;
+        let notices = cached.notices.iter().map(ToString::to_string).collect();
+        Ok(cell.get_or_init(|| Loaded { kernel, compiled: cached.compiled, notices }))
+    }
+
+    /// What there is to say of the compilation cache, of the kernels loaded so far.
+    pub fn notices(&self) -> Vec<String> {
+        let mut notices: Vec<String> = Vec::new();
+        for notice in self.kernels.iter().filter_map(OnceCell::get).flat_map(|k| &k.notices) {
+            if !notices.contains(notice) {
+                notices.push(notice.clone());
+            }
+        }
+        notices
     }
 
     /// Everything that is needed to launch the program on the operands of a problem, worked out beforehand.
@@ -145,7 +160,8 @@ impl Executable {
                 let of = |wanted| argument(wanted, arguments, set, &scratch);
                 values.push(kernel.arguments.iter().map(of).collect::<Result<Vec<_>, _>>()?);
             }
-            launches.push(Launch { kernel: self.kernels[number].clone(), number, config, arguments: values });
+            let kernel = self.kernel(device, number)?.kernel.clone();
+            launches.push(Launch { kernel, number, config, arguments: values });
         }
         Ok(Prepared { launches, scratch })
     }
@@ -156,9 +172,15 @@ impl Executable {
             grid: launch.config.grid.map(u64::from),
             block: launch.config.block,
             shared_bytes: self.source.kernels[launch.number].shared_bytes as u64,
-            registers: self.compiled.kernel(&self.source.kernels[launch.number].name).map(|k| k.registers),
+            registers: self.registers(launch.number),
         };
         prepared.launches.iter().map(one).collect()
+    }
+
+    /// Registers of a thread, as the compiler reports them.
+    fn registers(&self, number: usize) -> Option<u32> {
+        let compiled = &self.kernels[number].get()?.compiled;
+        compiled.kernel(&self.source.kernels[number].name).map(|k| k.registers)
     }
 
     /// Sizes and strides are passed as 32-bit integers; a stride that does not fit is refused where it is passed.

@@ -30,7 +30,7 @@ pub fn check(
     sizes: &Integers,
     seed: u64,
 ) -> Result<Case, Diagnosis> {
-    let executable = Executable::load(device, valid.program().clone(), compile::cuda(valid)?, target)?;
+    let executable = Executable::new(device, valid.program().clone(), compile::cuda(valid)?, target);
     let stream = device.stream().map_err(diagnosis)?;
     let mut case = Case {
         sizes: sizes.clone(),

@@ -50,7 +50,7 @@ pub fn run(
     options: &GpuOptions,
 ) -> Result<GpuRun, Diagnosis> {
     let source = compile::cuda(valid)?;
-    let executable = Executable::load(device, valid.program().clone(), source, target)?;
+    let executable = Executable::new(device, valid.program().clone(), source, target);
     let launch_size = i64::from(device.info().sm_count);
     let binding = Binding::new(valid.program(), problem, launch_size)?;
     let stream = device.stream().map_err(diagnosis)?;
@@ -60,7 +60,7 @@ pub fn run(
     let c = result(&prepared, &once, &stream, problem, operands)?;
     let mut comparison = verify::compare(problem, operands, &c);
     let launches = executable.launches(&prepared);
-    let mut notices = executable.notices.clone();
+    let mut notices = executable.notices();
     let (mut timing, mut by_cublas) = (None, None);
     if let Some(measuring) = options.timing.filter(|_| comparison.passed() && !launches.is_empty()) {
         drop(prepared);

@@ -60,12 +60,14 @@ pub fn emit(valid: &Valid) -> Result<Source, Diagnosis> {
     unit.allot_scratch();
     let mut writer = Writer::new(&unit, Launch::all(&program.body)?.len());
     let host = writer.steps(&program.body)?;
-    let text = writer.text();
+    let text = writer.text(&writer.texts);
+    let units = writer.texts.iter().map(|kernel| writer.text(std::slice::from_ref(kernel))).collect();
     let mut scratch = unit.scratch.clone();
     scratch.extend(writer.tickets);
     Ok(Source {
         name: program.name.clone(),
         text,
+        units,
         kernels: writer.kernels,
         scratch,
         host,
@@ -125,12 +127,12 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// The translation unit: what it is, its device functions, its kernels.
-    fn text(&self) -> String {
+    /// A translation unit: what it is, its device functions, its kernels.
+    fn text(&self, kernels: &[String]) -> String {
         let mut parts = Vec::new();
         let doc: String = self.unit.program.doc.iter().map(|line| format!("// {line}\n")).collect();
         parts.extend([doc, self.prelude.text()].into_iter().filter(|t| !t.is_empty()));
-        parts.extend(self.texts.iter().cloned());
+        parts.extend(kernels.iter().cloned());
         parts.join("\n")
     }
 }

@@ -20,6 +20,9 @@ pub struct Source {
     pub name: String,
     /// The whole translation unit; it includes no header.
     pub text: String,
+    /// The same by kernels: each with the device functions is a translation unit of its own, so that who launches one
+    /// kernel compiles one.
+    pub units: Vec<String>,
     /// The kernels, in the order of the text.
     pub kernels: Vec<Kernel>,
     /// Device memory that each call needs besides its tensors.
