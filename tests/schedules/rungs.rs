@@ -62,20 +62,26 @@ fn holds(spec: &Program, program: &Program, mode: Mode, shape: [i64; 3], aligned
     exact(spec, program, &sizes, mode, 1).unwrap_or_else(|e| panic!("{place}: {e}\n{program}"));
 }
 
-/// Checks every prefix of the schedule of a rung.
+/// Checks every prefix of the schedule of a rung in order, and on threads wherever it is a kernel: only copies that a
+/// step has made asynchronous and the next step waits for keep it from being one.
 fn every_prefix(recipe: &Recipe) {
     let mut draw = Draw::new(u64::from(recipe.rung));
     let kernel = kernels::build(recipe, variant("f32", "nn")).unwrap_or_else(|e| panic!("{e}"));
     let prefixes = kernel.schedule.prefixes().expect("the steps apply again");
     for (step, program) in prefixes.iter().enumerate() {
         let place = format!("{} after {step} steps", recipe.name);
-        let valid = validated(program, target::DEFAULT).unwrap_or_else(|e| panic!("{place}: {e}\n{program}"));
+        let text = program.to_string();
+        let waits = text.contains("cp.wait") || !text.contains("cp_async");
         let (shape, aligned) = match step % 3 {
             0 => (MULTIPLES[draw.random.below(MULTIPLES.len())], true),
             n => (draw.shape(), n == 1),
         };
         holds(kernel.specification(), program, Mode::InOrder, shape, aligned, &place);
-        holds(kernel.specification(), valid.program(), Mode::Simt, shape, aligned, &place);
+        if waits {
+            let valid =
+                validated(program, target::DEFAULT).unwrap_or_else(|e| panic!("{place}: {e}\n{program}"));
+            holds(kernel.specification(), valid.program(), Mode::Simt, shape, aligned, &place);
+        }
     }
     let lowered = lower(kernel.program()).expect("was lowered above");
     assert_eq!(lower(&lowered), Ok(lowered), "{}: lowering is done once", recipe.name);

@@ -19,9 +19,6 @@ template <int N> __device__ __forceinline__ void cp_async_wait() {
     asm volatile("cp.async.wait_group %0;" :: "n"(N) : "memory");
 }
 
-// Where element (s, r, c) of As is kept.
-__device__ __forceinline__ int As_at_2(int s, int r, int c) { return 2108*s + 132*c + r; }
-
 // Grid: ceil_div(N, 256)*ceil_div(M, 128) blocks of 256 threads; 49664 bytes of dynamic shared memory.
 extern "C" __global__ void __launch_bounds__(256)
 sgemm_turned_lanes_f32_nn_1(int N, int K, float alpha, float beta, bool beta0, const float* A, int lda,
@@ -190,7 +187,7 @@ sgemm_turned_lanes_f32_nn_2(int M, int N, int K, float alpha, float beta, bool b
         #pragma unroll
         for (int u = 0; u < 2; ++u) {
             #pragma unroll
-            for (int v = 0; v < 4; ++v) As[As_at_2(slot, 64*u + tid/4, 4*(tid%4) + v)] = As_next[u][v];
+            for (int v = 0; v < 4; ++v) As[As_at(slot, 64*u + tid/4, 4*(tid%4) + v)] = As_next[u][v];
         }
         #pragma unroll
         for (int u = 0; u < 4; ++u) {
@@ -230,7 +227,7 @@ sgemm_turned_lanes_f32_nn_2(int M, int N, int K, float alpha, float beta, bool b
             __align__(16) float rb[2][1][4];
             #pragma unroll
             for (int vi = 0; vi < 4; ++vi) {
-                *(float4*)&ra[vi][0][0] = *(const float4*)&As[As_at_2(slot, 64*wi + 16*vi + 4*ti, ki)];
+                *(float4*)&ra[vi][0][0] = *(const float4*)&As[As_at(slot, 64*wi + 16*vi + 4*ti, ki)];
             }
             #pragma unroll
             for (int vj = 0; vj < 2; ++vj) {

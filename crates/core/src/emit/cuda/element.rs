@@ -225,13 +225,14 @@ impl Body<'_> {
         }
         let offset = self.index(&layout.offset).text;
         self.names = outside;
-        let name = self.prelude.function(&format!("{}_at", self.names.of(&buffer.sym)));
-        self.prelude.require_text(&format!(
-            "// Where element ({}) of {} is kept.\n__device__ __forceinline__ int {name}({}) {{ return {offset}; }}",
-            layout.axes.iter().map(Sym::name).collect::<Vec<_>>().join(", "),
-            self.names.of(&buffer.sym),
-            parameters.join(", "),
-        ));
+        let of = self.names.of(&buffer.sym);
+        let axes = layout.axes.iter().map(Sym::name).collect::<Vec<_>>().join(", ");
+        let parameters = parameters.join(", ");
+        let name = self.prelude.function(&format!("{of}_at"), |name| {
+            format!(
+                "// Where element ({axes}) of {of} is kept.\n__device__ __forceinline__ int {name}({parameters}) {{ return {offset}; }}"
+            )
+        });
         self.layout_functions.insert(buffer.sym.clone(), name.clone());
         name
     }

@@ -46,14 +46,22 @@ impl Prelude {
         }
     }
 
-    /// A name for a function made for the occasion: the wanted one, or that and a number.
-    pub(super) fn function(&mut self, wanted: &str) -> String {
-        let name = (1..)
-            .map(|n| if n == 1 { wanted.to_string() } else { format!("{wanted}_{n}") })
-            .find(|name| !self.functions.contains(name))
-            .unwrap_or_default();
-        self.functions.push(name.clone());
-        name
+    /// Includes a function made for the occasion and gives its name: the wanted one, or that and a number. `text` makes
+    /// the function of its name; one that is the same but for its name is there already.
+    pub(super) fn function(&mut self, wanted: &str, text: impl Fn(&str) -> String) -> String {
+        for number in 1.. {
+            let name = if number == 1 { wanted.to_string() } else { format!("{wanted}_{number}") };
+            let text = text(&name);
+            if self.texts.contains(&text) {
+                return name;
+            }
+            if !self.functions.contains(&name) {
+                self.functions.push(name.clone());
+                self.texts.push(text);
+                return name;
+            }
+        }
+        String::new()
     }
 
     /// The text of all of them: one-line ones stand together, longer ones are set apart.
