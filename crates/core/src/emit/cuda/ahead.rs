@@ -19,7 +19,7 @@ pub(super) fn loaded_ahead(stmts: &[Stmt], buffers: &HashMap<Sym, Buffer>) -> Ha
             ahead.extend(waiting.drain());
         }
         waiting.extend(kept_loads(stmt, buffers));
-        walk::bodies(stmt).into_iter().for_each(|body| ahead.extend(loaded_ahead(body, buffers)));
+        walk::bodies(stmt).for_each(|body| ahead.extend(loaded_ahead(body, buffers)));
     }
     ahead
 }

@@ -81,7 +81,8 @@ impl Body<'_> {
 
     /// The statements at the end of the body that move everything on.
     pub(super) fn advance(&mut self, before: &Travel) -> Result<(), Diagnosis> {
-        for cursor in self.cursors[before.cursors..].to_vec() {
+        for at in before.cursors..self.cursors.len() {
+            let cursor = self.cursors[at].clone();
             let [rows, columns] = cursor.step;
             let mut steps = Vec::new();
             if let (true, Some(stride)) = (rows != 0, &self.unit.buffer(&cursor.first.buffer)?.row_stride) {
@@ -92,10 +93,11 @@ impl Body<'_> {
             }
             self.line(format!("{} += {};", cursor.name, steps.join(" + ")));
         }
-        for slot in
-            self.slots[before.slots..].iter().filter(|s| s.used).map(|s| s.name.clone()).collect::<Vec<_>>()
-        {
-            self.line(format!("{slot} = 1 - {slot};"));
+        for at in before.slots..self.slots.len() {
+            if let Slot { name, used: true, .. } = &self.slots[at] {
+                let line = format!("{name} = 1 - {name};");
+                self.line(line);
+            }
         }
         Ok(())
     }
@@ -147,14 +149,13 @@ impl Body<'_> {
     }
 
     /// Where an access is in the first iteration and how it moves, if it moves by constant rows and columns.
-    #[allow(clippy::type_complexity)]
     fn path(
         &self,
         access: &Access,
         var: &Sym,
         inner: &HashSet<Sym>,
         hidden: &HashSet<Sym>,
-    ) -> Result<Option<(Access, [i64; 2])>, Diagnosis> {
+    ) -> Result<Option<Path>, Diagnosis> {
         let buffer = self.unit.buffer(&access.buffer)?;
         if !buffer.is_global() || buffer.row_stride.is_none() || access.index.len() != 2 {
             return Ok(None);
@@ -231,6 +232,9 @@ impl Body<'_> {
         Ok(())
     }
 }
+
+/// Where an access is in the first iteration, and rows and columns from one iteration to the next.
+type Path = (Access, [i64; 2]);
 
 /// What a loop body fetches ahead.
 struct Fetches {
