@@ -282,7 +282,7 @@ split(acc.k, {depth}) -> ko, ki
 reorder(acc.ko, acc.ki, acc.i, acc.j)
 "
         );
-        Ok(steps + &operands(variant, self.threads(), [*tm, *tn], [Storage::Plain, storage], Overlap::None)?)
+        Ok(steps + &operands(variant, self.threads(), [*tm, *tn], [Storage::Plain, storage], Overlap::None))
     }
 }
 
@@ -429,7 +429,7 @@ split(acc.k, {depth}) -> ko, ki
 reorder(acc.ko, acc.ki, acc.i, acc.j)
 "
         );
-        Ok(steps + &operands(variant, tile.threads(), [*tm, *tn], [a, Storage::Plain], tile.overlap)?)
+        Ok(steps + &operands(variant, tile.threads(), [*tm, *tn], [a, Storage::Plain], tile.overlap))
     }
 }
 
@@ -530,7 +530,7 @@ pub(super) fn operands(
     [tm, tn]: [i64; 2],
     [store_a, store_b]: [Storage; 2],
     overlap: Overlap,
-) -> Result<String, Diagnosis> {
+) -> String {
     let width = vector_width(variant);
     let (a, b) = (Operand::of(variant, true), Operand::of(variant, false));
     let mut steps = a.stage(threads, width, store_a) + &b.stage(threads, width, store_b);
@@ -553,7 +553,7 @@ pub(super) fn operands(
     for operand in [&a, &b].into_iter().filter(|o| copy(o).is_none()) {
         steps += &operand.widen(width, ahead);
     }
-    Ok(steps + &wide("C.v", store_width(variant).min(tn)) + "unroll(acc.ki, acc.i, acc.j, C.i, C.j)\n")
+    steps + &wide("C.v", store_width(variant).min(tn)) + "unroll(acc.ki, acc.i, acc.j, C.i, C.j)\n"
 }
 
 /// The step that makes one access of a loop of `width` elements.

@@ -159,7 +159,7 @@ fn wide(variant: Variant, overlap: Overlap) -> Result<String, Diagnosis> {
     let width = vector_width(variant);
     let sizes = format!("specialize(M%128, N%128, K%16, lda%{width}, ldb%{width}, ldc%{width})\n");
     let storage = [Storage::Plain, Storage::Plain];
-    let operands = operands(variant, THREADS, [RUN, RUN], storage, overlap)?;
+    let operands = operands(variant, THREADS, [RUN, RUN], storage, overlap);
     Ok(sizes + &tile(&Tile::STRIDED, Some(store_width(variant).min(RUN))) + &operands)
 }
 

@@ -42,18 +42,11 @@ pub const SURVIVORS: &[Survivor] = &[
     survivor("sgemm_double_buffering", "neighbours swapped", "if ko + 1 < ceil(K, 16)", NEXT_TILE),
     survivor("sgemm_padded_tile", "guard off by one", "if M%128 == 0", NEVER),
     survivor(
-        "sgemm_register_staging",
-        "guard dropped",
-        "if 0 < ceil(K, 16)",
-        "with K = 0 every load inside is guarded by its own bounds, and the zeros it stores are not read",
+        "hgemm_cp_async",
+        "swizzle on one side only",
+        "alloc Bs: bf16[3, 32, 128]",
+        "copies and matrix loads go through the layout, and pieces of 8 stay together: only banks differ",
     ),
-    survivor(
-        "sgemm_register_staging",
-        "neighbours swapped",
-        "for wi in threads(4@64)",
-        "the first tile is multiplied from the slot of this step, the next one stored into the other",
-    ),
-    survivor("hgemm_cp_async", "neighbours swapped", "if ko + 2 < ceil(K, 32)", NEXT_TILE),
     survivor(
         "hgemm_cp_async",
         "reduction done twice",

@@ -86,7 +86,11 @@ impl Body<'_> {
             let [rows, columns] = cursor.step;
             let mut steps = Vec::new();
             if let (true, Some(stride)) = (rows != 0, &self.unit.buffer(&cursor.first.buffer)?.row_stride) {
-                steps.push(format!("{}*{}", self.long_index(&rows.into()).text, self.variable(stride).text));
+                let stride = self.variable(stride).text;
+                steps.push(match rows {
+                    1 => stride,
+                    _ => format!("{}*{stride}", self.long_index(&rows.into()).text),
+                });
             }
             if columns != 0 {
                 steps.push(columns.to_string());

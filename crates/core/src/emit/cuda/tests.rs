@@ -393,3 +393,56 @@ fn every_program_has_a_spelling_and_the_same_bytes_every_time() {
     }
     assert_eq!(count, 9);
 }
+
+/// A step is loaded into registers while the one before it is summed from a ring of two.
+const AHEAD: &str = "program ahead(n: size, A: in f32[n, 64; lda], C: out f32[64]) {
+    for b in block.x(1) {
+        alloc s: f32[2, 64] shared
+        alloc next: f32[32@1, 2] reg
+        alloc sum: f32[32@1] reg
+        for t in threads(32@1) { sum[t] = 0 }
+        if 0 < n {
+            for t in threads(32@1) { for u in unroll 0..2 { next[t, u] = A[0, 32*u + t] } }
+        }
+        for k in 0..n {
+            for t in threads(32@1) { for u in unroll 0..2 { s[k%2, 32*u + t] = next[t, u] } }
+            if k + 1 < n {
+                for t in threads(32@1) { for u in unroll 0..2 { next[t, u] = A[k + 1, 32*u + t] } }
+            }
+            barrier
+            for t in threads(32@1) { sum[t] += s[k%2, 63 - t] }
+        }
+        for t in threads(32@1) { C[t] = sum[t] }
+    }
+}";
+
+#[test]
+fn what_is_loaded_ahead_of_a_barrier_stays_there() {
+    let text = source(AHEAD).text;
+    assert!(text.contains("const float* A, int lda, float* C)"), "{text}");
+    // Without the barrier nothing is ahead of it.
+    let alone = source(&AHEAD.replace("barrier", "")).text;
+    assert!(alone.contains("const float* __restrict__ A, int lda, float* __restrict__ C)"), "{alone}");
+}
+
+#[test]
+fn pointers_and_slots_travel_with_a_loop() {
+    let text = source(AHEAD).text;
+    let expected = "
+    const float* a = &A[lda + tid];
+    int slot = 0;
+    for (int k = 0; k < n; ++k) {
+        #pragma unroll
+        for (int u = 0; u < 2; ++u) s[slot][32*u + tid] = next[u];
+        if (k + 1 < n) {
+            #pragma unroll
+            for (int u = 0; u < 2; ++u) next[u] = a[32*u];
+        }
+        __syncwarp();
+        sum += s[slot][-tid + 63];
+        a += lda;
+        slot = 1 - slot;
+    }
+";
+    assert!(text.contains(expected), "{text}");
+}
