@@ -194,11 +194,7 @@ fn kernels(options: &Options) -> Result<Vec<Subject>, Diagnosis> {
                     subjects.push(Subject::from(&kernels::build(recipe, variant)?));
                 }
             }
-            Err(no_ladder) => {
-                let ladders = no_ladder.to_string();
-                let source = source::find(name, variant).map_err(|d| d.because(ladders))?;
-                subjects.push(source.into_subject(variant));
-            }
+            Err(_) => subjects.push(source::find(name, variant)?.into_subject(variant)),
         }
     }
     Ok(subjects)

@@ -9,10 +9,9 @@
 //! ```
 //!
 //! A loop that multiplies from shared memory and registers issues little else, so each instruction that computes an
-//! address costs a multiply-add. The compiler does not reduce these addresses to sums by itself: its loop would need
-//! more registers than it likes to give. Only fetches that run ahead get a pointer, asynchronous copies and loads
-//! that stay in registers past a barrier. On an H200 this makes the best SGEMM of the ladder 2 % faster
-//! (4096 x 4096 x 4096, bench/results).
+//! address costs a multiply-add, and the compiler was not seen to reduce these addresses to sums by itself. Only
+//! fetches that run ahead get a pointer, asynchronous copies and loads that stay in registers past a barrier. On an
+//! H200 this makes the best SGEMM of the ladder 2 % faster (4096 x 4096 x 4096, bench/results).
 
 use std::collections::{HashMap, HashSet};
 

@@ -49,7 +49,8 @@ impl Prelude {
     /// Includes a function made for the occasion and gives its name: the wanted one, or that and a number. `text` makes
     /// the function of its name; one that is the same but for its name is there already.
     pub(super) fn function(&mut self, wanted: &str, text: impl Fn(&str) -> String) -> String {
-        for number in 1.. {
+        let mut number = 1;
+        loop {
             let name = if number == 1 { wanted.to_string() } else { format!("{wanted}_{number}") };
             let text = text(&name);
             if self.texts.contains(&text) {
@@ -60,8 +61,8 @@ impl Prelude {
                 self.texts.push(text);
                 return name;
             }
+            number += 1;
         }
-        String::new()
     }
 
     /// The text of all of them: one-line ones stand together, longer ones are set apart.
