@@ -262,6 +262,13 @@ impl Attach<'_> {
             if !mentions_buffer(&Stmt::For(l.clone()), &self.buffer.sym) {
                 return Ok(vec![Stmt::For(l)]);
             }
+            let vector = |o: &For| matches!(o.mode, Mode::Vector);
+            if vector(&l) || inner.outer().into_iter().any(vector) {
+                return Err(self
+                    .step
+                    .refuse("a vector loop holds one assignment and nothing else")
+                    .instead("compute it at a loop around, or vectorize afterwards"));
+            }
             // `inner` knows what stands inside the consumer, `place` what stands around it.
             let mut facts = self.place.facts();
             inner.outer().iter().for_each(|o| facts.enter(o));
