@@ -108,11 +108,17 @@ fn is_report(line: &str) -> bool {
     line.starts_with("ptxas info") || line.starts_with("ptxas         .")
 }
 
+/// The first NVRTC that keeps compiled code of its own beside the driver's (NVRTC manual, section Caching). It is told
+/// not to: [`crate::CompileCache`] keeps the code in one known place, and a time said to be cold is cold.
+const HAS_A_CACHE: (u32, u32) = (12, 9);
+
 /// Compiles a source to machine code.
 pub fn compile(source: &Source<'_>, options: &Options) -> Result<Compiled> {
     let nvrtc = Nvrtc::get()?;
     let compilation = Compilation::new(nvrtc, source.name, source.text)?;
-    let succeeded = compilation.compile(&options.to_nvrtc())?;
+    let mut words = options.to_nvrtc();
+    words.extend(nvrtc.version().ge(&HAS_A_CACHE).then(|| "--no-cache".to_string()));
+    let succeeded = compilation.compile(&words)?;
     let log = compilation.log()?;
     if !succeeded {
         return Err(Error::Compile(Box::new(explain(nvrtc, source, options, log))));
