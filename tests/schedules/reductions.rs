@@ -214,4 +214,15 @@ fn what_cannot_be_split_is_said() {
     refused("split_reduce(acc.k, 2) -> acc, s", "already");
     refused("split_reduce(acc.k, 16, combine=shuffle) -> p, s", "a warp has 32 lanes");
     refused("split_reduce(acc.k, 2, combine=tree) -> p, s", "cannot be combined by `tree`");
+    let atomic = "split_reduce(acc.k, 2, combine=atomic) -> p, s";
+    refused(&format!("cache_read(acc, C, reg) -> t\n{atomic}"), "`t` is in registers");
+    let text = "program p(M: size, K: size, A: inout f32[M, K], C: out f32[M]) {
+      alloc acc: f32[M] global
+      for i in 0..M { acc[i] = 0  for k in 0..K { acc[i] += A[i, k] } }
+      for i in 0..M, k in 0..K { A[i, k] = 1 }
+      for i in 0..M { C[i] = acc[i] }
+    }";
+    let error =
+        Schedule::run(parse::program(text).expect("reads"), atomic).expect_err("is refused").to_string();
+    assert!(error.contains("`A` is written, which the sum reads"), "{error}");
 }

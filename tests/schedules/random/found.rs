@@ -189,4 +189,25 @@ split(acc.k, 2) -> ko, ki
 cache_read(A, acc, shared) -> As
 compute_at(As, acc.ko)",
     ),
+    // What is stored ahead of parts came before what it needs: its buffer, and a copy that it reads.
+    (
+        "gemm",
+        [("M", 3), ("N", 2), ("K", 5)],
+        "cache_read(acc, C, shared) -> b\nsplit_reduce(acc.k, 3, combine=atomic) -> part, s",
+    ),
+    (
+        "gemm",
+        [("M", 3), ("N", 2), ("K", 5)],
+        "cache_read(C, C, shared) -> b\nsplit_reduce(acc.k, 3, combine=atomic) -> part, s",
+    ),
+    // A buffer was put into a vector loop.
+    (
+        "half",
+        [("M", 3), ("N", 4), ("K", 2)],
+        "specialize(N%4, ldc%4)
+split(C.j, 2) -> bx, j
+split(C.j, 1) -> tx, j
+vectorize(C.tx)
+compute_at(acc, C.tx)",
+    ),
 ];

@@ -12,6 +12,7 @@
 //! ```
 //!
 //! The result must be linear in the sum: each of its values is `a sum + b`, where neither `a` nor `b` reads the sum.
+//! What stood between the sum and its result, a copy that the result reads or its buffer, stands before both.
 //!
 //! In shared memory, where the sum must be an intermediate buffer:
 //!
@@ -54,9 +55,10 @@
 use super::PartialSums;
 use crate::index::Index;
 use crate::ir::{
-    Access, Assign, AssignOp, BinaryOp, For, If, Mode, Range, Reduction, Stmt, UnaryOp, Value, walk,
+    Access, Assign, AssignOp, BinaryOp, For, If, Mode, Program, Range, Reduction, Space, Stmt, UnaryOp,
+    Value, walk,
 };
-use crate::schedule::rewrite::{alike, mentions};
+use crate::schedule::rewrite::{Effects, alike, mentions};
 use crate::sym::Sym;
 
 /// The list with the stage at position `at` and its one consumer rewritten. `nest` computes the parts.
@@ -65,14 +67,15 @@ pub(super) fn combine(
     at: usize,
     nest: Vec<Stmt>,
     parts: &PartialSums,
+    program: &Program,
 ) -> Result<Vec<Stmt>, String> {
     let sum = &parts.buffer.sym;
     if parts.reduction != Reduction::Sum {
         return Err("only sums can be added up atomically".into());
     }
-    let Some(alloc) = stmts.iter().position(|s| matches!(s, Stmt::Alloc(b) if b.sym == *sum)) else {
+    if !stmts.iter().any(|s| matches!(s, Stmt::Alloc(b) if b.sym == *sum)) {
         return Err(format!("`{sum}` is itself a result, so nothing says what is stored first"));
-    };
+    }
     let users: Vec<usize> = (at + 1..stmts.len()).filter(|i| mentions(&stmts[*i..=*i], sum)).collect();
     let [user] = users[..] else { return Err(format!("`{sum}` is not used by exactly one nest")) };
     let consumer = std::slice::from_ref(&stmts[user]);
@@ -85,25 +88,33 @@ pub(super) fn combine(
     if !modes_plain {
         return Err("the loops of its result are bound already".into());
     }
+    let written = Effects::of(consumer).stores;
+    if let Some(b) = program.buffers().values().find(|b| b.space == Space::Reg && written.contains(&b.sym)) {
+        return Err(format!("its result `{}` is in registers, to which nothing is added atomically", b.sym));
+    }
+    // What stands between the two does not touch the sum; it moves ahead of both, since the result may need it.
+    let between = &stmts[at + 1..user];
+    let ahead = Effects::of(between);
+    if let Some(needed) = Effects::of(&stmts[at..=at]).reads.iter().find(|b| ahead.writes(b)) {
+        return Err(format!("between `{sum}` and its result, `{needed}` is written, which the sum reads"));
+    }
     let s = Sym::new(parts.name);
     let first = leaves(consumer, &|a| Ok(Some(without(a, sum)?)))?;
     let then = leaves(&walk::refresh(consumer), &|a| with_part(a, parts, &s))?;
-    let mut out = Vec::new();
-    for (i, stmt) in stmts.iter().enumerate() {
-        if i == at {
-            out.push(Stmt::Alloc(parts.partial.clone()));
-            out.extend(nest.iter().cloned());
-        } else if i == user {
-            out.push(For::serial(&s, Range::upto(parts.count.clone()), then.clone()));
-        } else if i != alloc {
-            out.push(stmt.clone());
-        }
-    }
+    let without_sum = |stmts: &[Stmt]| -> Vec<Stmt> {
+        stmts.iter().filter(|s| !matches!(s, Stmt::Alloc(b) if b.sym == *sum)).cloned().collect()
+    };
     // What is stored first comes before the parts, so that the two launches that follow each other share a grid.
-    let place =
-        out.iter().position(|s| matches!(s, Stmt::Alloc(b) if b.sym == parts.partial.sym)).unwrap_or(0);
-    out.splice(place..place, first);
-    Ok(out)
+    Ok([
+        without_sum(&stmts[..at]),
+        without_sum(between),
+        first,
+        vec![Stmt::Alloc(parts.partial.clone())],
+        nest,
+        vec![For::serial(&s, Range::upto(parts.count.clone()), then)],
+        stmts[user + 1..].to_vec(),
+    ]
+    .concat())
 }
 
 /// What stands before the parts of a sum in shared memory, and what stands after them.

@@ -216,7 +216,7 @@ impl SplitReduce {
         let nest = walk::refresh(&[For::serial(&s, Range::upto(parts.count.clone()), nest)]);
         let combined = match self.combine {
             Combine::Atomic => {
-                return atomic::combine(stmts, at, nest, &parts).map_err(|because| {
+                return atomic::combine(stmts, at, nest, &parts, program).map_err(|because| {
                     self.refuse(because).instead("use combine=two_pass, which adds the parts first")
                 });
             }
