@@ -4,7 +4,6 @@
 //! plain write (rule 25). A record is dropped when it is ordered before the one that replaces it: whoever is ordered
 //! after the new one is ordered after the old one too.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use crate::memory::zeros;
@@ -68,9 +67,27 @@ pub(crate) struct LocalShadow {
     write: Vec<u64>,
     read: Vec<u64>,
     atomic: Vec<u64>,
-    /// Where several agents read, or added: all of them.
-    readers: HashMap<usize, Vec<u64>>,
-    adders: HashMap<usize, Vec<u64>>,
+    readers: Sets,
+    adders: Sets,
+}
+
+/// Where several agents read, or added: all of them, for each element whose record says [`MANY`]. A set that no record
+/// points to any more is left as it is, for its room, and emptied when it is next wanted.
+#[derive(Debug, Default)]
+struct Sets(Vec<Vec<u64>>);
+
+impl Sets {
+    #[inline]
+    fn of(&mut self, e: usize) -> &mut Vec<u64> {
+        if self.0.len() <= e {
+            self.0.resize_with(e + 1, Vec::new);
+        }
+        &mut self.0[e]
+    }
+
+    fn get(&self, e: usize) -> &[u64] {
+        self.0.get(e).map_or(&[], Vec::as_slice)
+    }
 }
 
 /// Stands for several agents.
@@ -98,8 +115,6 @@ impl LocalShadow {
         self.write.fill(0);
         self.read.fill(0);
         self.atomic.fill(0);
-        self.readers.clear();
-        self.adders.clear();
     }
 
     /// The lanes of a warp touch an element each, in a launch that knows only barriers of the whole block. Returns
@@ -202,27 +217,21 @@ impl LocalShadow {
         }
         if touch != Touch::Atomic
             && !self.atomic.is_empty()
-            && let Some(other) = unordered(order, self.atomic[e], self.adders.get(&e), thread)
+            && let Some(other) = unordered(order, self.atomic[e], self.adders.get(e), thread)
         {
             clash(Touch::Atomic, other, false);
         }
         if touch != Touch::Read
-            && let Some(other) = unordered(order, self.read[e], self.readers.get(&e), thread)
+            && let Some(other) = unordered(order, self.read[e], self.readers.get(e), thread)
         {
             clash(Touch::Read, other, false);
         }
         match touch {
             Touch::Write => {
                 self.write[e] = pack(stamp, agent.0);
-                if order.detailed && unpack(self.read[e]).1 == MANY {
-                    self.readers.remove(&e);
-                }
                 self.read[e] = 0;
                 if let Some(a) = self.atomic.get_mut(e) {
                     *a = 0;
-                    if order.detailed {
-                        self.adders.remove(&e);
-                    }
                 }
             }
             Touch::Read => add(order, &mut self.read[e], &mut self.readers, e, agent, stamp),
@@ -238,7 +247,7 @@ impl LocalShadow {
 
 /// The first of the recorded agents that is not ordered before what `thread` does now.
 #[inline]
-fn unordered(order: &Order, record: u64, all: Option<&Vec<u64>>, thread: usize) -> Option<Option<Agent>> {
+fn unordered(order: &Order, record: u64, all: &[u64], thread: usize) -> Option<Option<Agent>> {
     let (at, agent) = unpack(record);
     if at == 0 {
         return None;
@@ -249,7 +258,7 @@ fn unordered(order: &Order, record: u64, all: Option<&Vec<u64>>, thread: usize) 
     if !order.detailed {
         return (!order.settled(at)).then_some(None);
     }
-    all?.iter().find_map(|r| {
+    all.iter().find_map(|r| {
         let (at, agent) = unpack(*r);
         (!order.ordered(Agent(agent), at, thread)).then_some(Some(Agent(agent)))
     })
@@ -257,14 +266,7 @@ fn unordered(order: &Order, record: u64, all: Option<&Vec<u64>>, thread: usize) 
 
 /// Adds an agent to a set, dropping those that are ordered before it.
 #[inline]
-fn add(
-    order: &Order,
-    record: &mut u64,
-    sets: &mut HashMap<usize, Vec<u64>>,
-    e: usize,
-    agent: Agent,
-    stamp: u32,
-) {
+fn add(order: &Order, record: &mut u64, sets: &mut Sets, e: usize, agent: Agent, stamp: u32) {
     let (at, other) = unpack(*record);
     let mine = pack(stamp, agent.0);
     if at == 0 || other == agent.0 || (other != MANY && order.ordered(Agent(other), at, agent.thread())) {
@@ -276,24 +278,26 @@ fn add(
         *record = if order.settled(at) { mine } else { pack(stamp, MANY) };
         return;
     }
+    let set = sets.of(e);
+    let settled = |r: &u64| Agent(*r as u32).is_program() && order.settled(unpack(*r).0);
     if other != MANY {
-        sets.insert(e, vec![*record, mine]);
-        *record = pack(stamp, MANY);
-        return;
+        set.clear();
+        set.push(*record);
+    } else if set.iter().all(settled) {
+        set.clear();
+    } else if set.len() >= LOOKED_THROUGH && set.len().is_power_of_two() {
+        // Looking at every access for what adds nothing would take longer than to carry it along.
+        set.sort_unstable_by_key(|r| (*r as u32, std::cmp::Reverse(*r)));
+        set.dedup_by_key(|r| *r as u32);
+        set.retain(|r| !order.ordered(Agent(*r as u32), unpack(*r).0, agent.thread()));
     }
-    let set = sets.entry(e).or_default();
-    set.retain(|r| {
-        let (at, other) = unpack(*r);
-        other != agent.0 && !order.ordered(Agent(other), at, agent.thread())
-    });
     set.push(mine);
-    if set.len() == 1 {
-        sets.remove(&e);
-        *record = mine;
-    } else {
-        *record = pack(stamp, MANY);
-    }
+    *record = if set.len() == 1 { mine } else { pack(stamp, MANY) };
 }
+
+/// The size from which a set is looked through, each time it has doubled, for repeated agents and for records that are
+/// ordered before the next one.
+const LOOKED_THROUGH: usize = 32;
 
 /// Records for a buffer in device memory that a launch writes. Blocks on different cores share it.
 #[derive(Debug)]
