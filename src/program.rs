@@ -114,7 +114,7 @@ pub fn on_simulator(
         compared: report.compared,
         differing: report.differing,
         first: report.first.as_ref().map(|m| m.element.clone()),
-        exact: Some(ExactCheck { trials: report.trials, passed: report.equal() }),
+        exact: Some(ExactCheck { trials: report.trials, passed: report.equal(), at: None }),
         hazards: report.run.hazards.iter().map(ToString::to_string).collect(),
         launches: report.run.launches.iter().map(LaunchReport::from).collect(),
         passed: report.passed(),

@@ -199,7 +199,7 @@ pub fn deterministic(program: &Program) -> bool {
 /// The verdict of the checks on a simulator and of a comparison with the reference.
 fn verdict(checked: &Checked, comparison: &Comparison) -> CheckReport {
     let mut check = CheckReport {
-        exact: Some(checked.exact),
+        exact: Some(checked.exact.clone()),
         float: FloatCheck::of(comparison),
         races: 0,
         out_of_bounds: 0,

@@ -144,7 +144,11 @@ pub fn check(
     }
     let claims = if small.shape == problem.shape { Claims::Launch } else { Claims::Sample };
     Ok(Checked {
-        exact: ExactCheck { trials: exact.trials, passed: exact.equal() },
+        exact: ExactCheck {
+            trials: exact.trials,
+            passed: exact.equal(),
+            at: (small.shape != problem.shape).then(|| small.shape.to_string()),
+        },
         comparison: special.comparison,
         hazards,
         faults,

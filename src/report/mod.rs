@@ -154,12 +154,15 @@ pub enum Claims {
 }
 
 /// Equality with the specification.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ExactCheck {
     /// Random inputs that were tried.
     pub trials: u32,
     /// Whether all agreed.
     pub passed: bool,
+    /// The size at which they did, as `MxNxK`, where another stood in for a large problem.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
 }
 
 /// Closeness to the reference.

@@ -26,7 +26,7 @@ fn report() -> Report {
             deterministic: true,
         },
         check: CheckReport {
-            exact: Some(ExactCheck { trials: 2, passed: true }),
+            exact: Some(ExactCheck { trials: 2, passed: true, at: None }),
             float: FloatCheck { max_error: 0.5, bound: 1.0, passed: true },
             races: 0,
             out_of_bounds: 0,
@@ -110,10 +110,10 @@ fn a_report_reads_as_a_few_lines() {
 fn what_is_wrong_stands_out() {
     let mut wrong = report();
     wrong.check.races = 3;
-    wrong.check.exact = Some(ExactCheck { trials: 1, passed: false });
+    wrong.check.exact = Some(ExactCheck { trials: 1, passed: false, at: Some("261x7x5".into()) });
     wrong.check.float.passed = false;
     let text = super::text::describe(&wrong, None);
-    for part in ["NOT EQUAL", "WRONG", "FOUND in the whole launch: 3 races"] {
+    for part in ["NOT EQUAL", "at 261x7x5", "WRONG", "FOUND in the whole launch: 3 races"] {
         assert!(text.contains(part), "{text}");
     }
 }

@@ -12,6 +12,9 @@ pub fn describe(report: &Report, roofline: Option<&Roofline>) -> String {
         report.kernel.name, p.m, p.n, p.k, p.dtype, p.layout, report.device.gpu, report.device.kind
     )];
     lines.extend(report.kernel.launches.iter().map(|l| format!("  launch   {}", launch(l))));
+    if report.kernel.launches.is_empty() {
+        lines.push("  launch   none: C has no element".to_string());
+    }
     lines.extend(verdict(&report.check).into_iter().map(|l| format!("  check    {l}")));
     if let Some(counters) = &report.counters {
         lines.extend(counted(counters).into_iter().map(|l| format!("  counted  {l}")));
@@ -34,14 +37,12 @@ fn launch(launch: &LaunchReport) -> String {
 /// Whether the kernel is right, in one or more lines.
 pub fn verdict(check: &CheckReport) -> Vec<String> {
     let mut lines = Vec::new();
-    if let Some(exact) = check.exact {
+    if let Some(exact) = &check.exact {
         let trials =
             if exact.trials == 1 { "1 trial".to_string() } else { format!("{} trials", exact.trials) };
-        lines.push(if exact.passed {
-            format!("equal to the specification in {trials} over the prime field")
-        } else {
-            format!("NOT EQUAL to the specification in {trials} over the prime field")
-        });
+        let verdict = if exact.passed { "equal" } else { "NOT EQUAL" };
+        let at = exact.at.as_ref().map(|size| format!(", at {size}")).unwrap_or_default();
+        lines.push(format!("{verdict} to the specification in {trials} over the prime field{at}"));
     }
     let float = check.float;
     lines.push(format!(
