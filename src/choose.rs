@@ -6,10 +6,16 @@ use warpwright_core::target::Target;
 
 use crate::bind::Binding;
 use crate::compile;
+use crate::kernels::family::Family;
 use crate::kernels::{self, Kernel, Recipe, Variant};
 use crate::problem::Problem;
 
-/// A sensible kernel for a problem on a GPU: the highest rung of the ladder `hgemm`, else the tile of the ladder
+/// The family with parameters that should be taken for a problem, if there is one.
+pub fn family(problem: &Problem) -> Option<&'static Family> {
+    kernels::FAMILIES.iter().copied().find(|f| (f.suits)(problem))
+}
+
+/// A sensible kernel for a problem on a GPU that no family with parameters suits: the highest rung of the ladder `hgemm`, else the tile of the ladder
 /// `sgemm` that should take the least time, else the highest rung below, in each case one that has a schedule for the
 /// variant, fits the GPU, and whose assumptions hold of the problem. Products that are small in C get one with small
 /// tiles.

@@ -13,6 +13,7 @@ use crate::compile;
 use crate::device::Device;
 use crate::gpu::{self, GpuOptions};
 use crate::inputs::Operands;
+use crate::kernels::family::Choice;
 use crate::kernels::{Kernel, Variant, gemm};
 use crate::matrix::Matrix;
 use crate::problem::Problem;
@@ -29,6 +30,8 @@ pub struct Subject {
     pub name: String,
     /// The family it belongs to.
     pub family: String,
+    /// What was chosen for the parameters of the family, if it has any.
+    pub parameters: Choice,
     /// The schedule that made it, in text form; empty for a program that was written by hand.
     pub schedule: String,
     /// The finished program.
@@ -42,6 +45,7 @@ impl From<&Kernel> for Subject {
         Subject {
             name: kernel.name.clone(),
             family: kernel.family.clone(),
+            parameters: kernel.parameters.clone(),
             schedule: kernel.schedule.text(),
             program: kernel.program().clone(),
             specification: kernel.specification().clone(),
@@ -55,6 +59,7 @@ impl Subject {
         Subject {
             name: program.name.clone(),
             family: "program".to_string(),
+            parameters: Choice::default(),
             schedule: String::new(),
             specification: gemm::specification(variant),
             program,
@@ -227,6 +232,7 @@ fn report(
         kernel: KernelReport {
             name: subject.name.clone(),
             family: subject.family.clone(),
+            parameters: subject.parameters.clone(),
             launches,
             schedule: subject.schedule.clone(),
             deterministic: deterministic(&subject.program),

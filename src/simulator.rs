@@ -305,11 +305,22 @@ fn sizes(program: &Program, problem: &Problem, options: &SimOptions) -> BTreeMap
 const LARGEST_AS_IS: i64 = 384;
 
 /// Sizes that stand in for larger ones: with the same remainders by all tile extents up to 128, and three tiles of 128
-/// along each axis, so that there are interior, edge and corner blocks.
+/// along each axis, so that there are interior, edge and corner blocks. An axis that alone is long stays as long as
+/// the time for a cube of three tiles allows, since many blocks share it.
 fn stand_in(shape: Shape) -> Shape {
-    let extent = |e: i64| if e <= LARGEST_AS_IS { e } else { 256 + e % 128 };
+    let extents = [shape.m, shape.n, shape.k];
+    let short: i64 = extents.iter().filter(|e| **e <= LARGEST_AS_IS).product();
+    let alone = extents.iter().filter(|e| **e > LARGEST_AS_IS).count() == 1;
+    let affordable = if alone { LARGEST_AS_IS.pow(3) / short.max(1) } else { LARGEST_AS_IS };
+    let extent = |e: i64| {
+        let tiles = (affordable.min(LONGEST) / 128 - 1).max(2) * 128;
+        if e <= LARGEST_AS_IS.max(tiles) { e } else { tiles + e % 128 }
+    };
     Shape { m: extent(shape.m), n: extent(shape.n), k: extent(shape.k) }
 }
+
+/// The longest axis that stands in for a longer one.
+const LONGEST: i64 = 1 << 16;
 
 /// The problem at another size. Dense matrices stay dense, and others keep what their rows have to spare.
 fn at_size(problem: &Problem, shape: Shape) -> Problem {

@@ -10,7 +10,8 @@ use super::output::{Failure, Outcome, notice, print, print_json};
 use super::source::{self, Source};
 use crate::device::Device;
 use crate::inputs::{self, Operands};
-use crate::kernels::Variant;
+use crate::kernels::family::{Choice, Value, parse_parameter};
+use crate::kernels::{self, Variant};
 use crate::matrix::Matrix;
 use crate::problem::{Problem, Shape};
 use crate::report::progress::Progress;
@@ -32,6 +33,9 @@ pub struct Options {
     /// The kernel to use [default: chosen by rule].
     #[arg(long, value_name = "NAME|FILE", conflicts_with = "schedule")]
     kernel: Option<String>,
+    /// A parameter of the kernel's family, such as tm=4; the others keep their usual values.
+    #[arg(long = "param", value_name = "NAME=VALUE", value_parser = parse_parameter, value_delimiter = ',')]
+    parameters: Vec<(String, Value)>,
     /// Use the kernel that the schedule in this file makes.
     #[arg(long, value_name = "FILE")]
     schedule: Option<PathBuf>,
@@ -109,10 +113,26 @@ fn operands(options: &Options, problem: &Problem) -> Result<Operands, Diagnosis>
 /// The kernel that is asked for, or a sensible one.
 fn subject(options: &Options, problem: &Problem, device: &Device) -> Result<Subject, Diagnosis> {
     let variant = Variant { precision: problem.precision, layout: problem.layout };
+    let given =
+        options.parameters.iter().fold(Choice::default(), |c, (name, value)| c.with(name, value.clone()));
+    let family = match &options.kernel {
+        Some(name) => kernels::family(name),
+        None if options.schedule.is_none() => choose::family(problem),
+        None => None,
+    };
+    if let Some(family) = family {
+        let choice = family.complete(&given, problem, device.target())?;
+        return Ok(Subject::from(&family.build(problem, &choice)?));
+    }
+    if let Some((name, _)) = options.parameters.first() {
+        return Err(Diagnosis::new(format!("--param {name} has no meaning here"))
+            .because("the kernel is of no family with parameters")
+            .instead("name a family, such as --kernel tsmttsm or --kernel tsmm, or leave it out"));
+    }
     let source = match (&options.kernel, &options.schedule) {
         (Some(name), _) => source::find(name, variant)?,
         (None, Some(path)) => source::from_file(path, variant)?,
-        (None, None) => Source::Kernel(choose::kernel(problem, device.target())?),
+        (None, None) => Source::Kernel(Box::new(choose::kernel(problem, device.target())?)),
     };
     Ok(source.into_subject(variant))
 }

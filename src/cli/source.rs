@@ -11,7 +11,7 @@ use crate::run::Subject;
 /// What a user names as a kernel.
 pub enum Source {
     /// A kernel of the library, or one made from a schedule: it has a specification and steps.
-    Kernel(Kernel),
+    Kernel(Box<Kernel>),
     /// A finished program in text form.
     Program(Program),
 }
@@ -20,7 +20,7 @@ impl Source {
     /// The kernel as it is run.
     pub fn into_subject(self, variant: Variant) -> Subject {
         match self {
-            Source::Kernel(kernel) => Subject::from(&kernel),
+            Source::Kernel(kernel) => Subject::from(&*kernel),
             Source::Program(program) => Subject::written(program, variant),
         }
     }
@@ -37,7 +37,7 @@ impl Source {
 /// Finds a kernel by name, or reads the file of that name: a program if it begins with `program`, else a schedule.
 pub fn find(name: &str, variant: Variant) -> Result<Source, Diagnosis> {
     match kernels::by_name(name) {
-        Ok(recipe) => kernels::build(recipe, variant).map(Source::Kernel),
+        Ok(recipe) => kernels::build(recipe, variant).map(|k| Source::Kernel(Box::new(k))),
         Err(unknown) => {
             let path = Path::new(name);
             if !path.exists() {
@@ -59,6 +59,8 @@ pub fn from_file(path: &Path, variant: Variant) -> Result<Source, Diagnosis> {
     if first.starts_with("program ") {
         parse::program(&text).map(Source::Program).map_err(|d| d.at(place))
     } else {
-        kernels::from_schedule(&stem, &text, variant).map(Source::Kernel).map_err(|d| d.at(place))
+        kernels::from_schedule(&stem, &text, variant)
+            .map(|k| Source::Kernel(Box::new(k)))
+            .map_err(|d| d.at(place))
     }
 }

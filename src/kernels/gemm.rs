@@ -1,5 +1,7 @@
 //! The specification that every kernel of the GEMM kind starts from: C = alpha op(A) op(B) + beta C.
 
+use std::fmt;
+
 use warpwright_core::dtype::DType;
 use warpwright_core::index::Index;
 use warpwright_core::ir::Program;
@@ -8,13 +10,38 @@ use warpwright_core::te::{Expr, Expression, Tensor, by_flag, sum};
 use super::Variant;
 use crate::problem::Op;
 
+/// Extents that are constants of a kernel; the others are arguments of each call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Fixed {
+    /// Rows of C.
+    pub m: Option<i64>,
+    /// Columns of C.
+    pub n: Option<i64>,
+    /// Terms of each sum.
+    pub k: Option<i64>,
+}
+
+impl fmt::Display for Fixed {
+    /// As the end of a kernel's name: `_m20_n20`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = [("m", self.m), ("n", self.n), ("k", self.k)];
+        named.iter().filter_map(|(name, e)| e.map(|e| (name, e))).try_for_each(|(n, e)| write!(f, "_{n}{e}"))
+    }
+}
+
 /// The product as mathematics, in the accumulation type of its elements: sums are rounded to the stored type once,
 /// at the end. beta = 0 never reads C: the host says so by a flag.
 pub fn specification(variant: Variant) -> Program {
+    specification_at(variant, Fixed::default())
+}
+
+/// The same where some extents are known.
+pub fn specification_at(variant: Variant, fixed: Fixed) -> Program {
     let (dtype, result) = (variant.precision.storage(), variant.precision.result());
     let wide = dtype.accumulator();
     let mut te = Expression::new("gemm").doc("C = alpha op(A) op(B) + beta C");
-    let (m, n, k) = (te.size("M"), te.size("N"), te.size("K"));
+    let mut extent = |name: &str, known: Option<i64>| known.map_or_else(|| te.size(name), Index::from);
+    let (m, n, k) = (extent("M", fixed.m), extent("N", fixed.n), extent("K", fixed.k));
     let (alpha, beta, beta0) = (te.scalar("alpha", wide), te.scalar("beta", wide), te.flag("beta0"));
     let op = variant.layout;
     let a = te.placeholder("A", dtype, &if op.a.transposes() { [&k, &m] } else { [&m, &k] });

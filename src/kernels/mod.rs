@@ -5,9 +5,12 @@
 //! text occurs nowhere here.
 
 mod dgemm;
+pub mod family;
 pub mod gemm;
 mod hgemm;
 mod sgemm;
+mod tsmm;
+mod tsmttsm;
 mod tvm;
 mod warps;
 
@@ -15,6 +18,7 @@ use warpwright_core::diag::Diagnosis;
 use warpwright_core::ir::Program;
 use warpwright_core::schedule::Schedule;
 
+use self::family::{Choice, Family};
 use crate::problem::{Layout, Precision};
 
 /// What a kernel of the GEMM kind is generated for. Sizes are arguments of the call, not of the generation.
@@ -50,6 +54,8 @@ pub struct Kernel {
     pub name: String,
     /// The family it belongs to.
     pub family: String,
+    /// What was chosen for the parameters of the family, if it has any.
+    pub parameters: Choice,
     /// The specification, the program and the steps between them.
     pub schedule: Schedule,
 }
@@ -64,6 +70,14 @@ impl Kernel {
     pub fn program(&self) -> &Program {
         self.schedule.program()
     }
+}
+
+/// The families with parameters.
+pub const FAMILIES: &[&Family] = &[&tsmttsm::FAMILY, &tsmm::FAMILY];
+
+/// The family of that name.
+pub fn family(name: &str) -> Option<&'static Family> {
+    FAMILIES.iter().copied().find(|f| f.name.eq_ignore_ascii_case(name.trim()))
 }
 
 /// Every recipe, ladder by ladder and in the order of the rungs.
@@ -102,13 +116,18 @@ pub fn build(recipe: &Recipe, variant: Variant) -> Result<Kernel, Diagnosis> {
     let mut specification = gemm::specification(variant);
     specification.name.clone_from(&name);
     let schedule = Schedule::run(specification, &text).map_err(place)?;
-    Ok(Kernel { name, family: recipe.family.to_string(), schedule })
+    Ok(Kernel { name, family: recipe.family.to_string(), parameters: Choice::default(), schedule })
 }
 
 /// Makes a kernel from a schedule that a user has written.
 pub fn from_schedule(name: &str, text: &str, variant: Variant) -> Result<Kernel, Diagnosis> {
     let schedule = Schedule::run(gemm::specification(variant), text)?;
-    Ok(Kernel { name: name.to_string(), family: "schedule".to_string(), schedule })
+    Ok(Kernel {
+        name: name.to_string(),
+        family: "schedule".to_string(),
+        parameters: Choice::default(),
+        schedule,
+    })
 }
 
 #[cfg(test)]

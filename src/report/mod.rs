@@ -14,6 +14,7 @@ pub mod text;
 use num_complex::Complex64;
 use serde::{Serialize, Serializer};
 
+use crate::kernels::family::Choice;
 use crate::problem::Problem;
 use crate::reference::Comparison;
 
@@ -101,6 +102,9 @@ pub struct KernelReport {
     pub name: String,
     /// The family it belongs to.
     pub family: String,
+    /// What was chosen for the parameters of the family, if it has any.
+    #[serde(skip_serializing_if = "Choice::is_empty")]
+    pub parameters: Choice,
     /// Its launches in order.
     pub launches: Vec<LaunchReport>,
     /// The schedule that made it, in the text form that can be run from a file.

@@ -5,6 +5,7 @@ use super::{
     CheckReport, Claims, Counters, Cublas, DeviceReport, ExactCheck, Factor, FloatCheck, KernelReport, Kind,
     LaunchReport, ProblemReport, Report, RungReport, Time,
 };
+use crate::kernels::family::Choice;
 use crate::problem::{Layout, Precision, Problem, Shape};
 use warpwright_core::dtype::DType;
 
@@ -16,6 +17,7 @@ fn report() -> Report {
         kernel: KernelReport {
             name: "k".into(),
             family: "f".into(),
+            parameters: Choice::default(),
             launches: vec![LaunchReport {
                 grid: [1, 2, 3],
                 block: [32, 1, 1],

@@ -10,4 +10,5 @@ mod random;
 mod reductions;
 mod rungs;
 mod synchronised;
+mod tall_skinny;
 mod wide;

@@ -1,0 +1,84 @@
+//! The families for tall and skinny products: what is chosen for their parameters changes nothing of what they compute.
+
+use warpwright::compile;
+use warpwright::kernels;
+use warpwright::kernels::family::{Choice, Family};
+use warpwright::problem::Problem;
+use warpwright_core::target;
+use warpwright_sim::exact::{self, Trials};
+use warpwright_sim::{Blocks, Mode, Options};
+
+/// The choice is exactly equal to the specification, in order and on threads without a hazard, at these long extents.
+fn holds(family: &Family, problem: &Problem, choice: &Choice, long: &[i64]) {
+    let kernel = family.build(problem, choice).unwrap_or_else(|e| panic!("{e}"));
+    let place = format!("{} with {choice}", kernel.name);
+    let valid =
+        compile::validated(kernel.program(), target::DEFAULT).unwrap_or_else(|e| panic!("{place}: {e}"));
+    compile::cuda(&valid).unwrap_or_else(|e| panic!("{place}: {e}"));
+    let name = if family.name == "tsmm" { "M" } else { "K" };
+    for extent in long {
+        let trials = Trials {
+            count: 1,
+            seed: 3,
+            options: Options { mode: Mode::Simt, checks: true, blocks: Blocks::All },
+        };
+        let report = exact::check(kernel.specification(), valid.program(), &[(name, *extent)], &trials)
+            .unwrap_or_else(|e| panic!("{place}: {e}"));
+        assert!(report.passed(), "{place} at {name} = {extent}: {:?}", report.run.hazards);
+    }
+}
+
+/// A problem of a family with these short extents.
+fn problem(family: &Family, (wide, high): (i64, i64), dtype: &str) -> Problem {
+    let (shape, layout) = match family.name {
+        "tsmm" => (format!("100000x{wide}x{high}"), "nn"),
+        _ => (format!("{high}x{wide}x100000"), if dtype.starts_with('c') { "cn" } else { "tn" }),
+    };
+    Problem::new(shape.parse().unwrap(), dtype.parse().unwrap(), layout.parse().unwrap())
+}
+
+#[test]
+fn the_usual_choice_serves_every_type_and_width() {
+    let widths = [(1, 1), (2, 2), (3, 1), (5, 7), (16, 16), (17, 3), (31, 33), (63, 2), (64, 64), (1, 128)];
+    for family in kernels::FAMILIES {
+        for (at, widths) in widths.into_iter().enumerate() {
+            let dtype = ["f64", "f32", "c128", "c64"][at % 4];
+            let problem = problem(family, widths, dtype);
+            let choice = family.complete(&Choice::default(), &problem, target::DEFAULT).unwrap();
+            holds(family, &problem, &choice, &[0, 1, 533]);
+        }
+    }
+}
+
+#[test]
+fn choices_drawn_from_the_space_compute_the_same() {
+    for family in kernels::FAMILIES {
+        for (dtype, widths) in [("f64", (5, 7)), ("c64", (16, 12)), ("f32", (33, 31)), ("c128", (3, 8))] {
+            let problem = problem(family, widths, dtype);
+            let mut choices = Vec::new();
+            family.choices(&problem, target::DEFAULT, &mut |choice| {
+                choices.push(choice.clone());
+                true
+            });
+            assert!(choices.len() > 10, "{} has only {} choices for {dtype}", family.name, choices.len());
+            for choice in choices.iter().step_by(choices.len() / 6) {
+                holds(family, &problem, choice, &[0, 531]);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_chosen_is_refused_with_what_to_change() {
+    let family = kernels::family("tsmttsm").unwrap();
+    let problem = problem(family, (64, 64), "c128");
+    let complete = |name: &str, value: i64| {
+        let choice = Choice::default().with(name, value);
+        family.complete(&choice, &problem, target::DEFAULT).map(|c| c.to_string())
+    };
+    assert!(complete("tx", 1).unwrap_err().to_string().contains("use one of block, tm"));
+    assert!(complete("tm", 64).unwrap_err().to_string().contains("cannot be made with"));
+    assert!(complete("tm", 4).is_ok());
+    let word = Choice::default().with("leapfrog", "perhaps");
+    assert!(family.complete(&word, &problem, target::DEFAULT).unwrap_err().to_string().contains("true"));
+}
