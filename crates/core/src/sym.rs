@@ -51,6 +51,7 @@ impl Sym {
     }
 
     /// The identity, for dense tables; larger means created later.
+    #[inline]
     pub fn id(&self) -> u32 {
         self.id
     }

@@ -16,14 +16,16 @@ fn main() {
     let cases: Vec<_> =
         cases::nine_programs().into_iter().filter(|c| only.as_ref().is_none_or(|o| *o == c.name)).collect();
     let trials = trial::trials(&cases, seed, most, effort);
-    let text = |verdict: &Option<String>| verdict.clone().unwrap_or_else(|| "-".into());
+    fn text<T: std::fmt::Display>(complaint: &Option<T>) -> String {
+        complaint.as_ref().map_or_else(|| "-".into(), T::to_string)
+    }
     for trial in &trials {
         println!("{}: {}: {}", trial.case.name, trial.mutant.kind.name, trial.mutant.site);
         println!("    refused:  {}", text(&trial.verdict.refused));
         println!("    in order: {}", text(&trial.verdict.in_order));
         println!("    classes:  {}", text(&trial.verdict.classes));
         println!("    SIMT:     {}", text(&trial.verdict.simt));
-        println!("    threads:  {}", text(&trial.verdict.threads));
+        println!("    threads:  {} ({:?})", text(&trial.verdict.threads), trial.verdict.agreement());
     }
     let count = |f: fn(&trial::Verdict) -> bool| trials.iter().filter(|t| f(&t.verdict)).count();
     println!(

@@ -57,11 +57,13 @@ impl Index {
     }
 
     /// The terms: distinct atoms with their coefficients, none zero, sorted by atom.
+    #[inline]
     pub fn terms(&self) -> &[(Atom, i64)] {
         &self.terms
     }
 
     /// The constant term.
+    #[inline]
     pub fn constant_term(&self) -> i64 {
         self.constant
     }

@@ -64,6 +64,14 @@ impl Policy {
             timing: [Timing::AsLateAsItsWaitAllows; 4],
         }
     }
+
+    /// Copies are made at once and products as late as possible; the lowest thread, which fetches for the others, goes
+    /// as far as it can.
+    pub fn overtaking(seed: u64) -> Policy {
+        let mut timing = [Timing::AtOnce; 4];
+        timing[Agent::Wgmma as usize] = Timing::AsLateAsItsWaitAllows;
+        Policy { order: Order::Lowest, interrupts: false, timing, ..Policy::latest(seed) }
+    }
 }
 
 /// Everything that exists during the execution of a program.

@@ -143,6 +143,7 @@ impl<'a> Machine<'a> {
     }
 
     /// The element that thread `t` means by `access`.
+    #[inline(always)]
     pub fn element(&self, t: usize, access: &Access) -> Result<Location, Fault> {
         let mut index = [0; MOST_DIMS];
         for (at, i) in index.iter_mut().zip(&access.index) {
@@ -162,6 +163,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Where an element is, for thread `t` or a collective it belongs to.
+    #[inline(always)]
     pub fn locate(&self, t: usize, buffer: usize, index: &[i64]) -> Result<Location, Fault> {
         let array = self.array(buffer);
         if !inside(&array.extents, index) {

@@ -85,7 +85,7 @@ fn sprinkled(program: &Program, shape: &Shape, seed: u64) -> Arguments {
             let last = row + 1 == rows || column + 1 == columns;
             let value = match random.below(8) {
                 _ if forbidden => f64::NAN,
-                0 if last && buffer.space == Space::Param(Io::In) => f64::INFINITY,
+                0..4 if last && buffer.space == Space::Param(Io::In) => f64::INFINITY,
                 n => 1.0 + n as f64,
             };
             let at = (row * stride + column) as usize * unit;

@@ -13,6 +13,7 @@ pub mod classes;
 mod control;
 mod data;
 mod edit;
+pub mod explain;
 mod place;
 mod sync;
 pub mod trial;

@@ -1,5 +1,6 @@
 //! What each checker says of a program.
 
+use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -10,7 +11,7 @@ use super::case::{Case, Example, Shape};
 use super::{Mutant, classes, mutants};
 use crate::coroutine::Policy;
 use crate::exact::{self, Trials};
-use crate::{Blocks, Mode, Options};
+use crate::{Blocks, HazardKind, Mode, Options};
 
 /// The complaints of the checkers; `None` where a checker has none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,19 +20,69 @@ pub struct Verdict {
     pub refused: Option<String>,
     /// Over the prime field, in order: another value, poison in an output, a wait that nothing satisfies, an index
     /// outside its buffer.
-    pub in_order: Option<String>,
+    pub in_order: Option<Complaint>,
     /// In order with infinities: an output of another class.
     pub classes: Option<String>,
     /// Over the prime field, as SIMT: all that, and races, missing fences, wrong owners and operands.
-    pub simt: Option<String>,
-    /// Threads in random order.
+    pub simt: Option<Complaint>,
+    /// Threads in random order: what the first of the orders that went wrong did.
     pub threads: Option<String>,
+    /// How many orders were tried.
+    pub orders: usize,
+    /// In how many of them something went wrong.
+    pub wrong_orders: usize,
+}
+
+/// What an engine says of a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Complaint {
+    /// The first hazard; `None` if nothing is wrong but values, or nothing could be run.
+    pub hazard: Option<HazardKind>,
+    /// All of it in words.
+    pub text: String,
+}
+
+impl fmt::Display for Complaint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// How threads in random order stand to what was said of a program without running threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Agreement {
+    /// Nothing was said, and every order gives what the specification gives.
+    Clean,
+    /// A refusal or a hazard, and at least one order goes wrong; or wrong values without a hazard, and since then the
+    /// order does not matter, every order goes wrong.
+    Shown,
+    /// A refusal or a hazard that no order has shown: there must be a reason.
+    Unseen,
+    /// Nothing was said, and an order goes wrong; or wrong values without a hazard, and an order gives right ones. One
+    /// of the two engines is wrong.
+    Disagreement,
 }
 
 impl Verdict {
     /// Whether the checkers that users rely on complain. Threads in random order only confirm.
     pub fn caught(&self) -> bool {
-        [&self.refused, &self.in_order, &self.classes, &self.simt].iter().any(|c| c.is_some())
+        self.refused.is_some() || self.in_order.is_some() || self.classes.is_some() || self.simt.is_some()
+    }
+
+    /// Whether what was said may depend on the order: a refusal, or a hazard.
+    fn of_some_orders(&self) -> bool {
+        self.refused.is_some() || self.simt.as_ref().is_some_and(|c| c.hazard.is_some())
+    }
+
+    /// How threads in random order stand to the refusal or to what the SIMT engine says.
+    pub fn agreement(&self) -> Agreement {
+        match (self.wrong_orders, &self.simt) {
+            (0, _) if self.of_some_orders() => Agreement::Unseen,
+            (_, _) if self.of_some_orders() => Agreement::Shown,
+            (0, None) => Agreement::Clean,
+            (wrong, Some(_)) if wrong == self.orders => Agreement::Shown,
+            _ => Agreement::Disagreement,
+        }
     }
 }
 
@@ -40,8 +91,13 @@ impl Verdict {
 pub enum Effort {
     /// All, on every example until each has complained: for tables.
     All,
-    /// The SIMT engine first, and the others only if it has nothing to say.
+    /// Threads and the SIMT engine, and the others only if the SIMT engine has nothing to say.
     UntilCaught,
+}
+
+/// The orders that threads run in: the two extremes, and as drawn.
+fn orders(seed: u64) -> [Policy; 3] {
+    [Policy::latest(seed), Policy::overtaking(seed), Policy::from_seed(seed)]
 }
 
 /// Tries a program, usually a mutant of the case's. What is refused is not run in the engines that take only what is
@@ -49,42 +105,50 @@ pub enum Effort {
 pub fn trial(case: &Case, examples: &[Example], program: &Program, seed: u64, effort: Effort) -> Verdict {
     let mut verdict = Verdict { refused: refusal(program), ..Verdict::default() };
     let enough = |verdict: &Verdict| effort == Effort::UntilCaught && verdict.caught();
-    let first = |ask: &dyn Fn(&Example) -> Option<String>| examples.iter().find_map(ask);
     if verdict.refused.is_none() {
-        verdict.simt = first(&|e| exact(case, program, &e.shape, seed, Mode::Simt));
+        verdict.simt = examples.iter().find_map(|e| exact(case, program, &e.shape, seed, Mode::Simt));
         if !enough(&verdict) {
-            verdict.in_order = first(&|e| exact(case, program, &e.shape, seed, Mode::InOrder));
+            verdict.in_order =
+                examples.iter().find_map(|e| exact(case, program, &e.shape, seed, Mode::InOrder));
         }
         if !enough(&verdict) {
-            verdict.classes = first(&|e| {
+            verdict.classes = examples.iter().find_map(|e| {
                 let difference = classes::first_difference(case, program, &e.shape, seed);
                 difference.unwrap_or_else(|diagnosis| Some(diagnosis.to_string()))
             });
         }
     }
-    if effort == Effort::All || verdict.simt.is_none() && verdict.refused.is_none() {
-        verdict.threads = first(&|e| {
-            let policies = [Policy::latest(seed), Policy::from_seed(seed)];
-            policies.into_iter().find_map(|policy| e.complaint(program, policy))
-        });
+    // A hazard is shown once, wrong values by two orders, and what nobody complains of must be right in all.
+    let only_values = verdict.simt.is_some() && !verdict.of_some_orders();
+    for policy in orders(seed).into_iter().take(if only_values { 2 } else { 3 }) {
+        verdict.orders += 1;
+        if let Some(complaint) = examples.iter().find_map(|e| e.complaint(program, policy.clone())) {
+            verdict.threads.get_or_insert(complaint);
+            verdict.wrong_orders += 1;
+            if verdict.of_some_orders() {
+                break;
+            }
+        }
     }
     verdict
 }
 
 /// The first complaint of the exact check in a mode.
-fn exact(case: &Case, program: &Program, shape: &Shape, seed: u64, mode: Mode) -> Option<String> {
+fn exact(case: &Case, program: &Program, shape: &Shape, seed: u64, mode: Mode) -> Option<Complaint> {
     // The check itself gives each flag both values.
     let is_flag = |name: &str| case.program.param(name).is_some_and(|p| p.kind == ParamKind::Flag);
     let sizes: Vec<(&str, i64)> = shape.iter().copied().filter(|(name, _)| !is_flag(name)).collect();
     let options = Options { mode, checks: true, blocks: Blocks::All };
     match exact::check(&case.specification, program, &sizes, &Trials { count: 1, seed, options }) {
-        Err(diagnosis) => Some(diagnosis.to_string()),
+        Err(diagnosis) => Some(Complaint { hazard: None, text: diagnosis.to_string() }),
         Ok(report) if report.passed() => None,
-        Ok(report) => {
-            let hazard = report.run.hazards.first().map(ToString::to_string);
-            let difference = report.first.map(|m| format!("{} differs", m.element));
-            hazard.or(difference)
-        }
+        Ok(report) => match (report.run.hazards.first(), report.first) {
+            (Some(hazard), _) => Some(Complaint { hazard: Some(hazard.kind), text: hazard.to_string() }),
+            (None, first) => {
+                let text = first.map_or_else(String::new, |m| format!("{} differs", m.element));
+                Some(Complaint { hazard: None, text })
+            }
+        },
     }
 }
 
