@@ -6,6 +6,7 @@ pub mod choose;
 pub mod cli;
 pub mod compile;
 pub mod device;
+pub mod file;
 pub mod gpu;
 pub mod inputs;
 pub mod kernels;

@@ -12,6 +12,7 @@ use std::path::Path;
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::dtype::DType;
 
+use crate::file::unreadable;
 use crate::matrix::Matrix;
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
@@ -51,8 +52,7 @@ pub fn read_operand(
 
 /// Reads a matrix of any supported type.
 pub fn read(path: &Path) -> Result<Matrix, Diagnosis> {
-    let failed =
-        |e: io::Error| Diagnosis::new(format!("{}: cannot be read", path.display())).because(e.to_string());
+    let failed = |e: io::Error| unreadable(path, &e);
     let mut file = File::open(path).map_err(failed)?;
     let length = file.metadata().map_err(failed)?.len();
     read_from(&mut file, length).map_err(|d| d.at(path.display().to_string()))

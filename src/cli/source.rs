@@ -5,6 +5,7 @@ use std::path::Path;
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::ir::{Program, parse};
 
+use crate::file::unreadable;
 use crate::kernels::{self, Kernel, Variant};
 use crate::run::Subject;
 
@@ -40,7 +41,8 @@ pub fn find(name: &str, variant: Variant) -> Result<Source, Diagnosis> {
         Ok(recipe) => kernels::build(recipe, variant).map(|k| Source::Kernel(Box::new(k))),
         Err(unknown) => {
             let path = Path::new(name);
-            if !path.exists() {
+            let is_a_path = path.extension().is_some() || path.components().count() > 1;
+            if !path.exists() && !is_a_path {
                 return Err(unknown.because("it is neither in the library nor a file"));
             }
             from_file(path, variant)
@@ -51,8 +53,7 @@ pub fn find(name: &str, variant: Variant) -> Result<Source, Diagnosis> {
 /// Reads a program or a schedule from a file.
 pub fn from_file(path: &Path, variant: Variant) -> Result<Source, Diagnosis> {
     let place = path.display().to_string();
-    let text = std::fs::read_to_string(path)
-        .map_err(|e| Diagnosis::new(format!("{place}: cannot be read")).because(e.to_string()))?;
+    let text = std::fs::read_to_string(path).map_err(|e| unreadable(path, &e))?;
     let first =
         text.lines().map(str::trim).find(|l| !l.is_empty() && !l.starts_with('#')).unwrap_or_default();
     let stem = path.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();

@@ -127,6 +127,26 @@ fn wrong_sizes_devices_and_files_are_refused_with_advice() {
 }
 
 #[test]
+fn a_missing_file_is_refused_with_a_similar_name_or_where_it_was_looked_for() {
+    let programs = concat!(env!("CARGO_MANIFEST_DIR"), "/programs");
+    let similar = format!("use {programs}/sgemm_block_tiling.ww, which is there");
+    let misspelt = format!("{programs}/sgemm_blok_tiling.ww");
+    assert!(refusal(&format!("show {misspelt}")).contains(&similar));
+    assert!(refusal(&format!("check {misspelt}")).contains(&similar));
+    let problem = "gemm 12x12x12 --device sim";
+    assert!(refusal(&format!("{problem} --schedule {misspelt}")).contains(&similar));
+
+    let said = refusal(&format!("{problem} --a {programs}/nothing_like_it.npy"));
+    assert!(said.contains(&format!("correct the name: {programs} has no file")), "{said}");
+    let said = refusal(&format!("{problem} --a /no/such/file.npy"));
+    assert!(said.contains("cannot be read") && said.contains("there is no directory /no/such"), "{said}");
+    let said = refusal("show nothing_like_it.ww");
+    let here = std::env::current_dir().unwrap();
+    assert!(said.contains(&format!("{} has no file", here.display())), "{said}");
+    assert!(refusal(&format!("show {programs}")).contains("name a file in that directory"));
+}
+
+#[test]
 fn the_compilers_benchmark_fails_where_a_kernel_takes_longer_than_the_limit() {
     let times = json("bench compiler --json --repeats 1 --limit 600000", 0);
     let times = times.as_array().unwrap();
