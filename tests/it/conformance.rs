@@ -118,7 +118,8 @@ fn every_rung_compiles(ladder: &str) {
 /// a multiprocessor may lack a register or two.
 const FEW_BYTES: u32 = 16;
 
-fn emit(name: &str, target: &str) -> Source {
+/// The CUDA C of a program of the repository.
+pub fn emit(name: &str, target: &str) -> Source {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs").join(format!("{name}.ww"));
     let program = parse::program(&fs::read_to_string(path).expect("the program is there")).expect("reads");
     let checked = validate::check(program).expect("is well formed");
@@ -134,7 +135,7 @@ fn compiled(source: &Source, target: &str) -> compile::Compiled {
 }
 
 /// Whether NVRTC can be loaded; if not, says what gets it.
-fn nvrtc_is_here() -> bool {
+pub fn nvrtc_is_here() -> bool {
     let found = locate::find(Library::Nvrtc);
     if found.path.is_none() {
         let advice = found.advice.unwrap_or_default();

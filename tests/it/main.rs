@@ -1,5 +1,6 @@
 //! The tests of the repository as a whole, in one binary.
 
+mod cache;
 mod cli;
 mod conformance;
 mod golden;
