@@ -22,7 +22,7 @@ fn a_damaged_entry_is_said_and_compiled_anew() {
     let directory = std::env::temp_dir().join(format!("warpwright-damaged-cache-{}", std::process::id()));
     let cache = CompileCache::at(&directory);
     let source = emit("sgemm_block_tiling", TARGET);
-    let options = Options::for_arch(&Target::by_name(TARGET).expect("is known").arch_for(&source.needs));
+    let options = Options::for_arch(Target::by_name(TARGET).expect("is known").arch_for(&source.needs));
     let unit = compile::Source::new(&source.name, &source.text);
     let ask = || cache.compile(&unit, &options).unwrap_or_else(|e| panic!("{e}"));
 

@@ -1,5 +1,5 @@
-//! The checker is itself tested: mutants of the programs must be caught, the programs themselves must pass, and what
-//! real threads in random order get wrong must have been reported.
+//! The checker is itself tested: mutants of the programs must be caught, the programs themselves must pass, and real
+//! threads in random order must agree with the SIMT engine, mutant by mutant.
 
 mod cases;
 mod pictures;
