@@ -107,6 +107,7 @@ pub const KINDS: &[Kind] = &[
     Kind { name: "layout not injective", alter: place::layout_not_injective },
     Kind { name: "layout breaks rows", alter: place::layout_breaks_rows },
     Kind { name: "fragment of the wrong operand", alter: place::fragment_of_wrong_operand },
+    Kind { name: "layout of the wrong operand", alter: place::layout_of_wrong_operand },
     Kind { name: "fragment transposed", alter: place::fragment_transposed },
     Kind { name: "buffer one short", alter: place::buffer_one_short },
 ];

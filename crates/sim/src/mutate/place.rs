@@ -85,6 +85,17 @@ pub(super) fn layout_breaks_rows(site: &Site<'_>) -> Vec<Body> {
     })
 }
 
+/// The layout of another buffer of as many dimensions.
+pub(super) fn layout_of_wrong_operand(site: &Site<'_>) -> Vec<Body> {
+    let Stmt::Alloc(Buffer { sym, layout: Some(own), .. }) = site.stmt() else { return Vec::new() };
+    let axes: Vec<Index> = own.axes.iter().map(Index::var).collect();
+    let others = site.buffers.values().filter(|b| b.sym != *sym).filter_map(|b| b.layout.as_ref());
+    let fitting = others.filter(|l| l.axes.len() == axes.len());
+    let mut offsets: Vec<Index> = fitting.map(|l| l.apply(&axes)).collect();
+    offsets.sort_by_key(ToString::to_string);
+    with_layout(site, |_| offsets.clone())
+}
+
 /// Another fragment that has a tile of the same extents over as many threads.
 pub(super) fn fragment_of_wrong_operand(site: &Site<'_>) -> Vec<Body> {
     let Stmt::Alloc(buffer @ Buffer { fragment: Some(fragment), .. }) = site.stmt() else {
