@@ -1,15 +1,15 @@
 //! What random schedules have found, each as short as it got, so that it stays right.
 
 /// The name of a specification, sizes, and steps; each is applied and checked like those that are drawn.
-pub type Found = (&'static str, [(&'static str, i64); 3], &'static str);
+pub type Found = (&'static str, &'static [(&'static str, i64)], &'static str);
 
 pub const FOUND: &[Found] = &[
     // Both versions of a specialised program were given the buffer of one.
-    ("complex", [("M", 2), ("N", 4), ("K", 4)], "specialize(M%3)\ncache_write(acc, reg) -> t"),
+    ("complex", &[("M", 2), ("N", 4), ("K", 4)], "specialize(M%3)\ncache_write(acc, reg) -> t"),
     // Registers of many threads stayed spread over them in shared memory.
     (
         "transposed",
-        [("M", 7), ("N", 2), ("K", 7)],
+        &[("M", 7), ("N", 2), ("K", 7)],
         "split(C.i, 2) -> ty, i
 split(C.j, 4) -> tx, j
 reorder(C.ty, C.tx, C.i, C.j)
@@ -24,7 +24,7 @@ set_scope(acc, shared)",
     // Shared memory was spread over threads when a thread loop was moved past it.
     (
         "complex",
-        [("M", 1), ("N", 5), ("K", 7)],
+        &[("M", 1), ("N", 5), ("K", 7)],
         "split(C.i, 6) -> by, i
 split(C.i, 2) -> ty, i
 split(C.j, 4) -> bx, j
@@ -40,26 +40,26 @@ cache_read(ra, acc, shared) -> b
 reorder(b.by, b.c, b.ty, b.ki)",
     ),
     // Scratch in device memory inside loops that are not bound was allocated inside a launch.
-    ("transposed", [("M", 3), ("N", 9), ("K", 8)], "reverse_compute_at(C, acc.j)"),
-    ("chain", [("M", 8), ("N", 4), ("K", 0)], "split(C.j, 3) -> o, i\ncompute_at(u, C.o)"),
+    ("transposed", &[("M", 3), ("N", 9), ("K", 8)], "reverse_compute_at(C, acc.j)"),
+    ("chain", &[("M", 8), ("N", 4), ("K", 0)], "split(C.j, 3) -> o, i\ncompute_at(u, C.o)"),
     // What each thread has of its own became one array for all.
     (
         "gemm",
-        [("M", 9), ("N", 3), ("K", 0)],
+        &[("M", 9), ("N", 3), ("K", 0)],
         "compute_at(acc, C.j)\nsplit(C.j, 3) -> bx, tx\nbind(C.tx, threads)",
     ),
     (
         "transposed",
-        [("M", 5), ("N", 4), ("K", 3)],
+        &[("M", 5), ("N", 4), ("K", 3)],
         "split(C.j, 2) -> bx, tx\nbind(C.tx, threads)\ncache_read(C, C, shared) -> b",
     ),
     // Blocks were made to allocate device memory.
-    ("chain", [("M", 8), ("N", 4), ("K", 0)], "compute_at(u, C.j)\nbind(C.i, block.x)"),
-    ("chain", [("M", 8), ("N", 4), ("K", 0)], "bind(C.i, block.x)\ncompute_at(u, C.j)"),
+    ("chain", &[("M", 8), ("N", 4), ("K", 0)], "compute_at(u, C.j)\nbind(C.i, block.x)"),
+    ("chain", &[("M", 8), ("N", 4), ("K", 0)], "bind(C.i, block.x)\ncompute_at(u, C.j)"),
     // Of two copies of a loop, each with a stage in shared memory, one lost its buffer.
     (
         "direct",
-        [("M", 3), ("N", 7), ("K", 5)],
+        &[("M", 3), ("N", 7), ("K", 5)],
         "cache_write(C, reg) -> part
 split(C.i, 4) -> by, i
 bind(C.by, block.y)
@@ -74,7 +74,7 @@ compute_at(Bs, part.ko)",
     // A stage that is kept whole along a dimension was read past its end.
     (
         "direct",
-        [("M", 16), ("N", 9), ("K", 7)],
+        &[("M", 16), ("N", 9), ("K", 7)],
         "cache_write(C, reg) -> part
 split(C.i, 12) -> by, i
 split(C.j, 12) -> bx, j
@@ -86,13 +86,13 @@ compute_at(Bs, C.by)",
     // Parts of a range were numbered past the last.
     (
         "complex",
-        [("M", 3), ("N", 7), ("K", 1)],
+        &[("M", 3), ("N", 7), ("K", 1)],
         "split_reduce(acc.k, 8, combine=shared) -> b, s\nsplit(b.s, 5) -> o, i",
     ),
     // A copy was made before its source, or of a ring before its later slots were filled.
     (
         "complex",
-        [("M", 5), ("N", 5), ("K", 5)],
+        &[("M", 5), ("N", 5), ("K", 5)],
         "split(acc.k, 2) -> ko, ki
 cache_read(A, acc, shared) -> As
 compute_at(As, acc.ko)
@@ -103,7 +103,7 @@ cache_read(As, acc, reg) -> ra",
     ),
     (
         "half",
-        [("M", 16), ("N", 1), ("K", 16)],
+        &[("M", 16), ("N", 1), ("K", 16)],
         "split(acc.k, 3) -> ko, ki
 cache_read(A, acc, shared) -> As
 compute_at(As, acc.ko)
@@ -111,23 +111,23 @@ double_buffer(As.ko)
 cache_read(As, acc, reg) -> ra",
     ),
     // A result in two nests was computed elsewhere twice.
-    ("direct", [("M", 2), ("N", 7), ("K", 3)], "decompose_reduction(C.i)\ncache_write(C, reg) -> b"),
+    ("direct", &[("M", 2), ("N", 7), ("K", 3)], "decompose_reduction(C.i)\ncache_write(C, reg) -> b"),
     // A shared tile outside all blocks was allocated nowhere; a consumer's buffer, too late.
-    ("half", [("M", 4), ("N", 8), ("K", 3)], "cache_write(acc, shared) -> b\nreverse_compute_at(acc, b.i)"),
+    ("half", &[("M", 4), ("N", 8), ("K", 3)], "cache_write(acc, shared) -> b\nreverse_compute_at(acc, b.i)"),
     (
         "half",
-        [("M", 3), ("N", 7), ("K", 16)],
+        &[("M", 3), ("N", 7), ("K", 16)],
         "cache_read(B, acc, shared) -> Bs\ncache_read(Bs, acc, reg) -> rb\nreverse_compute_at(rb, Bs.c)",
     ),
     // What was rounded down already, or has but one iteration, has no tail.
     (
         "complex",
-        [("M", 5), ("N", 2), ("K", 8)],
+        &[("M", 5), ("N", 2), ("K", 8)],
         "split(C.j, 4) -> bx, j\ntail(C.bx, peel)\nset_scope(acc, reg)\ncompute_at(acc, C.bx)\ntail(acc.bx, peel)",
     ),
     (
         "half",
-        [("M", 8), ("N", 5), ("K", 2)],
+        &[("M", 8), ("N", 5), ("K", 2)],
         "split(C.i, 8) -> by, i
 split(C.i, 2) -> ty, i
 set_scope(acc, reg)
@@ -139,13 +139,13 @@ tail(acc.o, peel)",
     // What is reduced atomically was put into registers.
     (
         "gemm",
-        [("M", 9), ("N", 0), ("K", 5)],
+        &[("M", 9), ("N", 0), ("K", 5)],
         "rfactor(acc.k, combine=shared_atomic) -> b\nset_scope(acc, reg)",
     ),
     // A vector loop was guarded inside.
     (
         "half",
-        [("M", 8), ("N", 4), ("K", 5)],
+        &[("M", 8), ("N", 4), ("K", 5)],
         "split(acc.k, 2) -> ko, ki
 cache_read(A, acc, shared) -> As
 compute_at(As, acc.ko)
@@ -156,7 +156,7 @@ split(ra.j, 2) -> o, i",
     // A loop was moved into a vector loop.
     (
         "half",
-        [("M", 8), ("N", 1), ("K", 4)],
+        &[("M", 8), ("N", 1), ("K", 4)],
         "split(acc.k, 2) -> ko, ki
 cache_read(B, acc, shared) -> Bs
 compute_at(Bs, acc.ko)
@@ -169,7 +169,7 @@ reorder(rb.r, rb.c)",
     // An axis of one element has no step to pad.
     (
         "half",
-        [("M", 3), ("N", 4), ("K", 16)],
+        &[("M", 3), ("N", 4), ("K", 16)],
         "split(acc.k, 2) -> ko, ki
 cache_read(A, acc, shared) -> As
 compute_at(As, acc.ko)
@@ -179,7 +179,7 @@ storage_align(As, r, 1)",
     // Blocks inside other loops were not found when shared memory was allocated.
     (
         "transposed",
-        [("M", 1), ("N", 4), ("K", 3)],
+        &[("M", 1), ("N", 4), ("K", 3)],
         "split(C.i, 6) -> by, i
 bind(C.by, block.y)
 reorder(C.j, C.by)
@@ -192,22 +192,55 @@ compute_at(As, acc.ko)",
     // What is stored ahead of parts came before what it needs: its buffer, and a copy that it reads.
     (
         "gemm",
-        [("M", 3), ("N", 2), ("K", 5)],
+        &[("M", 3), ("N", 2), ("K", 5)],
         "cache_read(acc, C, shared) -> b\nsplit_reduce(acc.k, 3, combine=atomic) -> part, s",
     ),
     (
         "gemm",
-        [("M", 3), ("N", 2), ("K", 5)],
+        &[("M", 3), ("N", 2), ("K", 5)],
         "cache_read(C, C, shared) -> b\nsplit_reduce(acc.k, 3, combine=atomic) -> part, s",
     ),
     // A buffer was put into a vector loop.
     (
         "half",
-        [("M", 3), ("N", 4), ("K", 2)],
+        &[("M", 3), ("N", 4), ("K", 2)],
         "specialize(N%4, ldc%4)
 split(C.j, 2) -> bx, j
 split(C.j, 1) -> tx, j
 vectorize(C.tx)
 compute_at(acc, C.tx)",
     ),
+    // The number of parts depended on another loop of the stage.
+    (
+        "gemm",
+        &[("M", 3), ("N", 2), ("K", 5)],
+        "split_reduce(acc.k, 2, order=cyclic) -> part, s\nrfactor(part.k) -> finer",
+    ),
+    // Both versions of a specialised program bound the same roles.
+    (
+        "product_bf16_nt",
+        &[("M", 4), ("N", 3), ("K", 5), ("lda", 8), ("ldb", 8)],
+        "specialize(lda%8, ldb%8)
+split(C.i, 64) -> w, i
+split(C.j, 8) -> bx, j
+reorder(C.w, C.bx, C.i, C.j)
+bind(C.bx, block.x)
+bind(C.w, threads@128)
+set_scope(acc, reg)
+compute_at(acc, C.w)
+split(acc.k, 64) -> ko, k
+split(acc.k, 16) -> ks, k
+reorder(acc.ko, acc.ks, acc.i, acc.j, acc.k)
+cache_read(A, acc, shared) -> As
+compute_at(As, acc.ko)
+swizzle(As)
+cache_read(B, acc, shared) -> Bs
+compute_at(Bs, acc.ko)
+swizzle(Bs)
+tensorize(acc.i, wgmma_bf16_sw128)
+pipeline(acc.ko, 2, via=tma)
+specialize(M%4)",
+    ),
+    // A consumer was moved ahead of a copy that it reads.
+    ("chain", &[("M", 3), ("N", 4)], "cache_read(t, C, shared) -> b\nreverse_compute_at(C, u.j)"),
 ];

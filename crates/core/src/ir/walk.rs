@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use super::body::Body;
-use super::statement::{Assign, For, If, Instruction, On, Operand, Own, Stmt, Tasks};
+use super::statement::{Assign, For, If, Instruction, On, Operand, Own, Role, Stmt, Tasks};
 use super::value::rename;
 use crate::index::Index;
 use crate::sym::Sym;
@@ -117,7 +117,9 @@ fn substitute_stmt(stmt: &Stmt, with: &dyn Fn(&Sym) -> Option<Index>) -> Stmt {
             ring.sym = sym(&ring.sym);
             Stmt::AllocRing(ring)
         }
-        Stmt::Roles(roles) => Stmt::Roles(roles.clone()),
+        Stmt::Roles(roles) => {
+            Stmt::Roles(roles.iter().map(|r| Role { sym: sym(&r.sym), ..r.clone() }).collect())
+        }
         Stmt::On(on) => Stmt::On(On { role: sym(&on.role), body: substitute_body(&on.body, with) }),
         Stmt::Assign(a) => Stmt::Assign(Assign {
             target: a.target.substitute(with),
@@ -180,7 +182,8 @@ pub fn for_each_symbol_of(stmt: &Stmt, visit: &mut dyn FnMut(&Sym)) {
             buffer.dims.iter().for_each(|dim| dim.extent.for_each_var(visit));
         }
         Stmt::AllocRing(ring) => visit(&ring.sym),
-        Stmt::Roles(_) | Stmt::Sync(_) => {}
+        Stmt::Roles(roles) => roles.iter().for_each(|r| visit(&r.sym)),
+        Stmt::Sync(_) => {}
         Stmt::On(on) => visit(&on.role),
         Stmt::Assign(a) => {
             a.target.for_each_symbol(visit);
@@ -210,7 +213,7 @@ pub fn for_each_symbol_of(stmt: &Stmt, visit: &mut dyn FnMut(&Sym)) {
     }
 }
 
-/// The symbols that statements bind at any depth: loop variables, ordinals, lets, buffers and rings.
+/// The symbols that statements bind at any depth: loop variables, ordinals, lets, buffers, rings and roles.
 pub fn binders(stmts: &[Stmt]) -> Vec<Sym> {
     let mut out = Vec::new();
     for_each(stmts, &mut |stmt| match stmt {
@@ -219,6 +222,7 @@ pub fn binders(stmts: &[Stmt]) -> Vec<Sym> {
         Stmt::Let(var, _) => out.push(var.clone()),
         Stmt::Alloc(buffer) => out.push(buffer.sym.clone()),
         Stmt::AllocRing(ring) => out.push(ring.sym.clone()),
+        Stmt::Roles(roles) => out.extend(roles.iter().map(|r| r.sym.clone())),
         _ => {}
     });
     out

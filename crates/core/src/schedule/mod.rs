@@ -25,7 +25,7 @@ mod rewrite;
 mod step;
 
 pub use handle::{LoopRef, Loops};
-pub use primitive::Primitive;
+pub use primitive::{Primitive, primitives};
 pub use step::{Argument, Call};
 
 use crate::diag::Diagnosis;

@@ -123,11 +123,16 @@ const PRIMITIVES: &[Entry] = &[
 /// Reads a step.
 pub(super) fn read(call: &Call) -> Result<Box<dyn Primitive>, Diagnosis> {
     let Some(entry) = PRIMITIVES.iter().find(|e| e.name == call.name) else {
-        let known: Vec<_> = PRIMITIVES.iter().map(|e| e.name).collect();
+        let known: Vec<_> = primitives().collect();
         return Err(Diagnosis::new(format!("there is no primitive `{}`", call.name))
             .instead(format!("the primitives are {}", known.join(", "))));
     };
     (entry.read)(call)
+}
+
+/// The names of all primitives.
+pub fn primitives() -> impl Iterator<Item = &'static str> {
+    PRIMITIVES.iter().map(|e| e.name)
 }
 
 /// How a primitive is written.

@@ -213,7 +213,9 @@ impl ReverseComputeAt {
             return Err(self.refuse(format!("it does not use `{}`", stage.sym)));
         }
         let first = Effects::of(std::slice::from_ref(producer));
-        let later = Effects::of(between);
+        // Buffers that are allocated between are the consumer's, too.
+        let allocated = |s: &&Stmt| matches!(s, Stmt::Alloc(_));
+        let later = Effects::of(&between.iter().filter(|s| !allocated(s)).cloned().collect::<Vec<_>>());
         if first.synchronises || later.synchronises {
             return Err(self
                 .refuse("something waits or signals on the way")

@@ -196,7 +196,7 @@ impl SplitReduce {
         let buffer = written(&stmts[at], &self.target.label, program).ok_or_else(changed)?;
         let (vars, inner) = canonical_nest(&stmts[at], &buffer).ok_or_else(changed)?;
         let reduction = self.reduction(&inner, &buffer)?;
-        let (s, count, inner) = self.one_part(&inner)?;
+        let (s, count, inner) = self.one_part(&inner, &vars)?;
         let mut dims = vec![Dim::new(count.clone())];
         dims.extend(buffer.dims.iter().map(|d| Dim::new(d.extent.clone())));
         let space = if self.combine == Combine::Shared { Space::Shared } else { Space::Global };
@@ -284,11 +284,12 @@ impl SplitReduce {
         body
     }
 
-    /// The statements of one part, with the variable that numbers parts and their count.
-    fn one_part(&self, inner: &[Stmt]) -> Result<(Sym, Index, Vec<Stmt>), Diagnosis> {
+    /// The statements of one part, with the variable that numbers parts and their count; `vars` are the loops of the
+    /// stage.
+    fn one_part(&self, inner: &[Stmt], vars: &[Sym]) -> Result<(Sym, Index, Vec<Stmt>), Diagnosis> {
         let s = Sym::new(&self.name);
         let index = Index::var(&s);
-        let bound = walk::binders(inner);
+        let bound = [walk::binders(inner), vars.to_vec()].concat();
         let mut count = None;
         let mut failure = None;
         let body = walk::rewrite(inner.to_vec(), &mut |stmt| match stmt {

@@ -1,0 +1,392 @@
+//! Openings: the first steps of known kinds of kernels, with random parameters, some left out and others put between,
+//! so that states are reached which single random steps do not reach.
+
+use super::draw::{Draw, Product, pick};
+use super::names::Names;
+
+/// Steps that suit a tiled product, some only in certain layouts or before others.
+const OF_TILES: &[&str] = &[
+    "unroll(acc.ki, acc.i, acc.j, ra.r, ra.c, rb.r, rb.c)",
+    "double_buffer(acc.ko)",
+    "double_buffer(acc.ki)",
+    "pipeline(acc.ko, 2, via=shared)",
+    "pipeline(acc.ko, 3, via=shared)",
+    "pipeline(acc.ko, 2, via=registers)",
+    "pipeline(acc.ki, 2, via=registers)",
+    "pipeline(acc.ko, 3, via=cp_async)",
+    "tail(acc.ko, peel)",
+    "tail(acc.ki, guard)",
+    "tail(acc.ki, fill)",
+    "vectorize(As.u)",
+    "vectorize(Bs.u)",
+    "vectorize(ra.c)",
+    "vectorize(rb.c)",
+    "vectorize(C.j)",
+    "tensorize(As.u, cp_async16PIECE)",
+    "tensorize(Bs.u, cp_async16PIECE)",
+    "storage_align(As, r, 1)",
+    "storage_align(Bs, r, 4)",
+    "storage_order(As, c, r)",
+    "storage_order(Bs, c%2, r, c/2)",
+    "swizzle(Bs, 1, 1, 1)",
+    "swizzle(As, 1, 2, 1)",
+    "fuse(As.r, As.c) -> f",
+    "fuse(acc.i, acc.j) -> f",
+    "decompose_reduction(acc.i)",
+    "decompose_reduction(acc.ko)",
+    "split_reduce(acc.ko, 2) -> half, h",
+];
+
+/// Steps that suit tiles of warps.
+const OF_WARPS: &[&str] = &[
+    "storage_align(As, r, 8)",
+    "storage_align(Bs, r, 4)",
+    "swizzle(As)",
+    "swizzle(Bs)",
+    "vectorize(As.e, Bs.e)",
+    "tensorize(As.e, cp_async16PIECE)",
+    "tensorize(Bs.e, cp_async16PIECE)",
+    "tensorize(a.LONG_A, LOAD_A)",
+    "tensorize(b.LONG_B, LOAD_B)",
+    "pipeline(acc.ko, 2, via=cp_async)",
+    "pipeline(acc.ko, 3, via=cp_async)",
+    "pipeline(acc.ko, 2, via=registers)",
+    "pipeline(acc.ks, 2, via=registers)",
+    "double_buffer(acc.ko)",
+    "unroll(acc.ks, acc.mi, acc.ni, As.u, Bs.u)",
+    "tail(acc.ko, peel)",
+];
+
+/// Steps that suit the parts of a reduction `acc`.
+const OF_PARTS: &[&str] = &[
+    "decompose_reduction(acc.i)",
+    "decompose_reduction(part.i)",
+    "decompose_reduction(part.s)",
+    "split_reduce(part.k, 2) -> finer, t",
+    "split_reduce(part.k, 3, combine=shared) -> finer, t",
+    "rfactor(part.ki) -> finer",
+    "rfactor(part.ki, combine=shared_atomic) -> finer",
+    "cache_write(part, reg) -> own",
+    "cache_write(acc, reg) -> own",
+    "cache_write(finer, reg) -> own",
+    "set_scope(acc, reg)",
+    "set_scope(part, reg)",
+    "set_scope(part, shared)",
+    "reorder(part.i, part.s)",
+    "reorder(part.i, part.j, part.s)",
+    "bind(part.s, threads)",
+    "bind(part.s, block.z)",
+    "bind(part.i, part.j, threads)",
+    "bind(acc.i, block.y)",
+    "bind(acc.j, block.x)",
+    "bind(C.s, block.z)",
+    "bind(C.i, block.y)",
+    "split(C.i, 2) -> by, i",
+    "split(C.j, 2) -> bx, j",
+    "tile(C.i, C.j, 2, 4) -> by, bx, i, j",
+    "bind(C.by, block.y)",
+    "bind(C.bx, block.x)",
+    "bind(C.i, C.j, threads)",
+    "compute_at(acc, C.bx)",
+    "compute_at(acc, C.j)",
+    "compute_at(part, C.bx)",
+    "compute_at(part, C.j)",
+    "compute_at(part, acc.i)",
+    "compute_at(finer, part.s)",
+    "compute_at(own, part.j)",
+    "reverse_compute_at(C, acc.s)",
+    "reverse_compute_at(C, acc.j)",
+    "reverse_compute_at(C, acc.i)",
+    "reverse_compute_at(acc, part.s)",
+    "reverse_compute_at(part, finer.t)",
+    "fuse(part.s, part.i) -> f",
+    "unroll(acc.s)",
+];
+
+/// Steps that suit a stage `acc` whose consumers come into its loops.
+const OF_EPILOGUES: &[&str] = &[
+    "split(acc.i, 4) -> by, i",
+    "split(acc.i, 2) -> ty, i",
+    "split(acc.j, 4) -> bx, j",
+    "split(acc.j, 3, tail=guard) -> bx, j",
+    "split(acc.j, 2) -> tx, j",
+    "tile(acc.i, acc.j, 4, 2) -> by, bx, i, j",
+    "reorder(acc.by, acc.bx, acc.ty, acc.tx, acc.i, acc.j)",
+    "reorder(acc.by, acc.bx, acc.i, acc.j)",
+    "bind(acc.by, block.y)",
+    "bind(acc.bx, block.x)",
+    "bind(acc.i, block.y)",
+    "bind(acc.ty, acc.tx, threads)",
+    "bind(acc.j, threads)",
+    "fuse(acc.by, acc.bx) -> f",
+    "fuse(acc.i, acc.j) -> f",
+    "set_scope(acc, reg)",
+    "set_scope(acc, shared)",
+    "split(acc.k, 2) -> ko, ki",
+    "decompose_reduction(acc.i)",
+    "decompose_reduction(acc.bx)",
+    "cache_read(A, acc, shared) -> As",
+    "compute_at(As, acc.ko)",
+    "double_buffer(acc.ko)",
+    "reverse_compute_at(NEXT, acc.by)",
+    "reverse_compute_at(NEXT, acc.bx)",
+    "reverse_compute_at(NEXT, acc.tx)",
+    "reverse_compute_at(NEXT, acc.i)",
+    "reverse_compute_at(NEXT, acc.j)",
+    "reverse_compute_at(NEXT, acc.f)",
+    "fuse(NEXT.i, NEXT.j) -> f",
+    "vectorize(NEXT.j)",
+    "bind(NEXT.i, NEXT.j, threads)",
+    "unroll(NEXT.i, NEXT.j)",
+];
+
+impl Draw<'_> {
+    /// Carries out lines of steps: puts another after one in `calm`, and leaves out one in three times as many.
+    fn lines(&mut self, text: &str, calm: usize) {
+        for step in text.lines().map(str::trim).filter(|s| !s.is_empty()) {
+            if !self.random.once_in(3 * calm) {
+                self.step(step.to_string());
+            }
+            if self.random.once_in(calm) {
+                self.any();
+            }
+        }
+    }
+
+    /// Up to `most` of these steps in any order, with names replaced.
+    fn some_of(&mut self, steps: &[&str], most: usize, names: &[(&str, &str)]) {
+        for _ in 0..self.random.below(most) {
+            let step = pick(&mut self.random, steps).to_string();
+            self.lines(&names.iter().fold(step, |s, (name, with)| s.replace(name, with)), 8);
+        }
+    }
+
+    /// A product in tiles of blocks and threads.
+    pub fn tiled(&mut self, product: &Product) {
+        let factors: Vec<i64> = (0..7).map(|_| pick(&mut self.random, &[1, 2, 2, 3, 4, 4])).collect();
+        let [ti, tj, ii, jj, kk, fa, fb] = factors[..] else { unreachable!("there are seven") };
+        let acc = product.sum(self);
+        let conditions = ["M%4, N%4, K%4", "lda%4, ldb%4, ldc%4", "N%4, K%4, lda%4, ldb%4, ldc%4", "M%3"];
+        if self.random.once_in(2) {
+            let condition = pick(&mut self.random, &conditions);
+            self.step(format!("specialize({condition})"));
+        }
+        let virtual_threads = self.random.once_in(4);
+        let (v, bind_v) = if virtual_threads { ("C.v, ", "bind(C.v, vthread)\n") } else { ("", "") };
+        let mut text = format!("split(C.i, {}) -> by, i\n", ti * ii * if virtual_threads { 2 } else { 1 });
+        if virtual_threads {
+            text += &format!("split(C.i, {}) -> v, i\n", ti * ii);
+        }
+        text += &format!(
+            "split(C.j, {bn}) -> bx, j
+            split(C.i, {ii}) -> ty, i
+            split(C.j, {jj}) -> tx, j
+            reorder(C.by, C.bx, {v}C.ty, C.tx, C.i, C.j)
+            bind(C.by, block.y)
+            bind(C.bx, block.x)
+            {bind_v}bind(C.ty, C.tx, threads)
+            set_scope({acc}, reg)
+            compute_at({acc}, C.tx)
+            split({acc}.k, {kk}) -> ko, ki
+            reorder({acc}.ko, {acc}.ki, {acc}.i, {acc}.j)
+            cache_read(A, {acc}, shared) -> As
+            compute_at(As, {acc}.ko)
+            split(As.r, {fa}) -> u, r
+            reorder(As.r, As.c, As.u)
+            bind(As.r, As.c, threads)
+            cache_read(B, {acc}, shared) -> Bs
+            compute_at(Bs, {acc}.ko)
+            split(Bs.c, {fb}) -> c, u
+            bind(Bs.r, Bs.c, threads)
+            cache_read(As, {acc}, reg) -> ra
+            compute_at(ra, {acc}.ki)
+            cache_read(Bs, {acc}, reg) -> rb
+            compute_at(rb, {acc}.ki)\n",
+            bn = tj * jj,
+        );
+        self.lines(&text, 8);
+        self.some_of(OF_TILES, 7, &[("acc", acc), ("PIECE", product.ending())]);
+    }
+
+    /// A product in tiles of warps, for matrix instructions.
+    pub fn warps(&mut self, product: &Product) {
+        let (step, piece, rows) = if product.dtype == "f64" { (4, 2, 8) } else { (16, 8, 16) };
+        let columns = 8;
+        let acc = product.sum(self);
+        let [wm, wn] = pick(&mut self.random, &[[1, 1], [1, 1], [1, 2], [2, 1]]);
+        let [mi, ni] = pick(&mut self.random, &[[1, 1], [1, 1], [1, 2], [2, 1]]);
+        let steps = pick(&mut self.random, &[1, 1, 2]);
+        let (depth, tile_m, tile_n) =
+            (step * steps, rows * mi, columns * ni * if rows == 16 { 2 } else { 1 });
+        let mut text = format!(
+            "specialize(lda%{piece}, ldb%{piece})
+            tile(C.i, C.j, {}, {}) -> by, bx, i, j
+            tile(C.i, C.j, {tile_m}, {tile_n}) -> wm, wn, i, j
+            bind(C.by, block.y)
+            bind(C.bx, block.x)
+            bind(C.wm, C.wn, threads@32)
+            set_scope({acc}, reg)
+            compute_at({acc}, C.wn)
+            split({acc}.k, {depth}) -> ko, k
+            split({acc}.k, {step}) -> ks, k
+            reorder({acc}.ko, {acc}.ks, {acc}.i, {acc}.j, {acc}.k)\n",
+            wm * tile_m,
+            wn * tile_n,
+        );
+        for (operand, tile, fragment, turned, extent) in [
+            ("A", "As", "a", product.turned[0], wm * tile_m),
+            ("B", "Bs", "b", product.turned[1], wn * tile_n),
+        ] {
+            let along_sum = turned == (operand == "B");
+            let threads_of_a_row = if along_sum { depth } else { extent } / piece;
+            text += &format!(
+                "cache_read({operand}, {acc}, shared) -> {tile}
+                compute_at({tile}, {acc}.ko)
+                split({tile}.r, {}) -> u, r
+                split({tile}.c, {piece}) -> c, e
+                reorder({tile}.r, {tile}.c, {tile}.u, {tile}.e)
+                bind({tile}.r, {tile}.c, threads)
+                cache_read({tile}, {acc}, reg) -> {fragment}
+                compute_at({fragment}, {acc}.ks)\n",
+                (32 * wm * wn / threads_of_a_row).max(1),
+            );
+            if turned {
+                text += &format!("storage_order({fragment}, c, r)\n");
+            }
+        }
+        text += &format!(
+            "split({acc}.i, {rows}) -> mi, i
+            split({acc}.j, {columns}) -> ni, j
+            reorder({acc}.ks, {acc}.mi, {acc}.ni, {acc}.i, {acc}.j, {acc}.k)\n"
+        );
+        let [long_a, long_b] = [product.turned[0], !product.turned[1]].map(|t| if t { "c" } else { "r" });
+        let [inner_a, inner_b] = product.turned.map(|t| if t { "c" } else { "r" });
+        if rows == 16 {
+            text += &format!(
+                "split(a.{long_a}, 16) -> ai, {long_a}
+                reorder(a.ai, a.r, a.c)
+                split(b.{long_b}, 16) -> bj, {long_b}
+                reorder(b.bj, b.r, b.c)\n"
+            );
+        }
+        self.lines(&text, 40);
+        let load = |turned: bool, plain: &str, other: &str| {
+            let name = if turned { other } else { plain };
+            if product.dtype == "bf16" { name.to_string() } else { format!("{name}_{}", product.dtype) }
+        };
+        let load_a = load(product.turned[0], "ldmatrix_x4", "ldmatrix_x4_trans_turned");
+        let load_b = load(product.turned[1], "ldmatrix_x4_trans", "ldmatrix_x4_turned");
+        let names = [
+            ("acc", acc),
+            ("PIECE", product.ending()),
+            ("LONG_A", inner_a),
+            ("LONG_B", inner_b),
+            ("LOAD_A", &load_a),
+            ("LOAD_B", &load_b),
+        ];
+        self.some_of(OF_WARPS, 6, &names);
+        let multiply =
+            if rows == 8 { "mma_m8n8k4_f64".into() } else { format!("mma_m16n8k16_{}", product.dtype) };
+        self.lines(&format!("tensorize({acc}.i, {multiply})"), 40);
+        self.some_of(OF_WARPS, 6, &names);
+    }
+
+    /// A product A B^T in tiles of warpgroups, whose instructions read shared memory.
+    pub fn warpgroups(&mut self, product: &Product) {
+        let groups = pick(&mut self.random, &[1, 2]);
+        let columns = pick(&mut self.random, &[8, 16, 64]);
+        let mut text = format!(
+            "specialize(lda%8, ldb%8)
+            split(C.i, {}) -> by, i
+            split(C.i, 64) -> w, i
+            split(C.j, {columns}) -> bx, j
+            reorder(C.by, C.bx, C.w, C.i, C.j)
+            bind(C.by, block.y)
+            bind(C.bx, block.x)
+            bind(C.w, threads@128)
+            set_scope(acc, reg)
+            compute_at(acc, C.w)
+            split(acc.k, 64) -> ko, k
+            split(acc.k, 16) -> ks, k
+            reorder(acc.ko, acc.ks, acc.i, acc.j, acc.k)\n",
+            64 * groups,
+        );
+        for (operand, tile) in [("A", "As"), ("B", "Bs")] {
+            text += &format!(
+                "cache_read({operand}, acc, shared) -> {tile}
+                compute_at({tile}, acc.ko)
+                fuse({tile}.r, {tile}.c) -> f
+                split({tile}.f, {}) -> u, t
+                reorder({tile}.t, {tile}.u)
+                bind({tile}.t, threads)
+                swizzle({tile})\n",
+                128 * groups,
+            );
+        }
+        text += &format!("tensorize(acc.i, wgmma_{}_sw128)\n", product.dtype);
+        if !self.random.once_in(4) {
+            let via = pick(&mut self.random, &["tma", "tma", "shared", "registers"]);
+            text += &format!("pipeline(acc.ko, {}, via={via})\n", 2 + self.random.below(3));
+        }
+        self.lines(&(text + "unroll(acc.ks)\n"), 40);
+    }
+
+    /// Wide accesses: copies and results whose elements are taken several at a time.
+    pub fn wide(&mut self) {
+        let factor = pick(&mut self.random, &[2, 4, 8]);
+        for name in ["M", "N", "K", "lda", "ldb", "ldc"] {
+            if self.random.once_in(2) {
+                self.step(format!("specialize({name}%{factor})"));
+            }
+        }
+        for at in 0..1 + self.random.below(4) {
+            let names = Names::of(self.program());
+            if self.random.once_in(2) {
+                let space = pick(&mut self.random, &["shared", "shared", "reg"]);
+                let (stage, next) = names.any_operand(&mut self.random);
+                self.step(format!("cache_read({stage}, {next}, {space}) -> w{at}"));
+            }
+            let names = Names::of(self.program());
+            let Some(last) = names.last_loop(&mut self.random) else { return };
+            let (label, factor) = (&last.label, pick(&mut self.random, &[2, 4, 8, factor]));
+            let copy = pick(&mut self.random, &["", "", "_f16", "_f32", "_f64"]);
+            let wide = pick(&mut self.random, &["vectorize(X)", "vectorize(X)", "tensorize(X, cp_async16Y)"]);
+            let wide = wide.replace('X', &format!("{label}.v{at}")).replace('Y', copy);
+            self.lines(&format!("split({last}, {factor}) -> c{at}, v{at}\n{wide}"), 20);
+            self.any();
+        }
+    }
+
+    /// A reduction `sum` taken apart.
+    pub fn parts(&mut self, sum: &str) {
+        let factor = pick(&mut self.random, &[1, 2, 3, 4]);
+        let cut = self.random.once_in(2);
+        if cut {
+            self.step(format!("split({sum}.k, {factor}) -> ko, ki"));
+        }
+        let target = if cut { pick(&mut self.random, &["ko", "ki"]) } else { "k" };
+        let combine =
+            pick(&mut self.random, &["", "", "shared", "atomic", "atomic", "shuffle", "shared_atomic"]);
+        let combined = if combine.is_empty() { String::new() } else { format!(", combine={combine}") };
+        if target == "ki" || self.random.once_in(4) {
+            self.step(format!("rfactor({sum}.{target}{combined}) -> part"));
+        } else {
+            let parts = if combine == "shuffle" { 32 } else { factor };
+            let order = pick(&mut self.random, &["", "", ", order=cyclic"]);
+            self.step(format!("split_reduce({sum}.{target}, {parts}{combined}{order}) -> part, s"));
+        }
+        let of_parts = if target == "ki" { ".ki)" } else { ".s)" };
+        self.some_of(OF_PARTS, 16, &[("acc", sum), (".s)", of_parts)]);
+    }
+
+    /// A stage and its consumer, which comes into its loops.
+    pub fn epilogue(&mut self, stage: &str, next: &str) {
+        let names = [("acc", stage), ("NEXT", next)];
+        self.some_of(OF_EPILOGUES, 20, &names);
+        if self.random.once_in(2) {
+            let at = pick(&mut self.random, &["by", "bx", "i", "j"]);
+            self.step(format!("reverse_compute_at({next}, {stage}.{at})"));
+        }
+        self.some_of(OF_EPILOGUES, 8, &names);
+    }
+}
