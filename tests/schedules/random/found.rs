@@ -221,9 +221,11 @@ compute_at(acc, C.tx)",
         "product_bf16_nt",
         &[("M", 4), ("N", 3), ("K", 5), ("lda", 8), ("ldb", 8)],
         "specialize(lda%8, ldb%8)
+split(C.i, 64) -> by, i
 split(C.i, 64) -> w, i
 split(C.j, 8) -> bx, j
-reorder(C.w, C.bx, C.i, C.j)
+reorder(C.by, C.bx, C.w, C.i, C.j)
+bind(C.by, block.y)
 bind(C.bx, block.x)
 bind(C.w, threads@128)
 set_scope(acc, reg)
@@ -233,9 +235,9 @@ split(acc.k, 16) -> ks, k
 reorder(acc.ko, acc.ks, acc.i, acc.j, acc.k)
 cache_read(A, acc, shared) -> As
 compute_at(As, acc.ko)
-swizzle(As)
 cache_read(B, acc, shared) -> Bs
 compute_at(Bs, acc.ko)
+swizzle(As)
 swizzle(Bs)
 tensorize(acc.i, wgmma_bf16_sw128)
 pipeline(acc.ko, 2, via=tma)
