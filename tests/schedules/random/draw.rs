@@ -34,7 +34,7 @@ enum Opening {
 impl Opening {
     fn draw(random: &mut Random, product: bool) -> Opening {
         use Opening::{Epilogue, Free, Parts, Tiled, Warps, Wide};
-        let of_products = [Free, Tiled, Tiled, Tiled, Warps, Warps, Wide, Parts, Parts, Epilogue];
+        let of_products = [Free, Tiled, Tiled, Tiled, Warps, Wide, Parts, Parts, Epilogue];
         pick(random, if product { &of_products } else { &[Free, Wide, Parts, Parts, Epilogue, Epilogue] })
     }
 }

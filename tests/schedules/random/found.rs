@@ -245,4 +245,65 @@ specialize(M%4)",
     ),
     // A consumer was moved ahead of a copy that it reads.
     ("chain", &[("M", 3), ("N", 4)], "cache_read(t, C, shared) -> b\nreverse_compute_at(C, u.j)"),
+    // A copy, and what uses a stage, were put into vector loops.
+    (
+        "gemm",
+        &[("M", 3), ("N", 4), ("K", 2)],
+        "specialize(N%4, lda%4, ldb%4, ldc%4)
+split(C.j, 4) -> tx, j
+vectorize(C.j)
+cache_read(C, C, shared) -> b",
+    ),
+    (
+        "biased",
+        &[("M", 4), ("N", 8), ("K", 2)],
+        "specialize(N%8)
+split(t.j, 2) -> c, v
+vectorize(t.v)
+reverse_compute_at(C, t.v)",
+    ),
+    // The negative of a quotient was printed as the quotient of the negative.
+    (
+        "gemm",
+        &[("M", 3), ("N", 2), ("K", 4)],
+        "split(acc.k, 4) -> ko, ki
+split_reduce(acc.ki, 4, order=cyclic) -> part, s
+rfactor(part.ko, combine=shared) -> own
+fuse(own.ko, own.s) -> f",
+    ),
+    // Registers of no next iteration got an empty dimension.
+    (
+        "half",
+        &[("M", 4), ("N", 2), ("K", 5)],
+        "split(acc.k, 16) -> ko, k
+split(acc.k, 16) -> ks, k
+cache_read(A, acc, shared) -> As
+cache_read(As, acc, reg) -> a
+compute_at(a, acc.ks)
+split(a.r, 16) -> ai, r
+pipeline(acc.ks, 2, via=registers)
+reorder(a_next.ai, a_next.ks)",
+    ),
+    // Sums of one thread were read by others in the same thread loop, where no barrier can stand.
+    (
+        "product_i32_tt",
+        &[("M", 2), ("N", 2), ("K", 1)],
+        "split(C.j, 12) -> bx, j
+split(C.j, 4) -> tx, j
+set_scope(acc, reg)
+compute_at(acc, C.tx)
+decompose_reduction(acc.tx)
+bind(C.tx, C.j, threads)",
+    ),
+    (
+        "contraction",
+        &[("M", 1), ("N", 8), ("K", 5)],
+        "tile(acc.i, acc.j, 4, 2) -> by, bx, i, j
+reverse_compute_at(C, acc.i)
+reorder(acc.bx, acc.k, acc.j)
+tile(acc.i, acc.j, 4, 2) -> by, bx, i, j
+split(acc.i, 4) -> by, i
+split(acc.by, 2) -> o, u
+bind(acc.u, acc.i, acc.j, threads)",
+    ),
 ];

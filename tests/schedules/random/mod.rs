@@ -3,7 +3,7 @@
 //! A case is a specification, sizes, and steps drawn among the loops and buffers that there are. A step that is
 //! refused must leave the schedule as it was. After every other one the program must be well formed, read back as it is
 //! printed, and equal the specification exactly, in order and, where it fits a GPU once lowered, on threads without a
-//! hazard. The text of the whole schedule must give the same program again.
+//! hazard; then it must have a CUDA text, too. The text of the whole schedule must give the same program again.
 //!
 //! `WARPWRIGHT_SCHEDULES=10000 cargo test --test schedules random` draws more cases than every run does, and
 //! `WARPWRIGHT_SEED=n` begins with that one. A failure is printed with its seed and the steps it needs.
@@ -21,6 +21,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use warpwright::compile;
 use warpwright_core::ir::{Program, parse, validate};
 use warpwright_core::passes;
 use warpwright_core::schedule::{Schedule, primitives};
@@ -188,6 +189,7 @@ fn holds(case: &Case, program: &Program) -> Result<bool, String> {
     let Ok(valid) = validate::validate(formed, target::DEFAULT) else { return Ok(false) };
     exact(&case.specification, valid.program(), &case.sizes, Mode::Simt, case.seed)
         .map_err(|e| format!("{e}\n{text}\nlowered:\n{lowered}"))?;
+    compile::cuda(&valid).map_err(|e| format!("no CUDA text: {e}\n{text}\nlowered:\n{lowered}"))?;
     Ok(true)
 }
 

@@ -76,6 +76,8 @@ fn sum(index: &Index, names: &dyn Naming) -> (String, Strength) {
         }
         let term = if parts == 1 && *c > 0 { term } else { bracket((term, s), Strength::Product) };
         match (text.is_empty(), *c < 0) {
+            // A minus binds more strongly than a quotient: `-(x/2)` is another number than `-x/2`.
+            (true, true) if s < Strength::Primary && magnitude == 1 => text = format!("-({term})"),
             (true, true) => text = format!("-{term}"),
             (true, false) => text = term,
             (false, true) => text = format!("{text} - {term}"),

@@ -4,10 +4,10 @@ use std::collections::HashSet;
 
 use super::Group;
 use super::digits::same_thread;
-use super::footprint::{Footprints, View, enumerable, key};
+use super::footprint::{Footprints, View, enumerable, is_flag, key};
 use super::pending::Pending;
 use super::touch::{Touch, Values};
-use crate::index::{Atom, Index, Interval, Ranges, gcd};
+use crate::index::{Atom, Cond, Index, Interval, Ranges, gcd};
 use crate::sym::Sym;
 
 /// What a pair of touches needs.
@@ -49,6 +49,10 @@ impl Conflicts {
     /// What an earlier and a later touch need that stand in one list of the given depth, executed by `group`.
     pub fn verdict(&mut self, p: &Pending, later: &Touch, depth: usize, group: &Group) -> Verdict {
         let earlier = &*p.touch;
+        let opposite = |c: &Cond| is_flag(c) && later.guards.contains(&c.clone().negate());
+        if earlier.guards.iter().any(opposite) {
+            return Verdict::Apart;
+        }
         let (before, after) = (self.seen(earlier, depth), self.seen(later, depth));
         let equal = |(now, then): &(Sym, Sym)| equal_if_met(&before, &after, now, then);
         if p.distinct.iter().any(|tuple| tuple.iter().all(equal)) {

@@ -71,7 +71,11 @@ impl<'a> View<'a> {
             c.for_each_var(&mut |s| known &= all.iter().any(|l| l.var == *s));
             known
         };
-        let (filters, open): (Vec<&Cond>, Vec<&Cond>) = touch.guards.iter().partition(|c| only_known(c));
+        let guards = touch.guards.iter().flat_map(|c| match c {
+            Cond::And(parts) => &parts[..],
+            one => std::slice::from_ref(one),
+        });
+        let (filters, open): (Vec<&Cond>, Vec<&Cond>) = guards.partition(|c| only_known(c));
         let (loops, spread) = mentioned(&all, &parts, &filters);
         View { touch, depth, parts, loops, filters, open, last: touch.size - 1 + spread }
     }
@@ -165,11 +169,20 @@ impl Footprints {
     }
 }
 
-/// Whether a guard is of the kind `i < M`, which large enough sizes make true for all iterations at once.
+/// Whether a guard is a flag, or of the kind `i < M`, which large enough sizes make true for all iterations at once.
 fn holds_for_large_sizes(cond: &Cond, sizes: &HashSet<Sym>) -> bool {
     match cond {
         Cond::And(all) => all.iter().all(|c| holds_for_large_sizes(c, sizes)),
         Cond::Compare(Comparison::Lt | Comparison::Le, a, b) => grows(&(b - a), sizes),
+        _ => is_flag(cond),
+    }
+}
+
+/// Whether a condition is a flag or its negation: the same for all threads, and either at the caller's choice.
+pub(super) fn is_flag(cond: &Cond) -> bool {
+    match cond {
+        Cond::Flag(_) => true,
+        Cond::Not(c) => matches!(**c, Cond::Flag(_)),
         _ => false,
     }
 }

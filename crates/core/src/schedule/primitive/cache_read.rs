@@ -27,7 +27,7 @@
 use crate::diag::Diagnosis;
 use crate::index::Index;
 use crate::ir::{
-    Access, Assign, AssignOp, Buffer, Dim, For, Operand, Program, Range, Space, Stmt, Value, walk,
+    Access, Assign, AssignOp, Buffer, Dim, For, Mode, Operand, Program, Range, Space, Stmt, Value, walk,
 };
 use crate::schedule::step::Call;
 use crate::sym::Sym;
@@ -184,6 +184,20 @@ impl Primitive for CacheRead {
         }
         if count == 0 {
             return Err(Diagnosis::new(format!("`{}` does not read `{}`", self.consumer, self.buffer)));
+        }
+        let mut in_vector = false;
+        walk::for_each(&body, &mut |s| {
+            if let Stmt::For(l) = s {
+                in_vector |= l.mode == Mode::Vector && l.body.len() > 1;
+            }
+        });
+        if in_vector {
+            return Err(Diagnosis::new(format!(
+                "`{}` cannot be copied for `{}`",
+                self.buffer, self.consumer
+            ))
+            .because("the copy would stand in a vector loop, which holds one assignment and nothing else")
+            .instead("apply cache_read before vectorize"));
         }
         Ok(program.with_body(body))
     }

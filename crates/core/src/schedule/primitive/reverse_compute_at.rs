@@ -45,7 +45,7 @@ use std::collections::HashMap;
 
 use crate::diag::Diagnosis;
 use crate::index::{Atom, Cond, Index};
-use crate::ir::{Body, Buffer, Dim, For, If, Program, Range, Space, Stmt, walk};
+use crate::ir::{Body, Buffer, Dim, For, If, Mode, Program, Range, Space, Stmt, walk};
 use crate::schedule::facts::Facts;
 use crate::schedule::handle::{LoopRef, writes, written};
 use crate::schedule::rewrite::{
@@ -123,6 +123,11 @@ impl ReverseComputeAt {
         let mut path = Path::default();
         self.path(&stmts[from], &mut path);
         let Some(at) = path.loops.last().cloned() else { return Err(self.at.unknown(program)) };
+        if path.loops.iter().chain(place.outer()).any(|l| l.mode == Mode::Vector) {
+            return Err(self
+                .refuse("a vector loop holds one assignment and nothing else")
+                .instead("attach it to a loop around, or vectorize afterwards"));
+        }
         if count_writes(&stmts[from], &stage.sym) > count_writes(&Stmt::For(at.clone()), &stage.sym) {
             return Err(self
                 .refuse(format!("`{}` is also computed outside that loop", stage.sym))

@@ -212,6 +212,9 @@ fn expand(buffer: &Buffer, l: &For) -> Result<Buffer, Diagnosis> {
     {
         return Err(refuse("the loop does not count from 0 by 1"));
     }
+    if count == 0 {
+        return Err(refuse("the loop has no iterations, and no buffer is empty"));
+    }
     let dim = match (l.mode, buffer.space) {
         (Mode::Threads { pitch }, Space::Reg) => Dim::distributed(count, pitch),
         _ => Dim::new(count),
