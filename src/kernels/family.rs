@@ -131,8 +131,9 @@ pub struct Parameter {
     pub name: &'static str,
     /// What it is, in one sentence.
     pub about: &'static str,
-    /// The values worth trying on a problem, the most usual first.
-    pub values: fn(&Problem, &Target) -> Vec<Value>,
+    /// The values worth trying on a problem, the most usual first; none where the parameter has no meaning beside
+    /// those that are chosen already.
+    pub values: fn(&Choice, &Problem, &Target) -> Vec<Value>,
 }
 
 /// What has to hold between parameters.
@@ -163,8 +164,6 @@ pub struct Family {
     pub constraints: &'static [Constraint],
     /// The schedule of a choice.
     pub schedule: fn(&Problem, &Choice) -> String,
-    /// A sensible choice where nothing is known.
-    pub usual: fn(&Problem, &Target) -> Choice,
 }
 
 impl Family {
@@ -172,72 +171,64 @@ impl Family {
     ///
     /// The constraints are tried as early as their parameters are known, so whole branches fall at once.
     pub fn choices(&self, problem: &Problem, target: &Target, each: &mut dyn FnMut(&Choice) -> bool) {
-        let values: Vec<Vec<Value>> = self.parameters.iter().map(|p| (p.values)(problem, target)).collect();
-        self.extend(&Choice::default(), &values, problem, target, each);
+        let given = Choice::default();
+        let mut walk = Walk { family: self, given: &given, problem, target, broken: None };
+        walk.extend(&Choice::default(), 0, each);
     }
 
-    fn extend(
-        &self,
-        choice: &Choice,
-        values: &[Vec<Value>],
-        problem: &Problem,
-        target: &Target,
-        each: &mut dyn FnMut(&Choice) -> bool,
-    ) -> bool {
-        let known = choice.0.len();
-        let Some(parameter) = self.parameters.get(known) else { return each(choice) };
-        values[known].iter().all(|value| {
-            let longer = choice.clone().with(parameter.name, value.clone());
-            self.broken(&longer, parameter.name, problem, target).is_some()
-                || self.extend(&longer, values, problem, target, each)
-        })
-    }
-
-    /// The first constraint on a parameter, among those whose parameters all have values, that does not hold.
-    fn broken(
-        &self,
-        choice: &Choice,
-        parameter: &str,
-        problem: &Problem,
-        target: &Target,
-    ) -> Option<&Constraint> {
-        self.constraints.iter().find(|c| {
-            c.on.contains(&parameter)
-                && c.on.iter().all(|name| choice.get(name).is_some())
-                && !(c.holds)(choice, problem, target)
-        })
-    }
-
-    /// The usual choice with these values in it, checked.
+    /// The first choice with these values in it: the most usual one.
     ///
     /// # Errors
-    /// A parameter or a value that the family does not know, and constraints that do not hold.
+    /// A parameter or a value that the family does not know, and constraints that no choice fulfils.
     pub fn complete(&self, given: &Choice, problem: &Problem, target: &Target) -> Result<Choice, Diagnosis> {
-        let mut choice = (self.usual)(problem, target);
-        for (name, value) in given.iter() {
-            let parameter = self.parameters.iter().find(|p| p.name == name).ok_or_else(|| {
-                let known: Vec<_> = self.parameters.iter().map(|p| p.name).collect();
-                Diagnosis::new(format!("{} has no parameter `{name}`", self.name))
-                    .instead(format!("use one of {}", known.join(", ")))
-            })?;
-            let values = (parameter.values)(problem, target);
-            let same_kind = values.iter().any(|v| std::mem::discriminant(v) == std::mem::discriminant(value));
-            let is_word = matches!(value, Value::Word(_));
-            if !same_kind || (is_word && !values.contains(value)) {
-                let known: Vec<_> = values.iter().map(ToString::to_string).collect();
-                return Err(Diagnosis::new(format!("{name}={value} is no choice of {}", self.name))
-                    .instead(format!("try one of {}", known.join(", "))));
-            }
-            choice = choice.with(name, value.clone());
-        }
-        for parameter in self.parameters {
-            if let Some(broken) = self.broken(&choice, parameter.name, problem, target) {
-                return Err(Diagnosis::new(format!("{} cannot be made with {choice}", self.name))
-                    .because(broken.about)
-                    .instead(format!("change {}", broken.on.join(", "))));
-            }
-        }
+        let mut walk = Walk { family: self, given, problem, target, broken: None };
+        let mut first = None;
+        walk.extend(&Choice::default(), 0, &mut |choice| {
+            first = Some(choice.clone());
+            false
+        });
+        let Some(choice) = first else {
+            let refusal =
+                Diagnosis::new(format!("{} cannot be made with {given} for {}", self.name, problem.shape));
+            return Err(match walk.broken {
+                Some(broken) => {
+                    refusal.because(broken.about).instead(format!("change {}", broken.on.join(", ")))
+                }
+                None => refusal.because("it has no kernel for this problem").instead("use another kernel"),
+            });
+        };
+        given.iter().try_for_each(|(name, value)| self.check(name, value, &choice, problem, target))?;
         Ok(choice)
+    }
+
+    /// Whether a value that somebody has given to a parameter has a meaning in a choice.
+    fn check(
+        &self,
+        name: &str,
+        value: &Value,
+        choice: &Choice,
+        problem: &Problem,
+        target: &Target,
+    ) -> Result<(), Diagnosis> {
+        let Some(parameter) = self.parameters.iter().find(|p| p.name == name) else {
+            let known: Vec<_> = self.parameters.iter().map(|p| p.name).collect();
+            return Err(Diagnosis::new(format!("{} has no parameter `{name}`", self.name))
+                .instead(format!("use one of {}", known.join(", "))));
+        };
+        let values = (parameter.values)(choice, problem, target);
+        let same_kind = values.iter().any(|v| std::mem::discriminant(v) == std::mem::discriminant(value));
+        let is_known = !matches!(value, Value::Word(_)) || values.contains(value);
+        let is_positive = !matches!(value, Value::Int(..=0));
+        if same_kind && is_known && is_positive {
+            return Ok(());
+        }
+        let known: Vec<_> = values.iter().map(ToString::to_string).collect();
+        let refusal = Diagnosis::new(format!("{name}={value} is no choice of {}", self.name));
+        Err(if known.is_empty() {
+            refusal.because(format!("{name} has no meaning with {choice}")).instead("leave it out")
+        } else {
+            refusal.instead(format!("try one of {}", known.join(", ")))
+        })
     }
 
     /// The kernel of a choice.
@@ -254,5 +245,50 @@ impl Family {
         specification.name.clone_from(&name);
         let schedule = Schedule::run(specification, &(self.schedule)(problem, choice)).map_err(place)?;
         Ok(Kernel { name, family: self.name.to_string(), parameters: choice.clone(), schedule })
+    }
+}
+
+/// A walk through the choices of a family.
+struct Walk<'a> {
+    family: &'a Family,
+    /// Values that are fixed.
+    given: &'a Choice,
+    problem: &'a Problem,
+    target: &'a Target,
+    /// The constraint that was broken last.
+    broken: Option<&'static Constraint>,
+}
+
+impl Walk<'_> {
+    /// Hands over every choice that continues this one, which has values for the first `known` parameters as far as
+    /// they have a meaning. Returns whether to go on.
+    fn extend(&mut self, choice: &Choice, known: usize, each: &mut dyn FnMut(&Choice) -> bool) -> bool {
+        let Some(parameter) = self.family.parameters.get(known) else { return each(choice) };
+        let mut values = (parameter.values)(choice, self.problem, self.target);
+        if let Some(value) = self.given.get(parameter.name) {
+            values = vec![value.clone()];
+        }
+        if values.is_empty() {
+            return self.extend(choice, known + 1, each);
+        }
+        values.into_iter().all(|value| {
+            let longer = choice.clone().with(parameter.name, value);
+            match self.first_broken(&longer, parameter.name) {
+                Some(broken) => {
+                    self.broken = Some(broken);
+                    true
+                }
+                None => self.extend(&longer, known + 1, each),
+            }
+        })
+    }
+
+    /// The first constraint on a parameter, among those whose parameters all have values, that does not hold.
+    fn first_broken(&self, choice: &Choice, parameter: &str) -> Option<&'static Constraint> {
+        self.family.constraints.iter().find(|c| {
+            c.on.contains(&parameter)
+                && c.on.iter().all(|name| choice.get(name).is_some())
+                && !(c.holds)(choice, self.problem, self.target)
+        })
     }
 }

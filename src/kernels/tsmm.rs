@@ -4,7 +4,6 @@
 //! `threads` threads share out the columns of a row of the result, and take `unroll` rows at a time.
 
 use warpwright_core::diag::Diagnosis;
-use warpwright_core::target::Target;
 
 use super::family::{Choice, Constraint, Family, Parameter, Value};
 use super::gemm::Fixed;
@@ -22,7 +21,6 @@ pub const FAMILY: Family = Family {
     parameters: PARAMETERS,
     constraints: CONSTRAINTS,
     schedule,
-    usual,
 };
 
 /// The largest N and K that are served.
@@ -48,24 +46,29 @@ const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "block",
         about: "threads of a block",
-        values: |_, _| [256, 128, 512, 1024].map(Value::from).to_vec(),
+        values: |_, _, _| [256, 128, 512, 1024].map(Value::from).to_vec(),
     },
     Parameter {
         name: "threads",
         about: "threads that share out a row",
-        values: |problem, _| {
-            [4, 1, 2, 8, 16, 32].into_iter().filter(|t| *t <= problem.shape.n).map(Value::from).collect()
+        values: |_, problem, _| {
+            // Eight columns a thread are usual, four threads at least where there are as many columns.
+            let usual = (problem.shape.n / 8).clamp(problem.shape.n.min(4), 16);
+            let mut counts: Vec<i64> =
+                [1, 2, 4, 8, 16, 32].into_iter().filter(|t| *t <= problem.shape.n).collect();
+            counts.sort_by_key(|t| (t - usual).abs());
+            counts.into_iter().map(Value::from).collect()
         },
     },
     Parameter {
         name: "unroll",
         about: "rows of a thread",
-        values: |_, _| [2, 1, 3, 4].map(Value::from).to_vec(),
+        values: |_, _, _| [2, 1, 3, 4].map(Value::from).to_vec(),
     },
     Parameter {
         name: "c_source",
         about: "where the small matrix is read from",
-        values: |_, _| ["shared", "l1", "registers"].map(Value::from).to_vec(),
+        values: |_, _, _| ["shared", "l1", "registers"].map(Value::from).to_vec(),
     },
 ];
 
@@ -132,14 +135,4 @@ compute_at(a, acc.k)
 ",
         rows_of_a_block = rows * unroll,
     )
-}
-
-fn usual(problem: &Problem, _: &Target) -> Choice {
-    let threads = match problem.shape.n {
-        1..=3 => 1,
-        4..=31 => 4,
-        32..=63 => 8,
-        _ => 16,
-    };
-    Choice::default().with("block", 256).with("threads", threads).with("unroll", 2).with("c_source", "shared")
 }

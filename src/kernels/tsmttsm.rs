@@ -1,15 +1,23 @@
 //! The family `tsmttsm`: a tall skinny matrix, transposed, times another. C = alpha op(A) B + beta C with A: K x M and
-//! B: K x N, K long and M, N short; the mappings are those of Ernst, Hager, Thies and Wellein (IJHPCA 35(1), 2021).
+//! B: K x N, K long and M, N short.
 //!
-//! A block takes every `parts`-th group of rows of A and B. Its threads are divided into slices, of which each takes
-//! one row of a group; the threads of a slice share out C in tiles of `tm` x `tn`.
+//! A block takes every `parts`-th group of rows of A and B, adds up their products in registers, and leaves its part
+//! of the sum in device memory; a second launch adds the parts in order, so the bits are the same every time. There
+//! are two forms:
+//!
+//! - `unit=fma`: the mappings of Ernst, Hager, Thies and Wellein (IJHPCA 35(1), 2021). The threads of a block are
+//!   divided into slices, of which each takes one row of a group; the threads of a slice share out C in tiles of
+//!   `tm` x `tn`, and read their elements of the rows from device memory.
+//! - `unit=mma`: groups of `depth` rows are copied to shared memory, `stages` ahead. `wm` x `wn` warps share out C in
+//!   tiles of matrix instructions, `wk` such sets of warps share out the rows of a group.
 
 use warpwright_core::diag::Diagnosis;
-use warpwright_core::target::Target;
+use warpwright_core::dtype::DType;
+use warpwright_core::target::Capability;
 
 use super::family::{Choice, Constraint, Family, Parameter, Value};
 use super::gemm::Fixed;
-use crate::problem::{Op, Problem};
+use crate::problem::{Op, Precision, Problem};
 
 /// The family.
 pub const FAMILY: Family = Family {
@@ -22,8 +30,10 @@ pub const FAMILY: Family = Family {
     },
     parameters: PARAMETERS,
     constraints: CONSTRAINTS,
-    schedule,
-    usual,
+    schedule: |problem, choice| match choice.word("unit") {
+        "mma" => by_matrix_units(problem, choice),
+        _ => by_threads(problem, choice),
+    },
 };
 
 /// The largest M and N that are served.
@@ -45,33 +55,97 @@ fn fixed(problem: &Problem) -> Result<Fixed, Diagnosis> {
     Ok(Fixed { m: Some(shape.m), n: Some(shape.n), k: None })
 }
 
+/// The values of a parameter of the form by threads.
+fn with_fma(choice: &Choice, values: impl IntoIterator<Item = impl Into<Value>>) -> Vec<Value> {
+    if choice.word("unit") == "fma" { values.into_iter().map(Into::into).collect() } else { Vec::new() }
+}
+
+/// The values of a parameter of the form by matrix units.
+fn with_mma(choice: &Choice, values: impl IntoIterator<Item = impl Into<Value>>) -> Vec<Value> {
+    if choice.word("unit") == "mma" { values.into_iter().map(Into::into).collect() } else { Vec::new() }
+}
+
 const PARAMETERS: &[Parameter] = &[
     Parameter {
-        name: "block",
-        about: "threads of a block",
-        values: |_, _| [256, 128].map(Value::from).to_vec(),
+        name: "unit",
+        about: "what multiplies: fma (threads) or mma (matrix units)",
+        values: |_, problem, target| {
+            let mma = problem.precision == Precision::Of(DType::F64) && target.has(Capability::MmaF64);
+            // Below this width the threads have fewer products than loads to do.
+            let wide = problem.shape.m.min(problem.shape.n) >= 12;
+            match (mma, wide) {
+                (true, true) => vec!["mma".into(), "fma".into()],
+                (true, false) => vec!["fma".into(), "mma".into()],
+                (false, _) => vec!["fma".into()],
+            }
+        },
     },
-    Parameter { name: "tm", about: "rows of C of a thread", values: |problem, _| tiles(problem.shape.m) },
-    Parameter { name: "tn", about: "columns of C of a thread", values: |problem, _| tiles(problem.shape.n) },
+    Parameter { name: "block", about: "threads of a block", values: |c, _, _| with_fma(c, [256, 128]) },
+    Parameter {
+        name: "tm",
+        about: "rows of C of a thread",
+        values: |c, problem, _| with_fma(c, tiles(problem.shape.m)),
+    },
+    Parameter {
+        name: "tn",
+        about: "columns of C of a thread",
+        values: |c, problem, _| with_fma(c, tiles(problem.shape.n)),
+    },
     Parameter {
         name: "transposed",
         about: "whether a thread's elements of C are as far apart as possible, so that neighbours read side by side",
-        values: |_, _| [true, false].map(Value::from).to_vec(),
+        values: |c, _, _| with_fma(c, [true, false]),
     },
     Parameter {
         name: "leapfrog",
         about: "whether the next row is loaded into registers before this one is multiplied",
-        values: |_, _| [true, false].map(Value::from).to_vec(),
+        values: |c, _, _| with_fma(c, [false, true]),
+    },
+    Parameter {
+        name: "instruction",
+        about: "extents of the matrix instruction",
+        values: |c, _, target| {
+            let wide = ["m16n8k8", "m16n8k16", "m16n8k4"];
+            let all = wide.iter().filter(|_| target.has(Capability::MmaF64Wide)).chain(&["m8n8k4"]);
+            with_mma(c, all.copied())
+        },
+    },
+    Parameter {
+        name: "wm",
+        about: "warps that share out the rows of C",
+        values: |c, _, _| with_mma(c, [1, 2, 4]),
+    },
+    Parameter {
+        name: "wn",
+        about: "warps that share out the columns of C",
+        values: |c, _, _| with_mma(c, [1, 2, 4]),
+    },
+    Parameter {
+        name: "wk",
+        about: "sets of warps that share out the rows of a group",
+        values: |c, _, _| with_mma(c, [4, 8, 2, 1]),
+    },
+    Parameter {
+        name: "depth",
+        about: "rows of A and B in a group",
+        values: |c, _, _| with_mma(c, [32, 64, 16, 128]),
+    },
+    Parameter {
+        name: "stages",
+        about: "groups of rows in shared memory at a time",
+        values: |c, _, _| with_mma(c, [4, 3, 6, 2]),
     },
     Parameter {
         name: "parts",
         about: "blocks, of which each adds up its own part of the sum",
-        values: |problem, target| {
+        values: |choice, problem, target| {
             let all = i64::from(target.sm_count.value);
+            let waves = if choice.word("unit") == "mma" { [1, 2, 3, 4] } else { [4, 2, 8, 1] };
+            let least = choice.int("depth").max(LEAST_ROWS);
             let mut parts: Vec<i64> =
-                [4, 2, 1, 8].iter().map(|n| n * all).filter(|p| *p * LEAST_ROWS <= problem.shape.k).collect();
+                waves.iter().map(|n| n * all).filter(|p| p * least <= problem.shape.k).collect();
             if parts.is_empty() {
-                parts.push((problem.shape.k / LEAST_ROWS).clamp(1, all));
+                parts.push((problem.shape.k / least).clamp(1, all));
             }
             parts.into_iter().map(Value::from).collect()
         },
@@ -81,17 +155,20 @@ const PARAMETERS: &[Parameter] = &[
 /// A block with fewer rows to add up than this is not worth its start.
 const LEAST_ROWS: i64 = 32;
 
-/// Extents of the tiles of a thread along an axis of C: those that leave less than a tile over.
-fn tiles(extent: i64) -> Vec<Value> {
+/// Extents of the tiles of a thread along an axis of C: those that leave less than a tile over, the largest up to 8
+/// that divides the axis first.
+fn tiles(extent: i64) -> Vec<i64> {
     let useful = |t: &i64| extent % t == 0 || 2 * t <= extent + 1;
-    (1..=extent.min(16)).rev().filter(useful).map(Value::from).collect()
+    let mut tiles: Vec<i64> = (1..=extent.min(16)).rev().filter(useful).collect();
+    tiles.sort_by_key(|t| (extent % t != 0 || *t > 8, (t - 8).abs()));
+    tiles
 }
 
 const CONSTRAINTS: &[Constraint] = &[
     Constraint {
         about: "a block has too few threads to cover C once",
         on: &["block", "tm", "tn"],
-        holds: |c, p, _| Mapping::new(p, c).covering() <= c.int("block"),
+        holds: |c, p, _| Threads::of(p, c).covering() <= c.int("block"),
     },
     Constraint {
         about: "a thread's elements of C and of the operands do not fit in 255 registers",
@@ -106,16 +183,50 @@ const CONSTRAINTS: &[Constraint] = &[
         about: "the slices of a block do not fit in shared memory",
         on: &["block", "tm", "tn"],
         holds: |c, p, t| {
-            let slices = Mapping::new(p, c).slices;
+            let slices = Threads::of(p, c).slices;
             slices == 1
                 || slices * p.shape.m * p.shape.n * p.result_dtype().bytes()
                     <= i64::from(t.limits.shared_per_block_opt_in)
         },
     },
+    Constraint {
+        about: "warps would have no part of C",
+        on: &["instruction", "wm", "wn"],
+        holds: |c, p, _| {
+            let w = Warps::of(p, c);
+            (c.int("wm") - 1) * w.rows < p.shape.m && (c.int("wn") - 1) * w.columns < p.shape.n
+        },
+    },
+    Constraint {
+        about: "a block has 2 to 16 warps",
+        on: &["wm", "wn", "wk"],
+        holds: |c, _, _| (2..=16).contains(&(c.int("wm") * c.int("wn") * c.int("wk"))),
+    },
+    Constraint {
+        about: "a lane's elements of C and of the operands do not fit in 255 registers",
+        on: &["instruction", "wm", "wn"],
+        holds: |c, p, _| {
+            let w = Warps::of(p, c);
+            (w.rows * w.columns + (w.rows + w.columns) * w.terms) / 32 * 2 <= 208
+        },
+    },
+    Constraint {
+        about: "a set of warps has a whole number of instructions in a group of rows",
+        on: &["instruction", "wk", "depth"],
+        holds: |c, p, _| c.int("depth") % (c.int("wk") * Warps::of(p, c).terms) == 0,
+    },
+    Constraint {
+        about: "the groups of rows do not fit in shared memory",
+        on: &["depth", "stages"],
+        holds: |c, p, t| {
+            let row = (p.shape.m + p.shape.n + 2 * MOST_PADDING) * p.dtype().bytes();
+            c.int("depth") * c.int("stages") * row <= i64::from(t.limits.shared_per_block_opt_in)
+        },
+    },
 ];
 
 /// How the threads of a block stand over C and over rows.
-struct Mapping {
+struct Threads {
     /// Threads along the rows of C.
     mt: i64,
     /// Threads along the columns of C.
@@ -124,12 +235,11 @@ struct Mapping {
     slices: i64,
 }
 
-impl Mapping {
-    fn new(problem: &Problem, choice: &Choice) -> Mapping {
-        let ceil = |a: i64, b: i64| (a + b - 1) / b.max(1);
+impl Threads {
+    fn of(problem: &Problem, choice: &Choice) -> Threads {
         let mt = ceil(problem.shape.m, choice.int("tm"));
         let nt = ceil(problem.shape.n, choice.int("tn"));
-        Mapping { mt, nt, slices: (choice.int("block") / (mt * nt).max(1)).max(1) }
+        Threads { mt, nt, slices: (choice.int("block") / (mt * nt).max(1)).max(1) }
     }
 
     /// Threads that cover C once.
@@ -138,27 +248,26 @@ impl Mapping {
     }
 }
 
-fn schedule(problem: &Problem, choice: &Choice) -> String {
-    let Mapping { mt, nt, slices } = Mapping::new(problem, choice);
+fn ceil(a: i64, b: i64) -> i64 {
+    (a + b - 1) / b.max(1)
+}
+
+fn by_threads(problem: &Problem, choice: &Choice) -> String {
+    let Threads { mt, nt, slices } = Threads::of(problem, choice);
     let (tm, tn, parts) = (choice.int("tm"), choice.int("tn"), choice.int("parts"));
     let threads = slices * mt * nt;
-    let (split, loops) = if choice.flag("transposed") {
+    let (split, order) = if choice.flag("transposed") {
         (
             format!("split(slice.i, {mt}) -> i, it\nsplit(slice.j, {nt}) -> j, jt\n"),
             "reorder(slice.i, slice.j, slice.s, slice.it, slice.jt)
 bind(slice.i, vthread)
 bind(slice.j, vthread)
-bind(slice.s, slice.it, slice.jt, threads)
-compute_at(mine, slice.jt)
 ",
         )
     } else {
         (
             format!("split(slice.i, {tm}) -> it, i\nsplit(slice.j, {tn}) -> jt, j\n"),
-            "reorder(slice.s, slice.it, slice.jt, slice.i, slice.j)
-bind(slice.s, slice.it, slice.jt, threads)
-compute_at(mine, slice.jt)
-",
+            "reorder(slice.s, slice.it, slice.jt, slice.i, slice.j)\n",
         )
     };
     let overlap = if choice.flag("leapfrog") { "pipeline(mine.ko, 2, via=registers)\n" } else { "" };
@@ -169,7 +278,9 @@ rfactor(part.s, combine=shared) -> slice
 cache_write(slice, reg) -> mine
 bind(part.g, block.x)
 compute_at(slice, part.g)
-{split}{loops}reorder(mine.ko, mine.i, mine.j)
+{split}{order}bind(slice.s, slice.it, slice.jt, threads)
+compute_at(mine, slice.jt)
+reorder(mine.ko, mine.i, mine.j)
 cache_read(A, mine, reg) -> a
 compute_at(a, mine.ko)
 cache_read(B, mine, reg) -> b
@@ -189,24 +300,117 @@ unroll(a.c, b.c, mine.i, mine.j)
     )
 }
 
-fn usual(problem: &Problem, target: &Target) -> Choice {
-    let largest = |extent: i64| (1..=extent.min(8)).rev().find(|t| extent % t == 0).unwrap_or(1);
-    let parts = (FAMILY.parameters.iter().find(|p| p.name == "parts"))
-        .and_then(|p| (p.values)(problem, target).into_iter().next())
-        .unwrap_or(Value::Int(1));
-    let mut choice = Choice::default()
-        .with("block", 256)
-        .with("tm", largest(problem.shape.m))
-        .with("tn", largest(problem.shape.n))
-        .with("transposed", true)
-        .with("leapfrog", false)
-        .with("parts", parts);
-    // A tile of a prime width is a column: a block may have too few threads for that many.
-    for tile in [4, 6, 8, 12] {
-        if FAMILY.constraints.iter().all(|c| (c.holds)(&choice, problem, target)) {
-            break;
-        }
-        choice = choice.with("tm", tile.min(problem.shape.m)).with("tn", tile.min(problem.shape.n));
+/// How the warps of a block stand over C.
+struct Warps {
+    /// Rows of C of an instruction.
+    high: i64,
+    /// Terms of an instruction.
+    terms: i64,
+    /// Rows of C of a warp.
+    rows: i64,
+    /// Columns of C of a warp.
+    columns: i64,
+}
+
+/// Columns of C of every f64 instruction.
+const ACROSS: i64 = 8;
+
+impl Warps {
+    fn of(problem: &Problem, choice: &Choice) -> Warps {
+        let (high, terms) = match choice.word("instruction") {
+            "m8n8k4" => (8, 4),
+            "m16n8k4" => (16, 4),
+            "m16n8k8" => (16, 8),
+            _ => (16, 16),
+        };
+        let rows = ceil(ceil(problem.shape.m, high), choice.int("wm")) * high;
+        let columns = ceil(ceil(problem.shape.n, ACROSS), choice.int("wn")) * ACROSS;
+        Warps { high, terms, rows, columns }
     }
-    choice
+}
+
+/// The most elements that are added to a row in shared memory.
+const MOST_PADDING: i64 = 12;
+
+/// By how many elements a row of f64 has to grow so that the four rows and eight columns that a warp reads lie in
+/// different banks, as far as copies of `piece` elements allow: 4 or 12 modulo 16, or odd.
+fn padding(columns: i64, piece: i64) -> i64 {
+    let free = |c: i64| matches!(c % 16, 4 | 12) || c % 2 == 1;
+    (0..=MOST_PADDING).find(|p| free(columns + p) && (columns + p) % piece == 0).unwrap_or(0)
+}
+
+fn by_matrix_units(problem: &Problem, choice: &Choice) -> String {
+    let Warps { high, terms, rows, columns } = Warps::of(problem, choice);
+    let (depth, parts, stages) = (choice.int("depth"), choice.int("parts"), choice.int("stages"));
+    let threads = 32 * choice.int("wm") * choice.int("wn") * choice.int("wk");
+    let instruction = choice.word("instruction");
+    let mut aligned = Vec::new();
+    let mut staging = String::new();
+    for (operand, tile, width, stride) in
+        [("A", "As", problem.shape.m, "lda"), ("B", "Bs", problem.shape.n, "ldb")]
+    {
+        // Rows of an odd number of elements start off multiples of 16 bytes: one element at a time.
+        let piece = if width % 2 == 0 { 2 } else { 1 };
+        if piece == 2 {
+            aligned.push(format!("{stride}%2"));
+        }
+        staging += &format!(
+            "cache_read({operand}, mine, shared) -> {tile}
+compute_at({tile}, mine.ko)
+fuse({tile}.r, {tile}.c) -> f
+split({tile}.f, {piece}) -> f, e
+split({tile}.f, {threads}) -> u, t
+reorder({tile}.t, {tile}.u, {tile}.e)
+bind({tile}.t, threads)
+unroll({tile}.u)
+tensorize({tile}.e, cp_async{bytes}_f64)
+",
+            bytes = 8 * piece,
+        );
+        if let pad @ 1.. = padding(width, piece) {
+            staging += &format!("storage_align({tile}, r, {pad})\n");
+        }
+    }
+    let specialize =
+        if aligned.is_empty() { String::new() } else { format!("specialize({})\n", aligned.join(", ")) };
+    format!(
+        "{specialize}split(acc.k, {depth}) -> ko, k
+split_reduce(acc.ko, {parts}, order=cyclic) -> part, g
+split(part.k, {slice}) -> s, k
+rfactor(part.s) -> slice
+cache_write(slice, reg) -> mine
+split(slice.i, {rows}) -> wm, i
+split(slice.j, {columns}) -> wn, j
+reorder(slice.g, slice.s, slice.wm, slice.wn, slice.i, slice.j)
+bind(slice.g, block.x)
+bind(slice.s, slice.wm, slice.wn, threads@32)
+compute_at(mine, slice.wn)
+split(mine.k, {terms}) -> ks, k
+reorder(mine.ko, mine.ks, mine.i, mine.j, mine.k)
+{staging}cache_read(As, mine, reg) -> a
+compute_at(a, mine.ks)
+storage_order(a, c, r)
+cache_read(Bs, mine, reg) -> b
+compute_at(b, mine.ks)
+split(mine.i, {high}) -> mi, i
+split(mine.j, {ACROSS}) -> ni, j
+reorder(mine.ks, mine.mi, mine.ni, mine.i, mine.j, mine.k)
+tensorize(mine.i, mma_{instruction}_f64)
+pipeline(mine.ko, {stages}, via=cp_async)
+unroll(mine.ks, mine.mi, mine.ni{tiles})
+fuse(C.i, C.j) -> e
+split(C.e, 128) -> block, t
+bind(C.block, block.x)
+bind(C.t, threads)
+set_scope(acc, reg)
+compute_at(acc, C.t)
+set_scope(part, reg)
+compute_at(part, acc.g)
+unroll(part.s)
+",
+        slice = depth / choice.int("wk"),
+        tiles = [(rows > high, ", a.co, slice.io"), (columns > ACROSS, ", b.co, slice.jo")]
+            .map(|(several, loops)| if several { loops } else { "" })
+            .concat(),
+    )
 }

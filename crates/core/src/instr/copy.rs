@@ -15,27 +15,29 @@ const fn global(dtype: DType, shape: &'static [Extent], place: Place) -> WindowS
 
 const BOX: &[Extent] = &[Extent::Multiple(8, 256), Extent::Fixed(64)];
 
-/// `cp_async16(dst, src, valid)`: 16 bytes, of which the elements from `valid` on become zero and are not read.
-const fn cp_async16(name: &'static str, operands: &'static [OperandSpec]) -> Record {
+/// `cp_async16(dst, src, valid)`: 16 bytes, of which the elements from `valid` on become zero and are not read. There
+/// are forms of 8 and 4 bytes for rows that do not start at multiples of 16.
+const fn cp_async(name: &'static str, bytes: i64, operands: &'static [OperandSpec]) -> Record {
     Record {
         name,
         threads: 1,
         operands,
         meaning: "for e in 0..E { d[e] = e < valid ? a[e] : 0 }",
         completion: Completion::CpAsync,
-        behaviour: Behaviour::CopyAsync16,
+        behaviour: Behaviour::CopyAsync { bytes },
         needs: &[Capability::CpAsync],
     }
 }
 
-const fn pieces(dtype: DType, shape: &'static [Extent]) -> [OperandSpec; 3] {
+const fn pieces(dtype: DType, shape: &'static [Extent], bytes: i64) -> [OperandSpec; 3] {
     [
-        write("d", shared(dtype, shape, Place::Rows(16))),
-        read("a", global(dtype, shape, Place::Aligned(16))),
+        write("d", shared(dtype, shape, Place::Rows(bytes))),
+        read("a", global(dtype, shape, Place::Aligned(bytes))),
         integer("valid"),
     ]
 }
 
+const S1: &[Extent] = &[Extent::Fixed(1)];
 const S2: &[Extent] = &[Extent::Fixed(2)];
 const S4: &[Extent] = &[Extent::Fixed(4)];
 const S8: &[Extent] = &[Extent::Fixed(8)];
@@ -71,10 +73,16 @@ const fn bulk_store(name: &'static str, operands: &'static [OperandSpec]) -> Rec
 }
 
 pub(super) const RECORDS: &[Record] = &[
-    cp_async16("cp_async16", &pieces(DType::Bf16, S8)),
-    cp_async16("cp_async16_f16", &pieces(DType::F16, S8)),
-    cp_async16("cp_async16_f32", &pieces(DType::F32, S4)),
-    cp_async16("cp_async16_f64", &pieces(DType::F64, S2)),
+    cp_async("cp_async16", 16, &pieces(DType::Bf16, S8, 16)),
+    cp_async("cp_async16_f16", 16, &pieces(DType::F16, S8, 16)),
+    cp_async("cp_async16_f32", 16, &pieces(DType::F32, S4, 16)),
+    cp_async("cp_async16_f64", 16, &pieces(DType::F64, S2, 16)),
+    cp_async("cp_async16_c64", 16, &pieces(DType::C64, S2, 16)),
+    cp_async("cp_async16_c128", 16, &pieces(DType::C128, S1, 16)),
+    cp_async("cp_async8_f32", 8, &pieces(DType::F32, S2, 8)),
+    cp_async("cp_async8_f64", 8, &pieces(DType::F64, S1, 8)),
+    cp_async("cp_async8_c64", 8, &pieces(DType::C64, S1, 8)),
+    cp_async("cp_async4_f32", 4, &pieces(DType::F32, S1, 4)),
     bulk_load("tma_load_sw128", &boxes(DType::Bf16, true)),
     bulk_load("tma_load_sw128_f16", &boxes(DType::F16, true)),
     bulk_store("tma_store_sw128", &boxes(DType::Bf16, false)),

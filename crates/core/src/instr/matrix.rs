@@ -75,6 +75,42 @@ const fn wgmma(name: &'static str, operands: &'static [OperandSpec]) -> Record {
     }
 }
 
+const M16: Extent = Extent::Fixed(16);
+const N8: Extent = Extent::Fixed(8);
+const K4: Extent = Extent::Fixed(4);
+const K8: Extent = Extent::Fixed(8);
+const K16: Extent = Extent::Fixed(16);
+
+const fn wide_f64_operands(
+    a: &'static str,
+    b: &'static str,
+    a_shape: &'static [Extent],
+    b_shape: &'static [Extent],
+) -> [OperandSpec; 3] {
+    [
+        update("d", fragment(DType::F64, S16X8, Place::Fragment("D16x8"))),
+        read("a", fragment(DType::F64, a_shape, Place::Fragment(a))),
+        read("b", fragment(DType::F64, b_shape, Place::Fragment(b))),
+    ]
+}
+
+/// The f64 instructions of 16 rows and `k` terms.
+const fn wide_f64(name: &'static str, operands: &'static [OperandSpec], k: i64) -> Record {
+    Record {
+        name,
+        threads: 32,
+        operands,
+        meaning: match k {
+            4 => "for i in 0..16, j in 0..8, k in 0..4 { d[i, j] += a[i, k] * b[k, j] }",
+            8 => "for i in 0..16, j in 0..8, k in 0..8 { d[i, j] += a[i, k] * b[k, j] }",
+            _ => "for i in 0..16, j in 0..8, k in 0..16 { d[i, j] += a[i, k] * b[k, j] }",
+        },
+        completion: Completion::InOrder,
+        behaviour: Behaviour::Multiply { m: 16, n: 8, k },
+        needs: &[Capability::MmaF64Wide],
+    }
+}
+
 pub(super) const RECORDS: &[Record] = &[
     Record {
         name: "mma_m16n8k16_bf16",
@@ -107,6 +143,9 @@ pub(super) const RECORDS: &[Record] = &[
         behaviour: Behaviour::Multiply { m: 8, n: 8, k: 4 },
         needs: &[Capability::MmaF64],
     },
+    wide_f64("mma_m16n8k4_f64", &wide_f64_operands("A16x4", "B4x8", &[M16, K4], &[K4, N8]), 4),
+    wide_f64("mma_m16n8k8_f64", &wide_f64_operands("A16x8", "B8x8", &[M16, K8], &[K8, N8]), 8),
+    wide_f64("mma_m16n8k16_f64", &wide_f64_operands("A16x16_f64", "B16x8", &[M16, K16], &[K16, N8]), 16),
     ldmatrix("ldmatrix_x4", &ldmatrix_operands(DType::Bf16, "A16x16"), false, false),
     ldmatrix("ldmatrix_x4_trans", &ldmatrix_operands(DType::Bf16, "B16x16"), true, false),
     ldmatrix("ldmatrix_x4_trans_turned", &ldmatrix_operands(DType::Bf16, "A16x16"), false, true),

@@ -149,8 +149,11 @@ pub enum Behaviour {
         /// Whether shared memory holds `d` with rows and columns exchanged.
         turned: bool,
     },
-    /// A copy of 16 bytes by one thread, of which the elements from the third operand on are zero.
-    CopyAsync16,
+    /// A copy by one thread, of which the elements from the third operand on are zero.
+    CopyAsync {
+        /// What it copies: 4, 8 or 16 bytes, which lie at multiples of as many.
+        bytes: i64,
+    },
     /// A box from a tensor to swizzled shared memory.
     BulkLoad,
     /// A box from swizzled shared memory to a tensor.

@@ -1,7 +1,7 @@
 //! Fragment layouts: which register of which thread holds each element of a tile that a matrix instruction works on.
 //!
 //! Source of the maps: PTX ISA 8.x, sections on matrix fragments of `mma.sync` and `wgmma` (figures of
-//! m16n8k16, m16n8k8, m8n8k4 and the 64xN accumulator).
+//! m16n8k16, m16n8k8, m16n8k4, m8n8k4 and the 64xN accumulator).
 
 use std::collections::HashMap;
 
@@ -31,13 +31,18 @@ impl PartialEq for Fragment {
 impl Eq for Fragment {}
 
 /// The table. A new shape is a new row.
-static FRAGMENTS: [Fragment; 7] = [
+static FRAGMENTS: [Fragment; 12] = [
     Fragment { name: "D16x8", threads: 32, rows: 16, columns: Some(8), place: d16x8 },
     Fragment { name: "A16x16", threads: 32, rows: 16, columns: Some(16), place: a16x16 },
     Fragment { name: "B16x16", threads: 32, rows: 16, columns: Some(16), place: b16x16 },
     Fragment { name: "D8x8", threads: 32, rows: 8, columns: Some(8), place: d8x8 },
     Fragment { name: "A8x4", threads: 32, rows: 8, columns: Some(4), place: a8x4 },
     Fragment { name: "B4x8", threads: 32, rows: 4, columns: Some(8), place: b4x8 },
+    Fragment { name: "A16x4", threads: 32, rows: 16, columns: Some(4), place: a16_f64 },
+    Fragment { name: "A16x8", threads: 32, rows: 16, columns: Some(8), place: a16_f64 },
+    Fragment { name: "A16x16_f64", threads: 32, rows: 16, columns: Some(16), place: a16_f64 },
+    Fragment { name: "B8x8", threads: 32, rows: 8, columns: Some(8), place: bx8_f64 },
+    Fragment { name: "B16x8", threads: 32, rows: 16, columns: Some(8), place: bx8_f64 },
     Fragment { name: "D64xN", threads: 128, rows: 64, columns: None, place: d64xn },
 ];
 
@@ -101,6 +106,16 @@ fn a8x4(t: &Index, r: &Index) -> (Index, Index) {
 
 fn b4x8(t: &Index, r: &Index) -> (Index, Index) {
     (&t.rem(4) + r, t.div(4))
+}
+
+/// The left operand of the f64 instructions of 16 rows, whatever their number of terms.
+fn a16_f64(t: &Index, r: &Index) -> (Index, Index) {
+    (&t.div(4) + &r.rem(2).scaled(8), &t.rem(4) + &r.div(2).scaled(4))
+}
+
+/// The right operand of the same.
+fn bx8_f64(t: &Index, r: &Index) -> (Index, Index) {
+    (&t.rem(4) + &r.scaled(4), t.div(4))
 }
 
 fn d64xn(t: &Index, r: &Index) -> (Index, Index) {

@@ -14,7 +14,7 @@ impl<'a> Machine<'a> {
     /// Reads what an instruction reads, now.
     pub fn take_inputs(&self, job: &Job<'a>) -> Result<Vec<Element>, Fault> {
         match job.record.behaviour {
-            Behaviour::CopyAsync16 => self.take_piece(job),
+            Behaviour::CopyAsync { bytes } => self.take_piece(job, bytes),
             Behaviour::BulkLoad => self.take_box(job),
             Behaviour::BulkStore => {
                 indices(&job.views[1].extents).map(|at| self.read_swizzled(job, 1, &at)).collect()
@@ -31,10 +31,10 @@ impl<'a> Machine<'a> {
     pub fn give_outputs(&mut self, job: &Job<'a>, values: &[Element]) -> Result<(), Fault> {
         let target = &job.views[0];
         match job.record.behaviour {
-            Behaviour::CopyAsync16 => {
+            Behaviour::CopyAsync { bytes } => {
                 let first = self.shared_byte(job, 0, &[0])?;
-                if !first.is_multiple_of(16) {
-                    return Err(refused(job, "the destination is not aligned to 16 bytes"));
+                if !first.is_multiple_of(bytes as usize) {
+                    return Err(refused(job, format!("the destination is not aligned to {bytes} bytes")));
                 }
                 for (e, value) in values.iter().enumerate() {
                     let byte = first + e * self.width(job, 0);
@@ -96,7 +96,7 @@ impl<'a> Machine<'a> {
         Ok(true)
     }
 
-    fn take_piece(&self, job: &Job<'a>) -> Result<Vec<Element>, Fault> {
+    fn take_piece(&self, job: &Job<'a>, bytes: i64) -> Result<Vec<Element>, Fault> {
         let source = &job.views[1];
         let count = job.views[0].extents[0];
         if !(0..=count).contains(&job.integer) {
@@ -108,9 +108,9 @@ impl<'a> Machine<'a> {
             }
             let at = self.locate(job.thread, source.buffer, &source.at(&[e]))?;
             if let (0, Location::Device { element, .. }) = (e, at)
-                && !(element * self.width(job, 1)).is_multiple_of(16)
+                && !(element * self.width(job, 1)).is_multiple_of(bytes as usize)
             {
-                return Err(refused(job, "the source is not aligned to 16 bytes"));
+                return Err(refused(job, format!("the source is not aligned to {bytes} bytes")));
             }
             self.read(at, false)
         };

@@ -46,7 +46,7 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
                     .collect();
                 self.write_all(call, t, &moved, false);
             }
-            (Behaviour::CopyAsync16, [d, a]) => self.copy_in_order(call, d, a, integer),
+            (Behaviour::CopyAsync { .. }, [d, a]) => self.copy_in_order(call, d, a, integer),
             (Behaviour::ChainedSum, [before, total, chain]) => {
                 self.chain_in_order(call, before, total, chain)
             }

@@ -48,10 +48,10 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
                 self.chained_sum(call, before, total, chain);
             }
             (
-                Behaviour::CopyAsync16,
+                Behaviour::CopyAsync { bytes },
                 [Argument::Memory(d), Argument::Memory(a), Argument::Integer(valid)],
             ) => {
-                self.copy_async(call, d, a, valid, mask);
+                self.copy_async(call, bytes, d, a, valid, mask);
             }
             (Behaviour::BulkLoad, [Argument::Memory(d), Argument::Memory(a)]) => {
                 self.bulk(call, d, a, true, mask)
@@ -297,6 +297,7 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
     fn copy_async(
         &mut self,
         call: &'a Call,
+        bytes: i64,
         d: &MemoryWindow,
         a: &MemoryWindow,
         valid: &crate::code::Form,
@@ -324,9 +325,9 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
             };
             self.expect_together(call, d, to.clone(), at, count as usize, lane);
             writes[lane] = at as i64;
-            if at as i64 * unit % PIECE != 0 {
+            if at as i64 * unit % bytes != 0 {
                 self.hazard(HazardKind::Operand, call.site, || {
-                    format!("{}: the destination is not a multiple of 16 bytes", call.record.name)
+                    format!("{}: the destination is not a multiple of {bytes} bytes", call.record.name)
                 });
             }
             for e in 0..count {
@@ -338,10 +339,10 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
                             if e == 0 {
                                 reads[lane] = source as i64;
                                 reading |= 1 << lane;
-                                if source as i64 * unit % PIECE != 0 {
+                                if source as i64 * unit % bytes != 0 {
                                     self.hazard(HazardKind::Operand, call.site, || {
                                         format!(
-                                            "{}: the source is not a multiple of 16 bytes",
+                                            "{}: the source is not a multiple of {bytes} bytes",
                                             call.record.name
                                         )
                                     });
@@ -375,9 +376,9 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
         }
         if self.checks {
             if reading != 0 {
-                self.count_access(a.memory, call.site, &reads, unit, PIECE, reading, Touch::Read);
+                self.count_access(a.memory, call.site, &reads, unit, bytes, reading, Touch::Read);
             }
-            self.count_access(d.memory, call.site, &writes, unit, PIECE, mask, Touch::Write);
+            self.count_access(d.memory, call.site, &writes, unit, bytes, mask, Touch::Write);
         }
     }
 

@@ -6,7 +6,6 @@ use super::spelling::{Helper, async_copy, chained, matrix, tensor_map, wgmma};
 use super::text::Strength;
 use super::threads::Executing;
 use crate::diag::Diagnosis;
-use crate::dtype::DType;
 use crate::index::Index;
 use crate::instr::{self, Behaviour, Lane, Record};
 use crate::ir::{Access, Instruction, Operand, Span, Window};
@@ -35,7 +34,7 @@ impl Body<'_> {
             (Behaviour::LoadMatrix { transposed, turned }, [d, a], _) => {
                 self.load_matrix((transposed, turned), d, a, executing)
             }
-            (Behaviour::CopyAsync16, [d, a], Some(valid)) => self.copy_async(d, a, valid),
+            (Behaviour::CopyAsync { bytes }, [d, a], Some(valid)) => self.copy_async(bytes, d, a, valid),
             (Behaviour::BulkLoad, [d, a], _) => self.bulk_load(d, a, call.signal.as_ref()),
             (Behaviour::BulkStore, [d, a], _) => self.bulk_store(d, a),
             (Behaviour::Shuffle(lane), [t, v], Some(d)) => self.shuffle(lane, t, v, d),
@@ -46,16 +45,19 @@ impl Body<'_> {
 
     fn multiply(&mut self, record: &Record, d: &Window, a: &Window, b: &Window) -> Result<(), Diagnosis> {
         let dtype = self.unit.buffer(&a.buffer)?.dtype;
-        let (name, helper): (_, &Helper) = match dtype {
-            DType::Bf16 => ("mma_m16n8k16_bf16", &matrix::MMA_M16N8K16_BF16),
-            DType::F16 => ("mma_m16n8k16_f16", &matrix::MMA_M16N8K16_F16),
-            DType::F64 => ("mma_m8n8k4_f64", &matrix::MMA_M8N8K4_F64),
+        let helper: &Helper = match record.name {
+            "mma_m16n8k16_bf16" => &matrix::MMA_M16N8K16_BF16,
+            "mma_m16n8k16_f16" => &matrix::MMA_M16N8K16_F16,
+            "mma_m8n8k4_f64" => &matrix::MMA_M8N8K4_F64,
+            "mma_m16n8k4_f64" => &matrix::MMA_M16N8K4_F64,
+            "mma_m16n8k8_f64" => &matrix::MMA_M16N8K8_F64,
+            "mma_m16n8k16_f64" => &matrix::MMA_M16N8K16_F64,
             _ => return Err(Diagnosis::new(format!("`{}` has no spelling for {dtype}", record.name))),
         };
         self.prelude.require(helper);
         let (d, a) = (self.fragment(d)?, self.fragment(a)?);
         let b = if dtype.is_half() { self.half_fragment(b)? } else { self.fragment(b)? };
-        self.line(format!("{name}({d}, {a}, {b});"));
+        self.line(format!("{}({d}, {a}, {b});", record.name));
         Ok(())
     }
 
@@ -129,11 +131,15 @@ impl Body<'_> {
         Ok(())
     }
 
-    fn copy_async(&mut self, d: &Window, a: &Window, valid: &Index) -> Result<(), Diagnosis> {
-        self.prelude.require(&async_copy::CP_ASYNC16);
+    fn copy_async(&mut self, bytes: i64, d: &Window, a: &Window, valid: &Index) -> Result<(), Diagnosis> {
+        self.prelude.require(match bytes {
+            4 => &async_copy::CP_ASYNC4,
+            8 => &async_copy::CP_ASYNC8,
+            _ => &async_copy::CP_ASYNC16,
+        });
         let (to, from) = (self.address(&Self::start(d))?, self.address(&Self::start(a))?);
         let valid = self.index(valid).text;
-        self.line(format!("cp_async16({to}, {from}, {valid});"));
+        self.line(format!("cp_async{bytes}({to}, {from}, {valid});"));
         Ok(())
     }
 

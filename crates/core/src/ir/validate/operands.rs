@@ -134,6 +134,9 @@ fn misaligned(buffer: &Buffer, start: &Index, elements: i64, bytes: i64) -> Diag
 /// multiple of `elements`: written with `c = elements*piece + e`, the offset is a multiple of `elements`, plus `e`.
 pub(super) fn keeps_pieces(buffer: &Buffer, elements: i64) -> bool {
     let Some(extents) = buffer.constant_extents() else { return false };
+    if elements == 1 {
+        return true;
+    }
     let layout = buffer.layout.clone().unwrap_or_else(|| Layout::row_major(&extents));
     let (piece, e) = (Sym::new("piece"), Sym::new("e"));
     let mut ranges = Ranges::new();

@@ -325,6 +325,10 @@ fn pieces(window: &Window, buffer: &Buffer, bytes: i64, facts: &Facts) -> Result
     if count < 1 || length % count != 0 {
         return Err(format!("its rows are not made of pieces of {bytes} bytes"));
     }
+    if count == 1 {
+        // Every element lies at a multiple of its own length.
+        return Ok(());
+    }
     let start = window.start();
     let element = Sym::new("e");
     let mut inside = facts.clone();
@@ -461,5 +465,20 @@ mod tests {
             let refusal = run(&copy(load), step).unwrap_err();
             assert!(refusal.contains(because), "{load}: {refusal}");
         }
+    }
+
+    #[test]
+    fn a_copy_of_one_element_needs_no_alignment_and_no_loop() {
+        let program = "program p(M: size, x: in c64[M, 5; ldx]) {
+            for b in block.x(M) {
+              alloc s: c64[8, 5] shared
+              for t in threads(40@1) { for e in 0..1 { s[t/5, t%5 + e] = b + t/5 < M ? x[b + t/5, t%5 + e] : 0 } }
+            }
+          }";
+        let text = run(program, "tensorize(s.e, cp_async8_c64)").unwrap();
+        assert!(
+            text.contains("cp_async8_c64(s[t/5, t%5 +: 1], x[b + t/5, t%5 +: 1], b + t/5 < M ? 1 : 0)"),
+            "{text}"
+        );
     }
 }

@@ -273,11 +273,11 @@ impl Unifier<'_> {
         nest: &Value,
     ) -> Result<(), String> {
         let position = e.as_var().and_then(|e| self.pattern.loops.iter().position(|(v, _)| v == e));
+        let single = e.as_constant() == Some(0);
         let operand = valid.as_var().and_then(|v| self.operand(v));
-        let (Some(position), Some(operand)) = (position, operand) else {
+        let (true, Some(operand)) = (single || position.is_some(), operand) else {
             return Err("its record has a condition that cannot be solved".into());
         };
-        let (var, extent) = &self.loops[position];
         let mut inside = self.facts.clone();
         self.loops.iter().for_each(|(v, n)| inside.enter_range(v, &Index::constant(*n)));
         let (cond, load) = match nest {
@@ -288,7 +288,11 @@ impl Unifier<'_> {
             other => (Cond::TRUE, other),
         };
         self.value(this, load)?;
-        let count = first_where(&cond, var, *extent, self.facts)?;
+        let count = match position.map(|p| &self.loops[p]) {
+            Some((var, extent)) => first_where(&cond, var, *extent, self.facts)?,
+            // One element: there is no loop to step through.
+            None => self.facts.ranges().simplify(&Index::select(cond, Index::constant(1), Index::default())),
+        };
         self.bind(operand, Operand::Scalar(count))
     }
 
@@ -332,7 +336,15 @@ impl Unifier<'_> {
             let whole = start == Index::default() && dim.extent.as_constant() == Some(*extent);
             dims.push(if whole { Span::All } else { Span::Slice(start, *extent) });
         }
-        let wanted: Vec<Option<&Sym>> = pattern.index.iter().map(Index::as_var).collect();
+        // Where the operand is one element wide, the nest has no loop: its last axes are meant.
+        let first = dims.len().saturating_sub(pattern.index.len());
+        for (dim, _) in dims[first..].iter_mut().zip(&pattern.index).filter(|(_, i)| i.as_var().is_none()) {
+            if let Span::At(start) = dim {
+                *dim = Span::Slice(start.clone(), 1);
+            }
+        }
+        let wanted: Vec<Option<&Sym>> =
+            pattern.index.iter().map(Index::as_var).filter(Option::is_some).collect();
         if wanted != axes.iter().map(Some).collect::<Vec<_>>() {
             return Err(format!(
                 "it goes through `{}` in other directions than `{}` through `{}`",

@@ -48,3 +48,36 @@ __device__ __forceinline__ void mma_m8n8k4_f64(double (&d)[2], const double (&a)
         : "+d"(d[0]), "+d"(d[1]) : "d"(a[0]), "d"(b[0]));
 }"#,
 };
+
+pub(in crate::emit::cuda) static MMA_M16N8K4_F64: Helper = Helper {
+    needs: &[],
+    text: r#"// d += a b: 16 x 8 += (16 x 4) (4 x 8)
+__device__ __forceinline__ void mma_m16n8k4_f64(double (&d)[4], const double (&a)[2], const double (&b)[1]) {
+    asm("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+        : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
+        : "d"(a[0]), "d"(a[1]),
+          "d"(b[0]));
+}"#,
+};
+
+pub(in crate::emit::cuda) static MMA_M16N8K8_F64: Helper = Helper {
+    needs: &[],
+    text: r#"// d += a b: 16 x 8 += (16 x 8) (8 x 8)
+__device__ __forceinline__ void mma_m16n8k8_f64(double (&d)[4], const double (&a)[4], const double (&b)[2]) {
+    asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
+        : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]),
+          "d"(b[0]), "d"(b[1]));
+}"#,
+};
+
+pub(in crate::emit::cuda) static MMA_M16N8K16_F64: Helper = Helper {
+    needs: &[],
+    text: r#"// d += a b: 16 x 8 += (16 x 16) (16 x 8)
+__device__ __forceinline__ void mma_m16n8k16_f64(double (&d)[4], const double (&a)[8], const double (&b)[4]) {
+    asm("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7, %8, %9, %10, %11}, {%12, %13, %14, %15}, {%0, %1, %2, %3};"
+        : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
+        : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]), "d"(a[7]),
+          "d"(b[0]), "d"(b[1]), "d"(b[2]), "d"(b[3]));
+}"#,
+};
