@@ -20,4 +20,5 @@ pub mod report;
 pub mod roofline;
 pub mod run;
 pub mod simulator;
+pub mod tune;
 pub mod verify;

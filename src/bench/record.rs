@@ -53,7 +53,8 @@ pub fn write<T: Serialize>(
     Ok(path)
 }
 
-fn today() -> String {
+/// The day, as in 2026-11-21, in UTC.
+pub fn today() -> String {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
     date((seconds / 86400) as i64)
 }

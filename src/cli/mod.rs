@@ -12,6 +12,8 @@ mod options;
 mod output;
 mod show;
 mod source;
+mod tune;
+mod wisdom;
 
 use std::process::ExitCode;
 
@@ -35,6 +37,13 @@ enum Command {
     Check(check::Options),
     /// Time kernels on a GPU beside cuBLAS, or the simulator, or the compiler.
     Bench(bench::Options),
+    /// Find the fastest parameters of a family of kernels for a problem, by measuring on a GPU or by the model.
+    Tune(tune::Options),
+    /// List, merge, import or export what tuning has found.
+    Wisdom(wisdom::Options),
+    /// Try candidates for a tuner, which writes to standard input.
+    #[command(name = tune::WORKER, hide = true)]
+    TuneWorker,
     /// Show a kernel at any stage: its specification, the program after each step, the steps.
     Show(show::Options),
     /// Say what this machine has, what it lacks, and how to get it.
@@ -50,6 +59,9 @@ pub fn main() -> ExitCode {
         Command::Ladder(options) => ladder::run(options),
         Command::Check(options) => check::run(options),
         Command::Bench(options) => bench::run(options),
+        Command::Tune(options) => tune::run(options),
+        Command::Wisdom(options) => wisdom::run(options),
+        Command::TuneWorker => tune::work(),
         Command::Show(options) => show::run(options),
         Command::Doctor(options) => doctor::run(options),
     })

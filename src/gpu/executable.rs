@@ -9,6 +9,7 @@ use warpwright_core::emit::cuda::{self, Argument, LARGEST_LAUNCH_PARAMETER, LARG
 use warpwright_core::ir::{ParamKind, Program};
 use warpwright_core::sym::Sym;
 use warpwright_core::target::Target;
+use warpwright_cuda::cache::Cached;
 use warpwright_cuda::tensor_map::{Swizzle, TensorMapSpec, TensorType};
 use warpwright_cuda::{
     Arg, Buffer, CompileCache, Compiled, Device, DevicePointer, Kernel, LaunchConfig, Options, Stream,
@@ -109,9 +110,7 @@ impl Executable {
             return Ok(loaded);
         }
         let name = &self.source.kernels[number].name;
-        let file = format!("{name}.cu");
-        let unit = warpwright_cuda::Source::new(&file, &self.source.units[number]);
-        let cached = self.cache.compile(&unit, &Options::for_arch(&self.arch)).map_err(diagnosis)?;
+        let cached = compile_unit(&self.source, number, &self.arch, &self.cache)?;
         let kernel =
             device.load(&cached.compiled.cubin).and_then(|module| module.kernel(name)).map_err(diagnosis)?;
         let notices = cached.notices.iter().map(ToString::to_string).collect();
@@ -199,6 +198,43 @@ impl Executable {
         }
         Ok(())
     }
+}
+
+/// Compiles one kernel of a source, or finds it compiled.
+fn compile_unit(
+    source: &Source,
+    number: usize,
+    arch: &str,
+    cache: &CompileCache,
+) -> Result<Cached, Diagnosis> {
+    let file = format!("{}.cu", source.kernels[number].name);
+    let unit = warpwright_cuda::Source::new(&file, &source.units[number]);
+    cache.compile(&unit, &Options::for_arch(arch)).map_err(diagnosis)
+}
+
+/// Compiles the kernels that a problem needs into the user's cache, where an [`Executable`] will find them; gives the
+/// registers of a thread of the one that has most. The GPU itself is not used.
+///
+/// # Errors
+/// Source that does not compile, and no NVRTC.
+pub fn compile_ahead(
+    device: &Device,
+    source: &Source,
+    target: &Target,
+    binding: &Binding,
+) -> Result<Option<u32>, Diagnosis> {
+    let value = |sym: &Sym| binding.value(sym);
+    let (arch, cache) = (architecture(device, source, target), CompileCache::standard());
+    let mut numbers = Vec::new();
+    chosen(&source.host, &value, &mut numbers)?;
+    let mut most = None;
+    for number in numbers {
+        if configuration(&source.kernels[number], &value)?.is_some() {
+            let compiled = compile_unit(source, number, &arch, &cache)?.compiled;
+            most = most.max(compiled.kernels.iter().map(|k| k.registers).max());
+        }
+    }
+    Ok(most)
 }
 
 /// What is passed for one parameter of a kernel.

@@ -6,9 +6,9 @@ mod operands;
 pub mod program;
 mod run;
 
-pub use executable::{Arguments, Executable, Prepared};
+pub use executable::{Arguments, Executable, Prepared, compile_ahead};
 pub use operands::OperandSets;
-pub use run::{GpuOptions, GpuRun, result, run};
+pub use run::{GpuOptions, GpuRun, reset_c, result, run};
 
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::target::{ComputeCapability, Target};

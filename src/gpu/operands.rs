@@ -3,6 +3,7 @@
 use warpwright_cuda::{Buffer, Device, Result, Stream, cublas, measure};
 
 use crate::inputs::Operands;
+use crate::matrix::Matrix;
 
 /// One or more copies of A, B and C. Timed launches rotate among them, so that none finds its operands in the
 /// second-level cache because the launch before has left them there.
@@ -73,6 +74,19 @@ impl OperandSets {
     /// Puts the old C back into every copy.
     pub fn restore_c(&self, stream: &Stream, operands: &Operands) -> Result<()> {
         self.sets.iter().try_for_each(|set| set.c.write(stream, 0, operands.c.bytes()))
+    }
+
+    /// Some rows of C of one copy, padding included, into the same rows of a matrix, after what the stream holds.
+    pub fn download_rows(
+        &self,
+        stream: &Stream,
+        copy: usize,
+        c: &mut Matrix,
+        rows: std::ops::Range<usize>,
+    ) -> Result<()> {
+        let row_bytes = c.stride() * c.dtype().bytes() as usize;
+        let bytes = rows.start * row_bytes..rows.end * row_bytes;
+        self.sets[copy].c.read(stream, bytes.start, &mut c.bytes_mut()[bytes])
     }
 
     /// C of one copy, padding included, after what the stream holds.

@@ -89,17 +89,23 @@ pub fn result(
     operands: &Operands,
 ) -> Result<Matrix, Diagnosis> {
     let outcome = (|| {
-        if problem.beta.norm() == 0.0 {
-            sets.poison_c(stream)?
-        } else {
-            sets.restore_c(stream, operands)?
-        }
+        reset_c(sets, stream, problem, operands)?;
         prepared.enqueue(stream, 0)?;
         sets.download_c(stream, 0)
     })();
     let mut c = operands.c.clone();
     c.bytes_mut().copy_from_slice(&outcome.map_err(diagnosis)?);
     Ok(c)
+}
+
+/// Makes C ready for a call: poisoned where it must not be read, else the old C.
+pub fn reset_c(
+    sets: &OperandSets,
+    stream: &Stream,
+    problem: &Problem,
+    operands: &Operands,
+) -> warpwright_cuda::Result<()> {
+    if problem.beta.norm() == 0.0 { sets.poison_c(stream) } else { sets.restore_c(stream, operands) }
 }
 
 /// cuBLAS is compared with where it is there; that it is not is worth a line, not a failure.

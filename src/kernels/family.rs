@@ -147,6 +147,36 @@ pub struct Constraint {
     pub holds: fn(&Choice, &Problem, &Target) -> bool,
 }
 
+/// What a choice asks of a GPU on a problem, counted over its main launch: what the model of `tune::rank` needs to know.
+/// Counts are estimates that rank choices; nothing is compiled for them.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Footprint {
+    /// Blocks.
+    pub blocks: f64,
+    /// Threads of a block.
+    pub threads: i64,
+    /// 32-bit registers of a thread.
+    pub registers: i64,
+    /// Bytes of shared memory of a block.
+    pub shared_bytes: i64,
+    /// Real multiply-adds that are issued, with those of tiles that stand over the edge.
+    pub multiply_adds: f64,
+    /// Whether they run on the matrix units.
+    pub matrix_units: bool,
+    /// Bytes that device memory reads and writes.
+    pub dram_bytes: f64,
+    /// Passes of up to 128 bytes through the first-level cache or shared memory.
+    pub wavefronts: f64,
+    /// Instructions of warps besides the multiply-adds of threads.
+    pub instructions: f64,
+    /// How often a block waits for device memory, one wait after the other.
+    pub steps: f64,
+    /// Whether a wait runs beside the arithmetic of the step before.
+    pub overlaps: bool,
+    /// Launches, this one and those that finish its work.
+    pub launches: i64,
+}
+
 /// Kernels of one kind, told apart by parameters.
 #[derive(Debug)]
 pub struct Family {
@@ -164,6 +194,8 @@ pub struct Family {
     pub constraints: &'static [Constraint],
     /// The schedule of a choice.
     pub schedule: fn(&Problem, &Choice) -> String,
+    /// What a choice asks of a GPU.
+    pub footprint: fn(&Problem, &Choice, &Target) -> Footprint,
 }
 
 impl Family {
@@ -174,6 +206,12 @@ impl Family {
         let given = Choice::default();
         let mut walk = Walk { family: self, given: &given, problem, target, broken: None };
         walk.extend(&Choice::default(), 0, each);
+    }
+
+    /// Whether every constraint holds of a choice that is complete.
+    pub fn allows(&self, choice: &Choice, problem: &Problem, target: &Target) -> bool {
+        let concerns = |c: &&Constraint| c.on.iter().all(|name| choice.get(name).is_some());
+        self.constraints.iter().filter(concerns).all(|c| (c.holds)(choice, problem, target))
     }
 
     /// The first choice with these values in it: the most usual one.

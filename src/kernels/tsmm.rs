@@ -4,8 +4,9 @@
 //! `threads` threads share out the columns of a row of the result, and take `unroll` rows at a time.
 
 use warpwright_core::diag::Diagnosis;
+use warpwright_core::target::Target;
 
-use super::family::{Choice, Constraint, Family, Parameter, Value};
+use super::family::{Choice, Constraint, Family, Footprint, Parameter, Value};
 use super::gemm::Fixed;
 use crate::problem::{Op, Problem};
 
@@ -21,6 +22,7 @@ pub const FAMILY: Family = Family {
     parameters: PARAMETERS,
     constraints: CONSTRAINTS,
     schedule,
+    footprint,
 };
 
 /// The largest N and K that are served.
@@ -135,4 +137,46 @@ compute_at(a, acc.k)
 ",
         rows_of_a_block = rows * unroll,
     )
+}
+
+fn footprint(problem: &Problem, choice: &Choice, _: &Target) -> Footprint {
+    let (block, unroll, columns) = (choice.int("block"), choice.int("unroll"), columns(problem, choice));
+    let across = (problem.shape.n + columns - 1) / columns;
+    let rows = (block / across).max(1);
+    let (m, n, k) = (problem.shape.m as f64, problem.shape.n as f64, problem.shape.k as f64);
+    let bytes = problem.dtype().bytes();
+    let (words, size) = (bytes / 4, bytes as f64);
+    let parts_of_number = if problem.dtype().is_complex() { 4.0 } else { 1.0 };
+    let blocks = (m / (rows * unroll) as f64).ceil();
+    let warps = blocks * (rows * across) as f64 / 32.0;
+    // A warp reads one element of each of its rows at a time, and writes pieces of `columns` elements.
+    let rows_of_warp = (32.0 / across as f64).max(1.0);
+    let small_bytes = problem.shape.k * problem.shape.n * bytes;
+    let (small_passes, small_registers, shared_bytes) = match choice.word("c_source") {
+        "registers" => (0.0, problem.shape.k * columns, 0),
+        "shared" => ((across as f64).min(32.0) * size / 128.0, columns, small_bytes),
+        _ => ((across as f64).min(32.0) * size.max(32.0) / 128.0, columns, 0),
+    };
+    let a_passes = unroll as f64 * k * rows_of_warp;
+    let b_passes = k * columns as f64 * small_passes.max(if small_passes > 0.0 { 1.0 } else { 0.0 });
+    let c_passes = (unroll * columns) as f64 * rows_of_warp.max(32.0 * size / 128.0);
+    let fill = if shared_bytes > 0 { blocks * small_bytes as f64 / 64.0 } else { 0.0 };
+    let once_a_block = if choice.word("c_source") == "shared" { 1.0 } else { 0.0 };
+    let passes_over_c = if problem.beta.norm() == 0.0 { 1.0 } else { 2.0 };
+    Footprint {
+        blocks,
+        threads: rows * across,
+        registers: (unroll * (columns + 4) + small_registers) * words + 28,
+        shared_bytes,
+        multiply_adds: blocks * (rows * unroll * across * columns) as f64 * k * parts_of_number,
+        matrix_units: false,
+        dram_bytes: m * (k + passes_over_c * n) * size,
+        wavefronts: warps * (a_passes + b_passes + c_passes) + fill,
+        instructions: warps
+            * (unroll as f64 * k + b_passes.min(k * columns as f64) + (unroll * columns) as f64 * 3.0 + 40.0),
+        // Loads of four terms or so are in flight at once, and the small matrix is waited for before the first.
+        steps: once_a_block * 1.5 + (k / 4.0).ceil(),
+        overlaps: true,
+        launches: 1,
+    }
 }

@@ -13,9 +13,9 @@
 
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::dtype::DType;
-use warpwright_core::target::Capability;
+use warpwright_core::target::{Capability, Target};
 
-use super::family::{Choice, Constraint, Family, Parameter, Value};
+use super::family::{Choice, Constraint, Family, Footprint, Parameter, Value};
 use super::gemm::Fixed;
 use crate::problem::{Op, Precision, Problem};
 
@@ -34,6 +34,7 @@ pub const FAMILY: Family = Family {
         "mma" => by_matrix_units(problem, choice),
         _ => by_threads(problem, choice),
     },
+    footprint,
 };
 
 /// The largest M and N that are served.
@@ -413,4 +414,79 @@ unroll(part.s)
             .map(|(several, loops)| if several { loops } else { "" })
             .concat(),
     )
+}
+
+fn footprint(problem: &Problem, choice: &Choice, target: &Target) -> Footprint {
+    let (m, n, k) = (problem.shape.m as f64, problem.shape.n as f64, problem.shape.k as f64);
+    let parts = choice.int("parts");
+    let common = Footprint {
+        blocks: parts as f64,
+        // Every row once; a part of C for each block, written and read.
+        dram_bytes: (k * (m + n) + 2.0 * parts as f64 * m * n) * problem.dtype().bytes() as f64,
+        launches: 2,
+        ..Footprint::default()
+    };
+    match choice.word("unit") {
+        "mma" => matrix_footprint(problem, choice, target, common),
+        _ => thread_footprint(problem, choice, common),
+    }
+}
+
+fn thread_footprint(problem: &Problem, choice: &Choice, common: Footprint) -> Footprint {
+    let Threads { mt, nt, slices } = Threads::of(problem, choice);
+    let (tm, tn, parts) = (choice.int("tm"), choice.int("tn"), choice.int("parts"));
+    let (k, bytes) = (problem.shape.k as f64, problem.dtype().bytes());
+    let covering = (mt * nt) as f64;
+    // A warp stands on so many rows, and in each on so many tiles along M and along N.
+    let rows = (32.0 / covering).max(1.0);
+    let along_n = (nt as f64).min(32.0);
+    let along_m = (32.0 / nt as f64).clamp(1.0, mt as f64);
+    // Threads that read side by side share sectors; those that read a tile apart do not.
+    let passes = |neighbours: f64, tile: i64| {
+        let apart = if choice.flag("transposed") { bytes } else { (tile * bytes).min(bytes.max(32)) };
+        (rows * (neighbours * apart as f64 / 128.0).max(0.25)).max(1.0)
+    };
+    let warps = k * covering / 32.0;
+    let loads = tm + tn;
+    let ahead = if choice.flag("leapfrog") { 2 } else { 1 };
+    Footprint {
+        threads: slices * mt * nt,
+        registers: (tm * tn + ahead * loads) * bytes / 4 + 28,
+        shared_bytes: if slices > 1 { slices * problem.shape.m * problem.shape.n * bytes } else { 0 },
+        multiply_adds: warps * 32.0 * (tm * tn) as f64 * if problem.dtype().is_complex() { 4.0 } else { 1.0 },
+        wavefronts: warps * (tm as f64 * passes(along_m, tm) + tn as f64 * passes(along_n, tn)),
+        instructions: warps * (2 * loads + 8) as f64,
+        steps: k / (parts * slices) as f64 + 4.0,
+        overlaps: choice.flag("leapfrog"),
+        ..common
+    }
+}
+
+fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target, common: Footprint) -> Footprint {
+    let Warps { high, terms, rows, columns } = Warps::of(problem, choice);
+    let (depth, parts, stages) = (choice.int("depth"), choice.int("parts"), choice.int("stages"));
+    let (m, n, k) = (problem.shape.m, problem.shape.n, problem.shape.k as f64);
+    let over_c = choice.int("wm") * choice.int("wn");
+    // Steps of all warps, an instruction deep.
+    let steps = k / terms as f64 * over_c as f64;
+    let fragments = (rows + columns) * terms / 32;
+    let pieces =
+        [m, n].map(|width| width as f64 / if width % 2 == 0 { 2.0 } else { 1.0 }).iter().sum::<f64>();
+    let small = target.has(Capability::MmaF64Wide) && choice.word("instruction") == "m8n8k4";
+    let row =
+        [m, n].map(|width| width + padding(width, if width % 2 == 0 { 2 } else { 1 })).iter().sum::<i64>();
+    Footprint {
+        threads: 32 * over_c * choice.int("wk"),
+        registers: (rows * columns / 32 + 2 * fragments) * 2 + 32,
+        shared_bytes: depth * stages * row * 8,
+        // Where there are larger instructions, this one reaches 30 of 56 TFLOP/s (one H200, 2026-11-21).
+        multiply_adds: steps * (rows * columns * terms) as f64 * if small { 1.9 } else { 1.0 },
+        matrix_units: true,
+        wavefronts: steps * fragments as f64 * 2.0 + k * (m + n) as f64 * 8.0 / 128.0,
+        instructions: steps * (fragments + rows / high * columns / ACROSS + 4) as f64
+            + k * pieces / 32.0 * 2.0,
+        steps: k / (parts * depth * (stages - 1).max(1)) as f64 + 2.0,
+        overlaps: true,
+        ..common
+    }
 }

@@ -1,0 +1,438 @@
+//! `tune`: the fastest choice of a family's parameters for a problem, found by measuring, or ranked by the model.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use clap::Args;
+use serde::Serialize;
+use warpwright_core::diag::Diagnosis;
+use warpwright_core::target::{self, Target};
+use warpwright_cuda::nvrtc::Nvrtc;
+
+use super::options::{DeviceOptions, OutputOptions, ProductOptions, StrideOptions};
+use super::output::{Failure, Outcome, notice, print, print_json};
+use crate::bind::Binding;
+use crate::device::{Device, DeviceChoice};
+use crate::file::unreadable;
+use crate::kernels;
+use crate::kernels::family::{Choice, Family};
+use crate::problem::{Problem, Shape};
+use crate::report::number::seconds;
+use crate::report::progress::Progress;
+use crate::report::table::{numbers, render, words};
+use crate::report::{DeviceReport, Kind, ProblemReport};
+use crate::roofline::Roofline;
+use crate::tune::bench::Bench;
+use crate::tune::file::WisdomFile;
+use crate::tune::measure::{Compiled, Isolated};
+use crate::tune::rank::{self, Estimate};
+use crate::tune::record::{Gpu, Status, Trial};
+use crate::tune::search::Plan;
+use crate::tune::session::{self, Found, Session};
+use crate::tune::space::Space;
+use crate::tune::{why, worker};
+use crate::{choose, compile, gpu, memory};
+
+/// Options of `tune`.
+#[derive(Args, Debug)]
+pub struct Options {
+    /// The size of the product.
+    #[arg(value_name = "MxNxK", required_unless_present = "shapes")]
+    shape: Option<Shape>,
+    /// Tune every problem in this file: a line has a size and, if they differ from the options, type and layout.
+    #[arg(long, value_name = "FILE", conflicts_with = "shape")]
+    shapes: Option<PathBuf>,
+    #[command(flatten)]
+    product: ProductOptions,
+    #[command(flatten)]
+    strides: StrideOptions,
+    /// The family of kernels [default: the one that suits the problem].
+    #[arg(long, value_name = "FAMILY")]
+    kernel: Option<String>,
+    /// Seconds to spend on a problem, those of earlier runs included.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60.0)]
+    budget: f64,
+    /// Candidates to try at most, those of earlier runs included [default: no limit].
+    #[arg(long, value_name = "N")]
+    candidates: Option<usize>,
+    /// Try every candidate, however long it takes.
+    #[arg(long)]
+    exhaustive: bool,
+    /// Try again what is known already.
+    #[arg(long)]
+    again: bool,
+    /// Seconds that one candidate may take.
+    #[arg(long, value_name = "SECONDS", default_value_t = 30.0)]
+    limit: f64,
+    /// Decides which candidates are drawn once the best have been looked at.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    #[command(flatten)]
+    device: DeviceOptions,
+    #[command(flatten)]
+    output: OutputOptions,
+}
+
+/// The result for one problem: the JSON of `tune`.
+#[derive(Debug, Serialize)]
+struct Tuned {
+    problem: ProblemReport,
+    device: DeviceReport,
+    family: &'static str,
+    /// Whether times were measured on a GPU or are the model's alone.
+    kind: Kind,
+    /// Seconds of the roofline, which is modelled.
+    roofline_seconds: Option<f64>,
+    /// Candidates there are.
+    candidates: usize,
+    /// Candidates tried, in earlier runs too.
+    tried: usize,
+    /// Candidates that this run tried.
+    tried_now: usize,
+    /// Candidates that failed.
+    failed: usize,
+    /// Seconds spent, those of earlier runs included.
+    seconds_spent: f64,
+    /// The best, the first first.
+    best: Vec<Ranked>,
+    /// Why the first won: what bounds it, and what each of the others lacks. By the model.
+    why: Vec<String>,
+    /// The file with the record of everything that was tried.
+    wisdom: Option<PathBuf>,
+}
+
+/// One of the best.
+#[derive(Debug, Serialize)]
+struct Ranked {
+    parameters: Choice,
+    /// Seconds of one product.
+    seconds: f64,
+    quartiles: Option<(f64, f64)>,
+    samples: usize,
+    /// The fraction of the roofline.
+    fraction: Option<f64>,
+    registers: Option<u32>,
+    /// What the model says, in seconds.
+    modelled: Option<Estimate>,
+}
+
+/// How many of the best are shown.
+const SHOWN: usize = 5;
+
+/// Runs `tune`.
+pub fn run(options: &Options) -> Outcome {
+    let problems = options.problems()?;
+    let (device, notices) = options.device.device.open()?;
+    notices.iter().for_each(|n| notice(n));
+    let mut all = Vec::new();
+    for problem in &problems {
+        let family = options.family(problem)?;
+        let tuned = match &device {
+            Device::Cuda(gpu, target) => on_gpu(options, family, problem, gpu, target)?,
+            Device::Sim(_) if options.device.device == DeviceChoice::Auto => {
+                return Err(Diagnosis::new("there is no GPU to tune on")
+                    .because("times on the simulator would say nothing about a GPU")
+                    .instead(format!("use --device sim:{} to rank by the model alone", target::DEFAULT.name))
+                    .into());
+            }
+            Device::Sim(target) => by_model(family, problem, target, &device),
+        };
+        if !options.output.json {
+            print(&text(&tuned))?;
+        }
+        all.push(tuned);
+    }
+    if options.output.json {
+        match &all[..] {
+            [one] if options.shapes.is_none() => print_json(one)?,
+            several => print_json(&several)?,
+        }
+    }
+    // Where nothing right was found, there is nothing to use.
+    if all.iter().all(|t| !t.best.is_empty()) { Ok(()) } else { Err(Failure::Wrong) }
+}
+
+impl Options {
+    fn problems(&self) -> Result<Vec<Problem>, Diagnosis> {
+        let Some(path) = &self.shapes else {
+            let shape = self.shape.ok_or_else(|| Diagnosis::new("no size is given").instead("give MxNxK"))?;
+            return Ok(vec![self.strides.apply(self.product.problem(shape)?)?]);
+        };
+        let place = path.display();
+        let text = std::fs::read_to_string(path).map_err(|e| unreadable(path, &e))?;
+        let mut problems = Vec::new();
+        for (at, line) in text.lines().enumerate() {
+            let line = line.split('#').next().unwrap_or_default().trim();
+            if !line.is_empty() {
+                problems.push(self.problem(line).map_err(|d| d.at(format!("{place}:{}", at + 1)))?);
+            }
+        }
+        Ok(problems)
+    }
+
+    /// A line of a file of shapes: `64x64x1000000 f64 tn`.
+    fn problem(&self, line: &str) -> Result<Problem, Diagnosis> {
+        let mut product = self.product;
+        let mut words = line.split_whitespace();
+        let shape = words.next().unwrap_or_default().parse()?;
+        if let Some(dtype) = words.next() {
+            product.variant.dtype = dtype.parse()?;
+        }
+        if let Some(layout) = words.next() {
+            product.variant.layout = layout.parse()?;
+        }
+        match words.next() {
+            None => product.problem(shape),
+            Some(word) => Err(Diagnosis::new(format!("`{word}` is one word too many"))
+                .instead("write a size, a type and a layout, such as 64x64x1000000 f64 tn")),
+        }
+    }
+
+    fn family(&self, problem: &Problem) -> Result<&'static Family, Diagnosis> {
+        let known = || kernels::FAMILIES.iter().map(|f| f.name).collect::<Vec<_>>().join(", ");
+        let family = match &self.kernel {
+            Some(name) => kernels::family(name).ok_or_else(|| {
+                Diagnosis::new(format!("there is no family `{name}` to tune"))
+                    .instead(format!("use one of {}", known()))
+            })?,
+            None => choose::family(problem).ok_or_else(|| {
+                Diagnosis::new(format!(
+                    "no family with parameters suits {} {}",
+                    problem.shape, problem.layout
+                ))
+                .because("those that there are serve tall and skinny products")
+                .instead(format!("name one with --kernel: {}", known()))
+            })?,
+        };
+        (family.fixed)(problem).map(|_| family)
+    }
+}
+
+/// The candidates ranked by the model.
+fn by_model(family: &'static Family, problem: &Problem, target: &Target, device: &Device) -> Tuned {
+    let space = Space::of(family, problem, target);
+    let roofline = Roofline::of(problem, target).map(|r| r.seconds());
+    let ranked = |choice: &Choice, modelled: f64| Ranked {
+        parameters: choice.clone(),
+        seconds: modelled,
+        quartiles: None,
+        samples: 0,
+        fraction: roofline.map(|r| r / modelled),
+        registers: None,
+        modelled: rank::estimate(family, problem, choice, target),
+    };
+    let possible = space.candidates().iter().filter(|c| c.modelled.is_finite());
+    let best: Vec<Ranked> = possible.take(SHOWN).map(|c| ranked(&c.choice, c.modelled)).collect();
+    Tuned {
+        problem: ProblemReport::of(problem),
+        device: device.report(),
+        family: family.name,
+        kind: Kind::Modelled,
+        roofline_seconds: roofline,
+        candidates: space.len(),
+        tried: 0,
+        tried_now: 0,
+        failed: 0,
+        seconds_spent: 0.0,
+        why: reasons(&best),
+        best,
+        wisdom: None,
+    }
+}
+
+/// The candidates measured on a GPU.
+fn on_gpu(
+    options: &Options,
+    family: &'static Family,
+    problem: &Problem,
+    device: &warpwright_cuda::Device,
+    target: &'static Target,
+) -> Result<Tuned, Diagnosis> {
+    memory::check_fits(problem, 2.0)?;
+    // Without it every candidate would fail, and be remembered as one that fails.
+    let nvrtc = Nvrtc::get().map_err(gpu::diagnosis)?.version();
+    let file = WisdomFile::standard();
+    if file.is_none() {
+        notice("what is found will not be kept; set WARPWRIGHT_WISDOM to a file to keep it");
+    }
+    let program = std::env::current_exe()
+        .map_err(|e| Diagnosis::new("this program cannot be started a second time").because(e.to_string()))?;
+    let command = || {
+        let mut command = Command::new(&program);
+        command.arg(WORKER);
+        command
+    };
+    let compile_one = |choice: &Choice| compile_candidate(family, problem, choice, device, target);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut measure = Isolated {
+        command: &command,
+        job: worker::Job::new(device.info().ordinal, family.name, problem),
+        compile: &compile_one,
+        // The worker's own work on the host wants a core too.
+        threads: threads.saturating_sub(1).max(1),
+        limit: Duration::from_secs_f64(options.limit.clamp(0.1, 1e6)),
+        start_limit: START_LIMIT,
+        worker: None,
+    };
+    let plan = Plan {
+        seconds: options.budget,
+        candidates: options.candidates.unwrap_or(usize::MAX),
+        exhaustive: options.exhaustive,
+        seed: options.seed,
+        batch: (2 * threads).max(8),
+    };
+    let gpu = Gpu::of_device(device.info(), Some(nvrtc));
+    let session = Session { gpu: &gpu, target, family, problem, file: file.as_ref(), again: options.again };
+    let found = {
+        let shape = problem.shape;
+        let progress = Progress::waiting(format!("{shape}: operands and reference"));
+        session.run(&plan, &mut measure, &mut |p| progress.say(said(shape, p)))?
+    };
+    found.notices.iter().for_each(|n| notice(n));
+    Ok(measured(family, problem, target, device, found, file))
+}
+
+/// The hidden subcommand that a worker runs.
+pub const WORKER: &str = "tune-worker";
+
+/// How long a worker may take to prepare operands and references.
+const START_LIMIT: Duration = Duration::from_secs(300);
+
+/// Runs the hidden subcommand `tune-worker`: tries candidates for a tuner that is listening.
+pub fn work() -> Outcome {
+    worker::serve(Bench::new, Bench::answer);
+    Ok(())
+}
+
+fn compile_candidate(
+    family: &Family,
+    problem: &Problem,
+    choice: &Choice,
+    device: &warpwright_cuda::Device,
+    target: &Target,
+) -> Compiled {
+    let unmakeable = |d: Diagnosis| (Status::Constraints, d.to_string());
+    let kernel = family.build(problem, choice).map_err(unmakeable)?;
+    let valid = compile::validated(kernel.program(), target).map_err(unmakeable)?;
+    let source = compile::cuda(&valid).map_err(unmakeable)?;
+    let launch_size = i64::from(device.info().sm_count);
+    let binding = Binding::new(valid.program(), problem, launch_size).map_err(unmakeable)?;
+    gpu::compile_ahead(device, &source, target, &binding).map_err(|d| (Status::Compile, d.to_string()))
+}
+
+/// One line of progress.
+fn said(shape: Shape, progress: &session::Progress) -> String {
+    let best = match (progress.best, progress.fraction) {
+        (Some(best), Some(fraction)) => {
+            format!("best {} ({:.1} % of the roofline)", seconds(best), 100.0 * fraction)
+        }
+        (Some(best), None) => format!("best {}", seconds(best)),
+        (None, _) => "nothing right yet".to_string(),
+    };
+    let left =
+        if progress.left.is_finite() { format!(", {:.0} s left", progress.left) } else { String::new() };
+    format!("{shape} [{}/{}] {best}{left}", progress.tried, progress.candidates)
+}
+
+fn measured(
+    family: &'static Family,
+    problem: &Problem,
+    target: &Target,
+    device: &warpwright_cuda::Device,
+    found: Found,
+    file: Option<WisdomFile>,
+) -> Tuned {
+    let ranked = |trial: &Trial| Ranked {
+        parameters: trial.choice.clone(),
+        seconds: trial.seconds.unwrap_or(f64::INFINITY),
+        quartiles: trial.quartiles,
+        samples: trial.samples,
+        fraction: trial.fraction,
+        registers: trial.registers,
+        modelled: rank::estimate(family, problem, &trial.choice, target),
+    };
+    let best: Vec<Ranked> = found.best.iter().take(SHOWN).map(ranked).collect();
+    Tuned {
+        problem: ProblemReport::of(problem),
+        device: DeviceReport { kind: "cuda", gpu: device.info().name.clone() },
+        family: family.name,
+        kind: Kind::Measured,
+        roofline_seconds: Roofline::of(problem, target).map(|r| r.seconds()),
+        candidates: found.candidates,
+        tried: found.tried,
+        tried_now: found.tried_now,
+        failed: found.failed,
+        seconds_spent: found.seconds,
+        why: reasons(&best),
+        best,
+        wisdom: file.map(|f| Path::to_path_buf(f.path())),
+    }
+}
+
+/// Why the first is ahead: what bounds it, and what the others lack.
+fn reasons(best: &[Ranked]) -> Vec<String> {
+    let Some((first, modelled)) = best.first().and_then(|r| r.modelled.as_ref().map(|m| (r, m))) else {
+        return Vec::new();
+    };
+    let mut reasons = vec![format!("the first is {}", why::bound(modelled))];
+    for (at, other) in best.iter().enumerate().skip(1) {
+        if let Some(estimate) = &other.modelled {
+            let slower = 100.0 * (other.seconds / first.seconds - 1.0);
+            let lack = why::lack((&first.parameters, modelled), (&other.parameters, estimate));
+            reasons.push(format!("number {} is {slower:.1} % slower {lack}", at + 1));
+        }
+    }
+    reasons
+}
+
+fn text(tuned: &Tuned) -> String {
+    let p = &tuned.problem;
+    let kind = match tuned.kind {
+        Kind::Measured => "measured",
+        Kind::Simulated => "simulated",
+        Kind::Modelled => "modelled",
+    };
+    let tried = if tuned.kind == Kind::Measured {
+        format!(
+            "{} of {} candidates tried, {} of them now; {} failed; {:.0} s spent",
+            tuned.tried, tuned.candidates, tuned.tried_now, tuned.failed, tuned.seconds_spent
+        )
+    } else {
+        format!("{} candidates, ranked by the model", tuned.candidates)
+    };
+    let heading = format!(
+        "{} {}x{}x{} {} {} on {}: {tried}",
+        tuned.family, p.m, p.n, p.k, p.dtype, p.layout, tuned.device.gpu
+    );
+    let percent = |value: f64, of: f64| format!("{:+.1} %", 100.0 * (value / of - 1.0));
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_string());
+    let is_measured = tuned.kind == Kind::Measured;
+    let mut columns = vec![words("parameters"), numbers(kind), numbers("of the roofline")];
+    if is_measured {
+        columns.extend([numbers("quartiles"), numbers("registers"), numbers("modelled")]);
+    }
+    columns.push(words("bound by (modelled)"));
+    let row = |r: &Ranked| {
+        let mut cells = vec![
+            r.parameters.to_string(),
+            seconds(r.seconds),
+            or_dash(r.fraction.map(|f| format!("{:.1} %", 100.0 * f))),
+        ];
+        if is_measured {
+            let quartiles =
+                r.quartiles.map(|(low, high)| [percent(low, r.seconds), percent(high, r.seconds)]);
+            cells.push(or_dash(quartiles.map(|q| q.join(" "))));
+            cells.push(or_dash(r.registers.map(|n| n.to_string())));
+            cells.push(or_dash(r.modelled.map(|m| seconds(m.seconds))));
+        }
+        cells.push(or_dash(r.modelled.map(|m| m.limiter().0.to_string())));
+        cells
+    };
+    let mut lines = vec![heading, render(&columns, &tuned.best.iter().map(row).collect::<Vec<_>>())];
+    lines.extend(tuned.why.iter().map(|line| format!("  {line}")));
+    lines.extend(
+        tuned.wisdom.iter().map(|path| format!("  everything tried is recorded in {}", path.display())),
+    );
+    lines.join("\n")
+}

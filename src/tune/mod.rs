@@ -1,0 +1,23 @@
+//! Tuning: which choice of a family's parameters is fastest for a problem on a GPU, and remembering it.
+//!
+//! [`space`] solves the constraints of a family and gives every candidate; [`rank`] says by a model how long each should
+//! take; [`search`] decides which to measure next, and [`measure`] measures them, each compiled ahead on all cores and
+//! run in a process of its own ([`worker`]). [`session`] puts these together and writes everything that is tried into
+//! the wisdom at once: [`record`] is one line of it, [`file`] where the lines stand, [`wisdom`] what they say, and [`t4`]
+//! the same for other tuners.
+//!
+//! `rank`, `search`, `record`, `wisdom` and `t4` are pure; `file` touches files, `worker` processes, `bench` a GPU.
+
+pub mod bench;
+pub mod file;
+pub mod measure;
+pub mod occupancy;
+pub mod rank;
+pub mod record;
+pub mod search;
+pub mod session;
+pub mod space;
+pub mod t4;
+pub mod why;
+pub mod wisdom;
+pub mod worker;

@@ -1,0 +1,270 @@
+//! How long a choice should take: a model that ranks candidates before any is compiled.
+//!
+//! A family says what a choice asks of a GPU ([`Footprint`]); the GPU's table says how fast it gives that. Six terms are
+//! worked out, each in seconds and each as if it were alone:
+//!
+//! - `memory`: bytes over the bandwidth of device memory;
+//! - `arithmetic`: multiply-adds, those of tiles over the edge included, over the rate of their pipe;
+//! - `cache`: passes through the first-level cache or shared memory, one a clock and multiprocessor;
+//! - `issue`: instructions of warps, one a clock and scheduler;
+//! - `latency`: the steps of a block one after the other, each with a wait for memory, times the rounds in which the
+//!   blocks are resident (Little's law, read the other way round);
+//! - `launch`: what the launches themselves take.
+//!
+//! The first four are stretched where blocks do not fill the multiprocessors evenly. Terms overlap, but near a tie they
+//! disturb each other: the sum is of high powers, not the greatest of them. The numbers rank; none is a promise.
+
+use serde::Serialize;
+use warpwright_core::dtype::DType;
+use warpwright_core::target::{Limits, Pipe, Target};
+
+use super::occupancy::blocks_per_sm;
+use crate::kernels::family::{Choice, Family, Footprint};
+use crate::problem::{Precision, Problem};
+
+/// The part of a pipe's peak at the boost clock that large products reach: cuBLAS on one H200, 56.4 of 67 TFLOP/s in
+/// f64 and 53.6 of 67 in f32, 2026-11-21.
+const SUSTAINED: f64 = 0.82;
+/// The part of the vendor's bandwidth that a kernel which reads and writes reaches, where nobody measured it: 4069 of
+/// 4800 GB/s on one H200, 2026-11-21.
+const REACHED: f64 = 0.85;
+/// Seconds from a load of device memory to its use under load. Idle it is 350 ns at 1980 MHz (gpu-benches, gpu-latency,
+/// GH200); queues about double it. An estimate, not fitted yet.
+const MEMORY_LATENCY: f64 = 650e-9;
+/// Seconds that a launch in a graph takes besides its work. An estimate, not fitted yet.
+const LAUNCH: f64 = 1.5e-6;
+/// By what part each spilled register lengthens the passes through the first-level cache. Chosen, not fitted.
+const SPILL: f64 = 0.05;
+/// The power in the sum of the terms. Chosen, not fitted: at 6, two equal terms cost 12 % more than one.
+const POWER: f64 = 6.0;
+
+/// What the model says of a choice: seconds, and where they go.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Estimate {
+    /// Seconds of one product.
+    pub seconds: f64,
+    /// Seconds of the traffic with device memory.
+    pub memory: f64,
+    /// Seconds of the multiply-adds.
+    pub arithmetic: f64,
+    /// Seconds of passes through the first-level cache and shared memory.
+    pub cache: f64,
+    /// Seconds to issue the instructions.
+    pub issue: f64,
+    /// Seconds of the waits for memory, one after the other.
+    pub latency: f64,
+    /// Seconds of the launches.
+    pub launch: f64,
+    /// Warps resident on a multiprocessor.
+    pub warps: f64,
+    /// Rounds in which the blocks are resident.
+    pub rounds: f64,
+    /// How much longer the slowest multiprocessor has to do than the mean.
+    pub imbalance: f64,
+}
+
+impl Estimate {
+    /// The terms with their names, as a person reads them.
+    pub fn terms(&self) -> [(&'static str, f64); 6] {
+        [
+            ("traffic with device memory", self.memory),
+            ("multiply-adds", self.arithmetic),
+            ("passes through cache and shared memory", self.cache),
+            ("issue of instructions", self.issue),
+            ("waits for memory", self.latency),
+            ("launches", self.launch),
+        ]
+    }
+
+    /// The greatest term: what bounds the choice.
+    pub fn limiter(&self) -> (&'static str, f64) {
+        self.terms()
+            .into_iter()
+            .fold(("nothing", 0.0), |most, term| if term.1 > most.1 { term } else { most })
+    }
+}
+
+/// The model's estimate of a choice, or `None` where not one block fits on a multiprocessor, or the GPU's table has no
+/// rate for the arithmetic.
+pub fn estimate(family: &Family, problem: &Problem, choice: &Choice, target: &Target) -> Option<Estimate> {
+    of_footprint(&(family.footprint)(problem, choice, target), problem, target)
+}
+
+/// The same from what the choice asks of the GPU.
+pub fn of_footprint(footprint: &Footprint, problem: &Problem, target: &Target) -> Option<Estimate> {
+    let Footprint { threads, shared_bytes, .. } = *footprint;
+    // The compiler spills what does not fit, so that a block can run at all.
+    let registers = footprint.registers.min(most_registers(target, threads));
+    let spilled = (footprint.registers - registers) as f64;
+    let resident = blocks_per_sm(target, threads, registers, shared_bytes) as f64;
+    let rate = target.fma_per_second(pipe(problem.precision, footprint.matrix_units)?)? * SUSTAINED;
+    if resident < 1.0 {
+        return None;
+    }
+    let multiprocessors = f64::from(target.sm_count.value);
+    let clock = target.boost_hz() * SUSTAINED;
+    let blocks = footprint.blocks.max(1.0);
+    let at_once = resident * multiprocessors;
+    let rounds = (blocks / at_once).ceil();
+    // Few blocks leave multiprocessors idle; in the last round some are.
+    let busiest = if blocks <= at_once {
+        (blocks / multiprocessors).ceil()
+    } else {
+        (rounds - 1.0) * resident + ((blocks - (rounds - 1.0) * at_once) / multiprocessors).ceil()
+    };
+    let imbalance = busiest * multiprocessors / blocks;
+    let over = |amount: f64, rate: f64| amount / rate * imbalance;
+    let memory = footprint.dram_bytes / bandwidth(footprint, problem, target);
+    let arithmetic = over(footprint.multiply_adds, rate);
+    let cache = over(footprint.wavefronts, clock * multiprocessors) * (1.0 + spilled * SPILL);
+    let multiply_adds = if footprint.matrix_units { 0.0 } else { footprint.multiply_adds / 32.0 };
+    let schedulers = f64::from(target.limits.sub_partitions);
+    let issue = over(footprint.instructions + multiply_adds, clock * multiprocessors * schedulers);
+    // What a block itself does in a step, where the next step's data is not on its way meanwhile.
+    let own = arithmetic.max(issue).max(cache) / (rounds * footprint.steps.max(1.0)) / resident;
+    let step = if footprint.overlaps { MEMORY_LATENCY.max(own) } else { MEMORY_LATENCY + own };
+    let latency = rounds * footprint.steps * step;
+    let launch = footprint.launches as f64 * LAUNCH;
+    let powers: f64 = [memory, arithmetic, cache, issue, latency].iter().map(|t| t.powf(POWER)).sum();
+    Some(Estimate {
+        seconds: powers.powf(1.0 / POWER) + launch,
+        memory,
+        arithmetic,
+        cache,
+        issue,
+        latency,
+        launch,
+        warps: resident.min(blocks / multiprocessors).max(1.0) * (threads as f64 / 32.0).ceil(),
+        rounds,
+        imbalance,
+    })
+}
+
+/// The most registers that a thread can have in a block of so many.
+fn most_registers(target: &Target, threads: i64) -> i64 {
+    let (unit, warp) = (i64::from(Limits::REGISTER_ALLOCATION_UNIT), i64::from(Limits::WARP));
+    let of_a_warp =
+        i64::from(target.limits.registers_per_block) / ((threads + warp - 1) / warp).max(1) / unit * unit;
+    (of_a_warp / warp).min(i64::from(Limits::REGISTERS_PER_THREAD))
+}
+
+/// Bytes per second of device memory: what a plain read reaches where somebody measured that and little is written.
+fn bandwidth(footprint: &Footprint, problem: &Problem, target: &Target) -> f64 {
+    let (rows, columns) = problem.stored_c();
+    let written = rows as f64 * columns as f64 * problem.result_dtype().bytes() as f64;
+    match target.dram_read_bytes_per_second {
+        Some(read) if written < 0.1 * footprint.dram_bytes => read.value,
+        _ => target.dram_bytes_per_second.value * REACHED,
+    }
+}
+
+/// The pipe that does the multiply-adds.
+fn pipe(precision: Precision, matrix_units: bool) -> Option<Pipe> {
+    Some(match (precision, matrix_units) {
+        (Precision::Tf32, true) => Pipe::TensorTf32,
+        (Precision::Of(DType::F64 | DType::C128), true) => Pipe::TensorF64,
+        (Precision::Of(DType::F64 | DType::C128), false) => Pipe::F64,
+        (Precision::Of(DType::F16) | Precision::Widened(DType::F16), true) => Pipe::TensorF16,
+        (Precision::Of(DType::Bf16) | Precision::Widened(_), true) => Pipe::TensorBf16,
+        (_, true) => return None,
+        (_, false) => Pipe::F32,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Estimate, estimate, of_footprint};
+    use crate::kernels;
+    use crate::kernels::family::{Choice, Footprint};
+    use crate::problem::Problem;
+    use warpwright_core::target::{self, Target};
+
+    fn problem(shape: &str, dtype: &str, layout: &str) -> Problem {
+        Problem::new(shape.parse().unwrap(), dtype.parse().unwrap(), layout.parse().unwrap())
+    }
+
+    /// A kernel that only streams: everything but traffic is negligible.
+    const STREAM: Footprint = Footprint {
+        blocks: 132.0 * 8.0,
+        threads: 256,
+        registers: 32,
+        shared_bytes: 0,
+        multiply_adds: 1e6,
+        matrix_units: false,
+        dram_bytes: 4e9,
+        wavefronts: 1e6,
+        instructions: 1e6,
+        steps: 10.0,
+        overlaps: true,
+        launches: 1,
+    };
+
+    fn of(footprint: Footprint) -> Estimate {
+        let h200 = Target::by_name("h200").unwrap();
+        of_footprint(&footprint, &problem("8x8x1000000", "f64", "tn"), h200).unwrap()
+    }
+
+    #[test]
+    fn each_term_bounds_the_kernel_that_asks_for_it_most() {
+        let stream = of(STREAM);
+        assert_eq!(stream.limiter().0, "traffic with device memory");
+        assert!((stream.seconds / (4e9 / 4552e9) - 1.0).abs() < 0.01, "{stream:?}");
+        let limiter = |footprint| of(footprint).limiter().0;
+        assert_eq!(limiter(Footprint { multiply_adds: 1e12, ..STREAM }), "multiply-adds");
+        assert_eq!(
+            limiter(Footprint { wavefronts: 1e10, ..STREAM }),
+            "passes through cache and shared memory"
+        );
+        assert_eq!(limiter(Footprint { instructions: 1e10, ..STREAM }), "issue of instructions");
+        assert_eq!(limiter(Footprint { steps: 1e4, ..STREAM }), "waits for memory");
+        assert_eq!(
+            limiter(Footprint { dram_bytes: 1.0, steps: 1.0, wavefronts: 1.0, launches: 3, ..STREAM }),
+            "launches"
+        );
+    }
+
+    #[test]
+    fn idle_multiprocessors_and_last_rounds_cost() {
+        let busy = Footprint { multiply_adds: 1e12, ..STREAM };
+        let seconds = |blocks: f64| of(Footprint { blocks, ..busy }).seconds;
+        assert!(seconds(66.0) > 1.9 * seconds(132.0), "half of the multiprocessors are idle");
+        assert!(seconds(133.0) > 1.9 * seconds(132.0), "one has twice as much to do");
+        assert!(seconds(132.0 * 80.0 + 1.0) < 1.05 * seconds(132.0 * 80.0), "many rounds level out");
+    }
+
+    #[test]
+    fn fewer_resident_warps_hide_less() {
+        let waiting = Footprint { steps: 2000.0, blocks: 132.0 * 64.0, ..STREAM };
+        let crowded = of(waiting).latency;
+        assert!(of(Footprint { registers: 128, ..waiting }).latency > 3.0 * crowded);
+        let spilling = Footprint { registers: 300, wavefronts: 1e9, ..STREAM };
+        assert!(of(spilling).cache > 2.0 * of(Footprint { registers: 255, ..spilling }).cache);
+        let h200 = Target::by_name("h200").unwrap();
+        let p = problem("8x8x1000000", "f64", "tn");
+        assert!(of_footprint(&Footprint { shared_bytes: 300 << 10, ..STREAM }, &p, h200).is_none());
+    }
+
+    #[test]
+    fn every_usual_choice_has_an_estimate_not_below_its_roofline() {
+        for (shape, layout) in [
+            ("1x1x10000000", "tn"),
+            ("64x64x1000000", "tn"),
+            ("17x5x1000", "tn"),
+            ("1000000x64x64", "nn"),
+            ("9000x3x7", "nn"),
+        ] {
+            for dtype in ["f32", "f64", "c64", "c128"] {
+                let p = problem(shape, dtype, layout);
+                let family = kernels::FAMILIES.iter().find(|f| (f.fixed)(&p).is_ok()).unwrap();
+                let choice = family.complete(&Choice::default(), &p, target::DEFAULT).unwrap();
+                let modelled = estimate(family, &p, &choice, target::DEFAULT).unwrap();
+                let roofline = crate::roofline::Roofline::of(&p, target::DEFAULT).unwrap();
+                assert!(modelled.seconds > roofline.memory_seconds, "{shape} {dtype}: {modelled:?}");
+                assert!(
+                    modelled.seconds < 1e4 * roofline.seconds().max(1e-6),
+                    "{shape} {dtype}: {modelled:?}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,349 @@
+//! One line of wisdom: a configuration that was tried for a problem on a GPU, and what came of it.
+
+use serde::{Deserialize, Serialize};
+use warpwright_core::diag::Diagnosis;
+use warpwright_core::target::Target;
+use warpwright_cuda::DeviceInfo;
+
+use crate::kernels::family::Choice;
+use crate::problem::{Problem, Shape};
+
+/// The version of the form of a line. Lines of another form are passed over.
+pub const FORMAT: u32 = 1;
+
+/// One line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// The form of the line: [`FORMAT`].
+    pub format: u32,
+    /// The version of the program that wrote it.
+    pub version: String,
+    /// The day, in UTC.
+    pub date: String,
+    /// The GPU.
+    pub gpu: Gpu,
+    /// The family of kernels.
+    pub family: String,
+    /// The problem.
+    pub problem: Key,
+    /// A hash of the schedule: the same schedule is not tried twice.
+    pub schedule: String,
+    /// What was tried, and what came of it.
+    #[serde(flatten)]
+    pub trial: Trial,
+}
+
+/// A configuration that was tried, and what came of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// The values of the parameters.
+    pub choice: Choice,
+    /// Whether it is right and could be timed.
+    pub status: Status,
+    /// What went wrong, where something did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Seconds of one product: the median.
+    pub seconds: Option<f64>,
+    /// The first and third quartile of the samples.
+    #[serde(default)]
+    pub quartiles: Option<(f64, f64)>,
+    /// Samples.
+    #[serde(default)]
+    pub samples: usize,
+    /// Whether it was timed at length, as the best few are, and not only for a quick look.
+    #[serde(default)]
+    pub settled: bool,
+    /// The roofline's seconds over these.
+    #[serde(default)]
+    pub fraction: Option<f64>,
+    /// Registers of a thread, as the compiler reported them.
+    #[serde(default)]
+    pub registers: Option<u32>,
+    /// How long it took to try.
+    #[serde(default)]
+    pub times: Times,
+}
+
+/// Seconds that the stages of a trial took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Times {
+    /// From the schedule to machine code.
+    pub compile: f64,
+    /// Running it once and comparing with the reference, before and after it was timed.
+    pub verify: f64,
+    /// Timing it.
+    pub measure: f64,
+    /// All that passed since the trial before was recorded: what it took from the budget.
+    pub all: f64,
+}
+
+/// What came of a trial, in the words of Kernel Tuner's T4 format.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// It is right and was timed.
+    #[default]
+    Correct,
+    /// It could not be compiled.
+    Compile,
+    /// It crashed.
+    Runtime,
+    /// It did not end within its limit.
+    Timeout,
+    /// Its result was wrong.
+    Correctness,
+    /// No kernel can be made of it for this GPU.
+    Constraints,
+}
+
+/// The GPU that was measured, and the software beside it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gpu {
+    /// Its marketing name.
+    pub name: String,
+    /// Its compute capability, as in 9.0.
+    pub compute: String,
+    /// Its multiprocessors.
+    pub sm_count: u32,
+    /// The CUDA version of the driver.
+    #[serde(default)]
+    pub driver: Option<String>,
+    /// The version of NVRTC.
+    #[serde(default)]
+    pub nvrtc: Option<String>,
+}
+
+impl Gpu {
+    /// A GPU of this machine.
+    pub fn of_device(info: &DeviceInfo, nvrtc: Option<(u32, u32)>) -> Gpu {
+        let version = |(major, minor): (u32, u32)| format!("{major}.{minor}");
+        Gpu {
+            name: info.name.clone(),
+            compute: version(info.compute_capability),
+            sm_count: info.sm_count,
+            driver: Some(version(info.driver_version)),
+            nvrtc: nvrtc.map(version),
+        }
+    }
+
+    /// A GPU of the tables.
+    pub fn of_target(target: &Target) -> Gpu {
+        Gpu {
+            name: target.product.to_string(),
+            compute: target.compute.to_string(),
+            sm_count: target.sm_count.value,
+            driver: None,
+            nvrtc: None,
+        }
+    }
+
+    /// What tells kinds of GPUs apart: the name in the tables where there is one, since drivers spell products in
+    /// several ways.
+    pub fn kind(&self) -> String {
+        let table = Target::by_product(&self.name, self.sm_count).map(|t| t.name);
+        table.map_or_else(|| format!("{} ({})", self.name, self.sm_count), ToString::to_string)
+    }
+}
+
+/// What tells problems apart: everything that may change which choice is best.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Key {
+    /// Rows of C.
+    pub m: i64,
+    /// Columns of C.
+    pub n: i64,
+    /// Terms of each sum.
+    pub k: i64,
+    /// The element type.
+    pub dtype: String,
+    /// A letter for each operand.
+    pub layout: String,
+    /// The largest power of two, up to 16, that divides the bytes from row to row of every matrix.
+    pub align: i64,
+    /// Whether rows follow each other without padding.
+    pub dense: bool,
+    /// Whether alpha is 1: `one`, else `any`.
+    pub alpha: String,
+    /// Whether beta is 0: `zero`, else `any`.
+    pub beta: String,
+}
+
+impl Key {
+    /// The key of a problem.
+    pub fn of(problem: &Problem) -> Key {
+        let (ld, dense) = (problem.ld, Problem::new(problem.shape, problem.precision, problem.layout).ld);
+        let (operand, result) = (problem.dtype().bytes(), problem.result_dtype().bytes());
+        let row_bytes = [ld.a * operand, ld.b * operand, ld.c * result];
+        let align = [16, 8, 4, 2].into_iter().find(|a| row_bytes.iter().all(|b| b % a == 0)).unwrap_or(1);
+        let is = |value: num_complex::Complex64, number: f64, word: &str| {
+            if value.im == 0.0 && value.re == number { word } else { "any" }.to_string()
+        };
+        Key {
+            m: problem.shape.m,
+            n: problem.shape.n,
+            k: problem.shape.k,
+            dtype: problem.precision.name().to_string(),
+            layout: problem.layout.to_string(),
+            align,
+            dense: ld == dense,
+            alpha: is(problem.alpha, 1.0, "one"),
+            beta: is(problem.beta, 0.0, "zero"),
+        }
+    }
+
+    /// The size.
+    pub fn shape(&self) -> Shape {
+        Shape { m: self.m, n: self.n, k: self.k }
+    }
+
+    /// How far the size of another problem is, as the length of the vector of logarithms of the ratios of its extents;
+    /// `None` where the problems differ in anything but their size.
+    pub fn distance(&self, other: &Key) -> Option<f64> {
+        let sized = Key { m: self.m, n: self.n, k: self.k, ..other.clone() };
+        let far = |a: i64, b: i64| (a.max(1) as f64 / b.max(1) as f64).ln().powi(2);
+        (sized == *self).then(|| (far(self.m, other.m) + far(self.n, other.n) + far(self.k, other.k)).sqrt())
+    }
+}
+
+impl Record {
+    /// A trial of this program as a record.
+    pub fn new(date: &str, gpu: &Gpu, family: &str, problem: &Key, schedule: &str, trial: Trial) -> Record {
+        Record {
+            format: FORMAT,
+            version: env!("CARGO_PKG_VERSION").to_string(),
+            date: date.to_string(),
+            gpu: gpu.clone(),
+            family: family.to_string(),
+            problem: problem.clone(),
+            schedule: schedule.to_string(),
+            trial,
+        }
+    }
+
+    /// The line, with its end.
+    pub fn line(&self) -> Result<String, Diagnosis> {
+        serde_json::to_string(self)
+            .map(|line| line + "\n")
+            .map_err(|e| Diagnosis::new("a result cannot be written as JSON").because(e.to_string()))
+    }
+
+    /// Reads a line.
+    ///
+    /// # Errors
+    /// Why it is none of ours, as the end of a sentence that begins with "it".
+    pub fn parse(line: &str) -> Result<Record, String> {
+        #[derive(Deserialize)]
+        struct Form {
+            format: u32,
+        }
+        let no_record = |e: serde_json::Error| {
+            if e.is_eof() { "is cut short".to_string() } else { format!("is no record of wisdom ({e})") }
+        };
+        let form: Form = serde_json::from_str(line).map_err(no_record)?;
+        if form.format != FORMAT {
+            return Err(format!("has form {}, and this program reads form {FORMAT}", form.format));
+        }
+        let record: Record = serde_json::from_str(line).map_err(no_record)?;
+        let timed = record.trial.seconds.is_some_and(|s| s.is_finite() && s > 0.0);
+        if record.trial.status == Status::Correct && !timed {
+            return Err("claims to be correct without a time".to_string());
+        }
+        Ok(record)
+    }
+}
+
+/// A hash of the text of a schedule (64-bit FNV-1a), the same on every machine and in every version.
+pub fn schedule_hash(text: &str) -> String {
+    let hash = text
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |h, byte| (h ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    format!("{hash:016x}")
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::{Gpu, Key, Record, Status, Trial, schedule_hash};
+    use crate::kernels::family::Choice;
+    use crate::problem::Problem;
+    use warpwright_core::target::Target;
+
+    /// A record of a choice of tsmttsm for a square C of this width.
+    pub fn record(width: i64, tm: i64, seconds: f64) -> Record {
+        let gpu = Gpu::of_target(Target::by_name("h200").unwrap());
+        let trial = Trial {
+            choice: Choice::default().with("tm", tm).with("leapfrog", true).with("source", "l1"),
+            seconds: Some(seconds),
+            samples: 5,
+            ..Trial::default()
+        };
+        let key = Key::of(&problem(&format!("{width}x{width}x1000000")));
+        let schedule = schedule_hash(&trial.choice.to_string());
+        Record::new("2026-11-22", &gpu, "tsmttsm", &key, &schedule, trial)
+    }
+
+    fn problem(shape: &str) -> Problem {
+        Problem::new(shape.parse().unwrap(), "f64".parse().unwrap(), "tn".parse().unwrap())
+    }
+
+    #[test]
+    fn a_line_is_read_as_it_was_written() {
+        let record = record(20, 4, 1.234_567_890_123e-3);
+        let line = record.line().unwrap();
+        assert!(line.ends_with("}\n") && line.matches('\n').count() == 1);
+        assert_eq!(Record::parse(line.trim_end()), Ok(record));
+        assert!(line.contains(r#""status":"correct""#) && line.contains(r#""leapfrog":true"#), "{line}");
+    }
+
+    #[test]
+    fn every_beginning_of_a_line_is_refused_and_so_is_what_is_not_ours() {
+        let line = record(20, 4, 1e-3).line().unwrap();
+        let whole = line.trim_end();
+        for cut in 0..whole.len() {
+            assert!(Record::parse(&whole[..cut]).is_err(), "{cut}");
+        }
+        let refused = |text: &str| Record::parse(text).unwrap_err();
+        assert_eq!(refused(&whole[..whole.len() / 2]), "is cut short");
+        assert!(refused("{\"format\":2}").contains("has form 2"));
+        assert!(refused("# a comment").contains("no record"));
+        assert!(refused(&whole.replace("0.001", "0")).contains("without a time"));
+        let failed = Trial { status: Status::Timeout, ..Trial::default() };
+        let failed = Record { trial: failed, ..record(20, 4, 1.0) };
+        assert!(Record::parse(failed.line().unwrap().trim()).is_ok(), "what failed needs no time");
+    }
+
+    #[test]
+    fn keys_tell_apart_what_may_change_the_best_choice() {
+        let dense = Key::of(&problem("20x20x1000"));
+        assert_eq!(
+            (dense.align, dense.dense, dense.alpha.as_str(), dense.beta.as_str()),
+            (16, true, "one", "zero")
+        );
+        assert_eq!(Key::of(&problem("21x20x1000")).align, 8);
+        let mut padded = problem("20x20x1000");
+        padded.ld.a = 21;
+        padded.beta.re = 1.0;
+        let padded = Key::of(&padded);
+        assert_eq!((padded.align, padded.dense, padded.beta.as_str()), (8, false, "any"));
+        assert_eq!(dense.distance(&padded), None);
+        let far = dense.distance(&Key::of(&problem("40x20x1000"))).unwrap();
+        assert!((far - 2f64.ln()).abs() < 1e-12);
+        // Only the product of the extents is the same.
+        assert!(dense.distance(&Key::of(&problem("2x2x100000"))).unwrap() > 5.0);
+    }
+
+    #[test]
+    fn a_driver_and_the_tables_mean_the_same_gpu() {
+        let h100 = Target::by_name("h100-sxm").unwrap();
+        let driver = Gpu { name: "NVIDIA H100 80GB HBM3".to_string(), ..Gpu::of_target(h100) };
+        assert_eq!(driver.kind(), Gpu::of_target(h100).kind());
+        let cut_down = Gpu { sm_count: 7, ..driver.clone() };
+        assert_ne!(cut_down.kind(), driver.kind());
+    }
+
+    #[test]
+    fn the_hash_of_a_schedule_never_changes() {
+        assert_eq!(schedule_hash(""), "cbf29ce484222325");
+        assert_eq!(schedule_hash("a"), "af63dc4c8601ec8c");
+    }
+}

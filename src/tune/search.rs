@@ -1,0 +1,324 @@
+//! Which candidate to measure next.
+//!
+//! First come the choices that are said to be good (those of near problems, the usual one), the best by the model, and
+//! of every word and flag the best that has it, since a model may be blind to a whole kind of kernels.
+//! Then the search descends: it changes one parameter of the best candidate at a time, and when nothing near it is left,
+//! of the second and third best. What budget remains goes to the rest of the ranking and to candidates drawn from the
+//! whole space, in turn. Every candidate is measured once; what failed counts as infinitely slow.
+//!
+//! Nothing here knows time or chance: the same answers lead to the same questions, after a restart too.
+
+use fastrand::Rng;
+use warpwright_core::diag::Diagnosis;
+
+use super::record::{Status, Trial};
+use super::space::{Candidate, Space};
+use crate::kernels::family::Choice;
+
+/// Something that tries candidates.
+pub trait Measure {
+    /// Tries candidates in any order and hands over each result as it comes; ends early where it is told `false`.
+    /// `best` is the least time so far, and what is much slower need not be timed exactly.
+    ///
+    /// # Errors
+    /// What makes it pointless to go on: a candidate that fails is a result, not an error.
+    fn measure(
+        &mut self,
+        candidates: &[Candidate],
+        best: Option<f64>,
+        each: &mut dyn FnMut(Trial) -> Result<bool, Diagnosis>,
+    ) -> Result<(), Diagnosis>;
+
+    /// Times candidates that are known to be right once more and at length.
+    ///
+    /// # Errors
+    /// As [`Measure::measure`].
+    fn settle(
+        &mut self,
+        candidates: &[Candidate],
+        each: &mut dyn FnMut(Trial) -> Result<bool, Diagnosis>,
+    ) -> Result<(), Diagnosis>;
+}
+
+/// How to search.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Seconds that may be spent, those of earlier runs included.
+    pub seconds: f64,
+    /// Candidates that may be tried, those of earlier runs included.
+    pub candidates: usize,
+    /// Whether to try all, in order of the ranking.
+    pub exhaustive: bool,
+    /// Decides what is drawn.
+    pub seed: u64,
+    /// Candidates to hand out at a time.
+    pub batch: usize,
+}
+
+impl Default for Plan {
+    fn default() -> Plan {
+        Plan { seconds: 60.0, candidates: usize::MAX, exhaustive: false, seed: 1, batch: 8 }
+    }
+}
+
+/// The best by the model that are tried before the search descends.
+const FIRST: usize = 16;
+/// How many of the best it descends from.
+const STARTS: usize = 3;
+
+/// What is known so far, and what to ask next.
+#[derive(Debug)]
+pub struct Search<'a> {
+    space: &'a Space,
+    plan: Plan,
+    /// Candidates to begin with.
+    first: Vec<usize>,
+    /// Seconds of each candidate that was tried.
+    tried: Vec<Option<f64>>,
+    count: usize,
+}
+
+impl<'a> Search<'a> {
+    /// A search that begins with the candidates that are said to be good.
+    pub fn new(space: &'a Space, plan: Plan, said_to_be_good: &[Choice]) -> Search<'a> {
+        let mut first: Vec<usize> = Vec::new();
+        let good = said_to_be_good.iter().filter_map(|choice| space.place(choice));
+        for place in good.chain(0..space.len().min(FIRST)).chain(space.kinds()) {
+            if !first.contains(&place) {
+                first.push(place);
+            }
+        }
+        Search { space, plan, first, tried: vec![None; space.len()], count: 0 }
+    }
+
+    /// Notes a result. Choices that are no candidates are passed over.
+    pub fn tell(&mut self, trial: &Trial) {
+        let Some(place) = self.space.place(&trial.choice) else { return };
+        let seconds = match (trial.status, trial.seconds) {
+            (Status::Correct, Some(seconds)) => seconds,
+            _ => f64::INFINITY,
+        };
+        self.count += usize::from(self.tried[place].is_none());
+        self.tried[place] = Some(seconds);
+    }
+
+    /// How many candidates were tried.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The places of those that are right, the fastest first.
+    pub fn ranking(&self) -> Vec<usize> {
+        let mut places: Vec<(f64, usize)> = (0..self.tried.len())
+            .filter_map(|p| self.tried[p].filter(|s| s.is_finite()).map(|s| (s, p)))
+            .collect();
+        places.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        places.into_iter().map(|(_, place)| place).collect()
+    }
+
+    /// The least time so far.
+    pub fn best(&self) -> Option<f64> {
+        self.ranking().first().and_then(|place| self.tried[*place])
+    }
+
+    /// Whether the budget allows another candidate after so many seconds.
+    pub fn may_go_on(&self, seconds: f64) -> bool {
+        self.count < self.plan.candidates.min(self.space.len())
+            && (self.plan.exhaustive || seconds < self.plan.seconds)
+    }
+
+    /// The candidates to try next; none where all have been tried.
+    pub fn next(&self) -> Vec<usize> {
+        let room = self.plan.batch.max(1).min(self.plan.candidates.saturating_sub(self.count));
+        let open = |place: &usize| self.tried[*place].is_none();
+        let by_rank = || (0..self.space.len()).filter(open);
+        if self.plan.exhaustive {
+            return by_rank().take(room).collect();
+        }
+        let first: Vec<usize> = self.first.iter().copied().filter(open).take(room).collect();
+        if !first.is_empty() {
+            return first;
+        }
+        for start in self.ranking().into_iter().take(STARTS) {
+            let near: Vec<usize> = self.space.neighbours(start).into_iter().filter(open).take(room).collect();
+            if !near.is_empty() {
+                return near;
+            }
+        }
+        // What has been tried decides what is drawn, so a search that was interrupted goes on as it would have.
+        let mut rng = Rng::with_seed(self.plan.seed.wrapping_add(self.count as u64));
+        let mut rest: Vec<usize> = by_rank().take(room.div_ceil(2)).collect();
+        let mut others: Vec<usize> = by_rank().skip(rest.len()).collect();
+        while rest.len() < room && !others.is_empty() {
+            rest.push(others.swap_remove(rng.usize(..others.len())));
+        }
+        rest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::{Status, Trial};
+    use super::super::space::{Candidate, Space};
+    use super::{Plan, Search};
+    use crate::kernels::family::Choice;
+
+    /// A landscape: seconds of a point, and what the model takes them for.
+    struct Landscape {
+        name: &'static str,
+        seconds: fn([i64; 5]) -> f64,
+        modelled: fn([i64; 5]) -> f64,
+    }
+
+    /// Something between 1 and 1 + amount that depends on the point alone, like the whims of a compiler.
+    fn whim(p: [i64; 5], amount: f64) -> f64 {
+        let mixed =
+            p.iter().fold(0x9e37_79b9_u64, |h, x| (h ^ *x as u64).wrapping_mul(0x0100_0000_01b3) ^ (h >> 29));
+        1.0 + amount * ((mixed >> 16) % 1000) as f64 / 1000.0
+    }
+
+    /// Far from 5 and 3, with two parameters that only help together.
+    fn bowl(p: [i64; 5]) -> f64 {
+        let [a, b, c, d, e] = p.map(|x| x as f64);
+        let together = if (c - d).abs() < 1.0 { 0.0 } else { 0.3 };
+        1.0 + 0.05 * (a - 5.0).powi(2) + 0.08 * (b - 3.0).powi(2) + together + 0.1 * e + 0.02 * c
+    }
+
+    /// A ridge: what is good for one parameter depends on another.
+    fn ridge(p: [i64; 5]) -> f64 {
+        let [a, b, c, d, e] = p.map(|x| x as f64);
+        1.0 + 0.2 * (a - b).abs() + 0.03 * (a - 6.0).abs() + 0.1 * (c - 1.0).abs() + 0.05 * d * (1.0 - e)
+    }
+
+    const LANDSCAPES: [Landscape; 3] = [
+        Landscape {
+            name: "a bowl, the model blind to one half",
+            seconds: |p| bowl(p) * whim(p, 0.02),
+            modelled: |p| bowl([p[0], 3, p[2], p[2], p[4]]),
+        },
+        Landscape {
+            name: "a bowl and a model that is wrong",
+            seconds: |p| bowl(p) * whim(p, 0.02),
+            modelled: |p| 9.0 - bowl(p),
+        },
+        Landscape {
+            name: "a ridge and a model with whims of its own",
+            seconds: |p| ridge(p) * whim(p, 0.02),
+            modelled: |p| ridge(p) * whim([p[4], p[3], p[2], p[1], p[0]], 0.5),
+        },
+    ];
+
+    fn point(choice: &Choice) -> [i64; 5] {
+        ["a", "b", "c", "d", "e"].map(|name| choice.int(name))
+    }
+
+    /// 8 x 8 x 4 x 4 x 2 points, less those that a constraint forbids.
+    fn space(landscape: &Landscape) -> Space {
+        let mut found = Vec::new();
+        for at in 0..8 * 8 * 4 * 4 * 2 {
+            let p = [at % 8, at / 8 % 8, at / 64 % 4, at / 256 % 4, at / 1024];
+            if p[0] * p[1] > 40 {
+                continue;
+            }
+            let choice =
+                ["a", "b", "c", "d", "e"].iter().zip(p).fold(Choice::default(), |c, (n, v)| c.with(n, v));
+            let schedule = choice.to_string();
+            found.push(Candidate { choice, schedule, modelled: (landscape.modelled)(p) });
+        }
+        Space::from_candidates(found)
+    }
+
+    /// Every seventh candidate fails in one way or another.
+    fn trial(landscape: &Landscape, choice: &Choice) -> Trial {
+        let p = point(choice);
+        let status = match p.iter().zip([3, 5, 7, 11, 13]).map(|(x, f)| x * f).sum::<i64>() % 21 {
+            3 => Status::Timeout,
+            10 => Status::Runtime,
+            17 => Status::Correctness,
+            _ => Status::Correct,
+        };
+        let seconds = Some((landscape.seconds)(p)).filter(|_| status != Status::Timeout);
+        Trial { choice: choice.clone(), status, seconds, ..Trial::default() }
+    }
+
+    /// Searches until so many candidates were tried, and gives the choices in order.
+    fn run(landscape: &Landscape, space: &Space, plan: Plan, known: &[Choice]) -> (Option<f64>, Vec<Choice>) {
+        let mut search = Search::new(space, plan, &[]);
+        known.iter().for_each(|choice| search.tell(&trial(landscape, choice)));
+        let mut order = Vec::new();
+        while search.may_go_on(0.0) {
+            let batch = search.next();
+            assert!(!batch.is_empty(), "there is something left to try");
+            for place in batch {
+                let choice = &space.candidates()[place].choice;
+                order.push(choice.clone());
+                search.tell(&trial(landscape, choice));
+            }
+        }
+        (search.best(), order)
+    }
+
+    fn optimum(landscape: &Landscape, space: &Space) -> f64 {
+        let right = space.candidates().iter().map(|c| trial(landscape, &c.choice));
+        right.filter(|t| t.status == Status::Correct).filter_map(|t| t.seconds).fold(f64::INFINITY, f64::min)
+    }
+
+    #[test]
+    fn a_tenth_of_the_space_is_enough_to_come_within_3_percent() {
+        for landscape in &LANDSCAPES {
+            let space = space(landscape);
+            let plan = Plan { candidates: space.len() / 10, ..Plan::default() };
+            let (best, order) = run(landscape, &space, plan, &[]);
+            let optimum = optimum(landscape, &space);
+            assert_eq!(order.len(), space.len() / 10, "{}", landscape.name);
+            assert!(best.unwrap() <= 1.03 * optimum, "{}: {best:?} of {optimum}", landscape.name);
+        }
+    }
+
+    #[test]
+    fn an_exhaustive_search_tries_everything_once() {
+        let landscape = &LANDSCAPES[0];
+        let space = space(landscape);
+        let (best, mut order) = run(landscape, &space, Plan { exhaustive: true, ..Plan::default() }, &[]);
+        assert_eq!(best, Some(optimum(landscape, &space)));
+        order.sort();
+        order.dedup();
+        assert_eq!(order.len(), space.len());
+    }
+
+    #[test]
+    fn the_budget_is_kept_and_what_is_known_is_not_asked_again() {
+        let landscape = &LANDSCAPES[2];
+        let space = space(landscape);
+        let plan = |candidates| Plan { candidates, ..Plan::default() };
+        let (_, first) = run(landscape, &space, plan(37), &[]);
+        assert_eq!(first.len(), 37);
+        let (best, rest) = run(landscape, &space, plan(90), &first);
+        assert_eq!(rest.len(), 90 - 37);
+        assert!(rest.iter().all(|c| !first.contains(c)));
+        assert!(best.is_some());
+        let search = Search::new(&space, Plan { seconds: 5.0, ..Plan::default() }, &[]);
+        assert!(search.may_go_on(4.9) && !search.may_go_on(5.0));
+    }
+
+    #[test]
+    fn the_same_answers_lead_to_the_same_questions() {
+        let landscape = &LANDSCAPES[1];
+        let space = space(landscape);
+        let plan = |seed| Plan { candidates: 900, seed, ..Plan::default() };
+        let (_, whole) = run(landscape, &space, plan(1), &[]);
+        assert_eq!(run(landscape, &space, plan(1), &[]).1, whole);
+        assert_ne!(run(landscape, &space, plan(2), &[]).1, whole, "the seed decides what is drawn");
+        // Interrupted between two batches, it goes on as it would have.
+        let (before, after) = whole.split_at(16);
+        assert_eq!(run(landscape, &space, plan(1), before).1, after);
+    }
+
+    #[test]
+    fn what_is_said_to_be_good_comes_first() {
+        let space = space(&LANDSCAPES[0]);
+        let last = space.candidates().last().unwrap().choice.clone();
+        let search = Search::new(&space, Plan::default(), &[Choice::default(), last.clone()]);
+        assert_eq!(space.candidates()[search.next()[0]].choice, last);
+    }
+}

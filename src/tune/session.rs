@@ -1,0 +1,260 @@
+//! A tuning session: search, measurement and record put together.
+//!
+//! Every result is on the disk before the next candidate is looked at, and the records are all that a session
+//! remembers. So one that was killed goes on where it was when it is started again, and nothing is tried twice.
+
+use std::time::Instant;
+
+use warpwright_core::diag::Diagnosis;
+use warpwright_core::target::Target;
+
+use super::file::{self, WisdomFile};
+use super::record::{Gpu, Key, Record, Status, Trial};
+use super::search::{Measure, Plan, Search};
+use super::space::{Candidate, Space};
+use crate::bench::record::today;
+use crate::kernels::family::{Choice, Family};
+use crate::problem::Problem;
+use crate::roofline::Roofline;
+
+/// What is tuned, and where the results go.
+#[derive(Clone, Copy, Debug)]
+pub struct Session<'a> {
+    /// The GPU, as the records name it.
+    pub gpu: &'a Gpu,
+    /// Its table.
+    pub target: &'a Target,
+    /// The family of kernels.
+    pub family: &'a Family,
+    /// The problem.
+    pub problem: &'a Problem,
+    /// The file of wisdom that is read and added to; nothing is kept where there is none.
+    pub file: Option<&'a WisdomFile>,
+    /// Whether to try again what is known.
+    pub again: bool,
+}
+
+/// How far a session is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress<'a> {
+    /// Candidates tried, in earlier runs too.
+    pub tried: usize,
+    /// Candidates there are.
+    pub candidates: usize,
+    /// The least seconds so far.
+    pub best: Option<f64>,
+    /// The fraction of the roofline that this is.
+    pub fraction: Option<f64>,
+    /// Seconds of the budget that are left.
+    pub left: f64,
+    /// The latest result.
+    pub latest: &'a Trial,
+}
+
+/// What a session found.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// Candidates there are.
+    pub candidates: usize,
+    /// Candidates tried, in earlier runs too.
+    pub tried: usize,
+    /// Those of them that this run tried.
+    pub tried_now: usize,
+    /// Candidates that failed.
+    pub failed: usize,
+    /// Seconds spent, those of earlier runs included.
+    pub seconds: f64,
+    /// Right configurations: first those that were timed at length, the fastest first, then the others likewise.
+    pub best: Vec<Trial>,
+    /// What is worth a line on standard error.
+    pub notices: Vec<String>,
+}
+
+/// How many of the best are timed once more, at length: the best of many quick looks is partly luck.
+const FINALISTS: usize = 5;
+
+/// A result this much faster than the roofline is a fault of the measurement. The roofline's bandwidth is itself
+/// measured, so a few per cent are possible.
+const TOO_FAST: f64 = 1.15;
+
+impl Session<'_> {
+    /// Searches until the budget is spent, and says how far it is after every result.
+    ///
+    /// # Errors
+    /// Wisdom that cannot be read or written, and whatever keeps candidates from being measured at all.
+    pub fn run(
+        &self,
+        plan: &Plan,
+        measure: &mut dyn Measure,
+        tell: &mut dyn FnMut(&Progress),
+    ) -> Result<Found, Diagnosis> {
+        let key = Key::of(self.problem);
+        let (wisdom, notices) = file::known(self.family.name, self.file)?;
+        let space = Space::of(self.family, self.problem, self.target);
+        if space.is_empty() {
+            return Err(Diagnosis::new(format!(
+                "{} has no candidate for {}",
+                self.family.name, self.problem.shape
+            ))
+            .because("its constraints hold for no choice")
+            .instead("name another family with --kernel"));
+        }
+        let mut good: Vec<Choice> = Vec::new();
+        for (_, record) in wisdom.near(self.gpu, self.family.name, &key).into_iter().take(NEAR) {
+            good.push(record.trial.choice.clone());
+        }
+        good.push(self.family.complete(&Choice::default(), self.problem, self.target)?);
+        let mut run = Run {
+            session: self,
+            key: &key,
+            space: &space,
+            search: Search::new(&space, plan.clone(), &good),
+            trials: Vec::new(),
+            roofline: Roofline::of(self.problem, self.target).map(|r| r.seconds()),
+            spent_before: 0.0,
+            start: Instant::now(),
+            last: 0.0,
+            budget: plan.seconds,
+        };
+        if !self.again {
+            run.remember(&wisdom.tried(self.gpu, self.family.name, &key));
+        }
+        let known = run.search.count();
+        run.search(measure, tell)?;
+        run.settle(measure, tell)?;
+        let failed = run.trials.iter().filter(|t| t.status != Status::Correct).count();
+        let mut best: Vec<Trial> =
+            run.trials.iter().filter(|t| t.status == Status::Correct).cloned().collect();
+        let seconds = |t: &Trial| t.seconds.unwrap_or(f64::INFINITY);
+        best.sort_by(|a, b| b.settled.cmp(&a.settled).then(seconds(a).total_cmp(&seconds(b))));
+        Ok(Found {
+            candidates: space.len(),
+            tried: run.search.count(),
+            tried_now: run.search.count() - known,
+            failed,
+            seconds: run.spent(),
+            best,
+            notices,
+        })
+    }
+}
+
+/// How many choices of near problems are tried first.
+const NEAR: usize = 4;
+
+/// A session that is going on.
+struct Run<'a> {
+    session: &'a Session<'a>,
+    key: &'a Key,
+    space: &'a Space,
+    search: Search<'a>,
+    /// Of each candidate that was tried, the latest result.
+    trials: Vec<Trial>,
+    roofline: Option<f64>,
+    spent_before: f64,
+    start: Instant,
+    /// When the last result was noted.
+    last: f64,
+    budget: f64,
+}
+
+impl Run<'_> {
+    /// Takes up what earlier runs have recorded, as far as the same choice still means the same schedule.
+    fn remember(&mut self, records: &[&Record]) {
+        for record in records {
+            let same = |c: &Candidate| c.schedule == record.schedule;
+            let place = self.space.place(&record.trial.choice);
+            if place.is_some_and(|p| same(&self.space.candidates()[p])) {
+                self.spent_before += record.trial.times.all;
+                self.note(record.trial.clone());
+            }
+        }
+    }
+
+    fn spent(&self) -> f64 {
+        self.spent_before + self.start.elapsed().as_secs_f64()
+    }
+
+    fn note(&mut self, trial: Trial) {
+        self.search.tell(&trial);
+        match self.trials.iter_mut().find(|t| t.choice == trial.choice) {
+            Some(known) => *known = trial,
+            None => self.trials.push(trial),
+        }
+    }
+
+    /// Completes a result, records it, and says how far the session is. Gives whether the budget allows another.
+    fn result(&mut self, mut trial: Trial, tell: &mut dyn FnMut(&Progress)) -> Result<bool, Diagnosis> {
+        let now = self.start.elapsed().as_secs_f64();
+        trial.times.all = now - self.last;
+        self.last = now;
+        if trial.status == Status::Correct {
+            trial.fraction = self.roofline.zip(trial.seconds).map(|(roof, seconds)| roof / seconds);
+        }
+        if let Some(fraction) = trial.fraction.filter(|f| *f > TOO_FAST) {
+            trial.status = Status::Correctness;
+            trial.message = Some(format!("it was timed at {fraction:.2} of the roofline, which cannot be"));
+        }
+        if let (Some(file), Some(place)) = (self.session.file, self.space.place(&trial.choice)) {
+            let Session { gpu, family, .. } = self.session;
+            let schedule = &self.space.candidates()[place].schedule;
+            file.append(&[Record::new(&today(), gpu, family.name, self.key, schedule, trial.clone())])?;
+        }
+        self.note(trial.clone());
+        let best = self.search.best();
+        tell(&Progress {
+            tried: self.search.count(),
+            candidates: self.space.len(),
+            best,
+            fraction: self.roofline.zip(best).map(|(roof, seconds)| roof / seconds),
+            left: (self.budget - self.spent()).max(0.0),
+            latest: &trial,
+        });
+        Ok(self.search.may_go_on(self.spent()))
+    }
+
+    fn search(
+        &mut self,
+        measure: &mut dyn Measure,
+        tell: &mut dyn FnMut(&Progress),
+    ) -> Result<(), Diagnosis> {
+        while self.search.may_go_on(self.spent()) {
+            let batch = self.candidates(&self.search.next());
+            let best = self.search.best();
+            let before = self.search.count();
+            measure.measure(&batch, best, &mut |trial| self.result(trial, tell))?;
+            if self.search.count() == before {
+                return Err(Diagnosis::new("no candidate could be tried")
+                    .because("the measurement gave no result for any of them"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Times the best few at length, unless an earlier run has done so.
+    fn settle(
+        &mut self,
+        measure: &mut dyn Measure,
+        tell: &mut dyn FnMut(&Progress),
+    ) -> Result<(), Diagnosis> {
+        let mut finalists = self.search.ranking();
+        finalists.truncate(FINALISTS);
+        let settled = |place: &usize| {
+            let choice = &self.space.candidates()[*place].choice;
+            self.trials.iter().any(|t| t.settled && t.choice == *choice)
+        };
+        finalists.retain(|place| !settled(place));
+        let finalists = self.candidates(&finalists);
+        if finalists.is_empty() {
+            return Ok(());
+        }
+        measure.settle(&finalists, &mut |trial| {
+            let trial = Trial { settled: trial.status == Status::Correct, ..trial };
+            self.result(trial, tell).map(|_| true)
+        })
+    }
+
+    fn candidates(&self, places: &[usize]) -> Vec<Candidate> {
+        places.iter().map(|place| self.space.candidates()[*place].clone()).collect()
+    }
+}

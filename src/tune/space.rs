@@ -1,0 +1,246 @@
+//! The candidates for a problem: every choice of a family that the constraints allow, ranked by the model.
+
+use std::collections::{HashMap, HashSet};
+
+use warpwright_core::diag::Diagnosis;
+use warpwright_core::target::Target;
+
+use super::rank;
+use super::record::schedule_hash;
+use crate::kernels::family::{Choice, Family, Value};
+use crate::problem::Problem;
+
+/// Candidates, the most promising first, and which of them differ in one parameter.
+#[derive(Clone, Debug, Default)]
+pub struct Space {
+    candidates: Vec<Candidate>,
+    /// The candidate of a choice. Choices with the same schedule are one candidate.
+    places: HashMap<Choice, usize>,
+    /// The names of the parameters, and every value that some candidate has.
+    values: Vec<(String, Vec<Value>)>,
+}
+
+/// One candidate.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Candidate {
+    /// What is chosen.
+    pub choice: Choice,
+    /// The hash of the schedule that it makes.
+    pub schedule: String,
+    /// Seconds of one product, modelled; infinite where the model has none.
+    pub modelled: f64,
+}
+
+impl Space {
+    /// All candidates of a family for a problem.
+    pub fn of(family: &Family, problem: &Problem, target: &Target) -> Space {
+        let mut found = Vec::new();
+        family.choices(problem, target, &mut |choice| {
+            let modelled = rank::estimate(family, problem, choice, target);
+            found.push(Candidate {
+                choice: choice.clone(),
+                schedule: schedule_hash(&(family.schedule)(problem, choice)),
+                modelled: modelled.map_or(f64::INFINITY, |e| e.seconds),
+            });
+            true
+        });
+        Space::from_candidates(found)
+    }
+
+    /// The space of these candidates, which may come in any order.
+    pub fn from_candidates(mut found: Vec<Candidate>) -> Space {
+        // The sort is stable: equals stay in the order of the family's values, the usual ones first.
+        found.sort_by(|a, b| a.modelled.total_cmp(&b.modelled));
+        let mut space = Space::default();
+        let mut by_schedule: HashMap<String, usize> = HashMap::new();
+        let mut seen: HashMap<String, HashSet<Value>> = HashMap::new();
+        for candidate in found {
+            for (name, value) in candidate.choice.iter() {
+                if seen.entry(name.to_string()).or_default().insert(value.clone()) {
+                    match space.values.iter_mut().find(|(known, _)| known == name) {
+                        Some((_, values)) => values.push(value.clone()),
+                        None => space.values.push((name.to_string(), vec![value.clone()])),
+                    }
+                }
+            }
+            let next = space.candidates.len();
+            let place = *by_schedule.entry(candidate.schedule.clone()).or_insert(next);
+            space.places.insert(candidate.choice.clone(), place);
+            if place == next {
+                space.candidates.push(candidate);
+            }
+        }
+        space
+    }
+
+    /// How many candidates there are.
+    pub fn len(&self) -> usize {
+        self.candidates.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.candidates.is_empty()
+    }
+
+    /// The candidates, the most promising first.
+    pub fn candidates(&self) -> &[Candidate] {
+        &self.candidates
+    }
+
+    /// The place of a choice among the candidates.
+    pub fn place(&self, choice: &Choice) -> Option<usize> {
+        self.places.get(choice).copied()
+    }
+
+    /// For every parameter that is no number, and every value of it, the most promising candidate that has it: one of
+    /// each kind.
+    pub fn kinds(&self) -> Vec<usize> {
+        let is_kind = |(name, value): (&str, &Value)| {
+            (!matches!(value, Value::Int(_))).then(|| (name.to_string(), value.clone()))
+        };
+        let mut seen = HashSet::new();
+        let mut kinds = Vec::new();
+        for (place, candidate) in self.candidates.iter().enumerate() {
+            let new = candidate.choice.iter().filter_map(is_kind).filter(|k| seen.insert(k.clone())).count();
+            if new > 0 {
+                kinds.push(place);
+            }
+        }
+        kinds
+    }
+
+    /// The candidates that differ from one in a single parameter, the most promising first.
+    pub fn neighbours(&self, place: usize) -> Vec<usize> {
+        let choice = &self.candidates[place].choice;
+        let others = self.values.iter().flat_map(|(name, values)| values.iter().map(move |v| (name, v)));
+        let mut places: Vec<usize> = others
+            .filter_map(|(name, value)| self.place(&choice.clone().with(name, value.clone())))
+            .collect();
+        places.sort_unstable();
+        places.dedup();
+        places.retain(|p| *p != place);
+        places
+    }
+}
+
+/// The best choice by the model that changing one parameter at a time finds, beginning at the most usual one for every
+/// value of the first parameter: a bounded number of estimates, for where there is no time to rank the whole space.
+///
+/// # Errors
+/// Constraints that no choice fulfils.
+pub fn descend(family: &Family, problem: &Problem, target: &Target) -> Result<Choice, Diagnosis> {
+    let usual = family.complete(&Choice::default(), problem, target)?;
+    let seconds = |choice: &Choice| {
+        rank::estimate(family, problem, choice, target).map_or(f64::INFINITY, |e| e.seconds)
+    };
+    let mut lowest = (seconds(&usual), usual);
+    let Some(first) = family.parameters.first() else { return Ok(lowest.1) };
+    for value in (first.values)(&Choice::default(), problem, target) {
+        let given = Choice::default().with(first.name, value);
+        let Ok(start) = family.complete(&given, problem, target) else { continue };
+        let mut best = (seconds(&start), start);
+        for _ in 0..ROUNDS {
+            let before = best.0;
+            for parameter in &family.parameters[1..] {
+                for value in (parameter.values)(&best.1, problem, target) {
+                    let other = best.1.clone().with(parameter.name, value);
+                    if other == best.1 || !family.allows(&other, problem, target) {
+                        continue;
+                    }
+                    let modelled = seconds(&other);
+                    if modelled < best.0 {
+                        best = (modelled, other);
+                    }
+                }
+            }
+            if best.0 == before {
+                break;
+            }
+        }
+        if best.0 < lowest.0 {
+            lowest = best;
+        }
+    }
+    Ok(lowest.1)
+}
+
+/// Rounds of [`descend`] at most; it ends sooner where a round finds nothing.
+const ROUNDS: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::{Candidate, Space, descend};
+    use crate::kernels;
+    use crate::kernels::family::Choice;
+    use crate::problem::Problem;
+    use warpwright_core::target;
+
+    fn problem(shape: &str, layout: &str) -> Problem {
+        Problem::new(shape.parse().unwrap(), "f64".parse().unwrap(), layout.parse().unwrap())
+    }
+
+    #[test]
+    fn candidates_are_ranked_and_no_schedule_stands_twice() {
+        for (name, shape, layout) in [("tsmttsm", "20x20x1000000", "tn"), ("tsmm", "1000000x20x20", "nn")] {
+            let family = kernels::family(name).unwrap();
+            let space = Space::of(family, &problem(shape, layout), target::DEFAULT);
+            assert!(space.len() > 20, "{}", space.len());
+            assert!(space.candidates().windows(2).all(|w| w[0].modelled <= w[1].modelled));
+            let mut schedules: Vec<_> = space.candidates().iter().map(|c| &c.schedule).collect();
+            schedules.sort();
+            schedules.dedup();
+            assert_eq!(schedules.len(), space.len());
+            let p = problem(shape, layout);
+            let usual = family.complete(&Choice::default(), &p, target::DEFAULT).unwrap();
+            assert!(space.place(&usual).is_some(), "{usual}");
+        }
+    }
+
+    #[test]
+    fn one_candidate_of_each_kind_is_named() {
+        let candidate = |word: &str, flag: bool, x: i64, modelled: f64| {
+            let choice = Choice::default().with("word", word).with("flag", flag).with("x", x);
+            Candidate { schedule: choice.to_string(), choice, modelled }
+        };
+        let all = [
+            candidate("a", true, 1, 1.0),
+            candidate("a", true, 2, 2.0),
+            candidate("a", false, 3, 3.0),
+            candidate("b", false, 4, 4.0),
+            candidate("b", true, 5, 5.0),
+        ];
+        let space = Space::from_candidates(all.to_vec());
+        assert_eq!(space.kinds(), [0, 2, 3]);
+    }
+
+    #[test]
+    fn neighbours_differ_in_one_parameter() {
+        let candidate = |x: i64, y: i64| Candidate {
+            choice: Choice::default().with("x", x).with("y", y),
+            schedule: format!("{x} {y}"),
+            modelled: (x * 10 + y) as f64,
+        };
+        // The corner (2, 2) is missing.
+        let all = (0..3).flat_map(|x| (0..3).map(move |y| (x, y))).filter(|p| *p != (2, 2));
+        let space = Space::from_candidates(all.map(|(x, y)| candidate(x, y)).collect());
+        let place = space.place(&candidate(1, 2).choice).unwrap();
+        let near: Vec<String> =
+            space.neighbours(place).iter().map(|p| space.candidates()[*p].choice.to_string()).collect();
+        assert_eq!(near, ["x=0 y=2", "x=1 y=0", "x=1 y=1"]);
+    }
+
+    #[test]
+    fn descending_the_model_ends_no_higher_than_the_usual_choice_and_near_the_lowest() {
+        for (name, shape, layout) in [("tsmttsm", "64x64x1000000", "tn"), ("tsmm", "1000000x48x48", "nn")] {
+            let (family, p) = (kernels::family(name).unwrap(), problem(shape, layout));
+            let seconds = |c: &Choice| super::rank::estimate(family, &p, c, target::DEFAULT).unwrap().seconds;
+            let usual = family.complete(&Choice::default(), &p, target::DEFAULT).unwrap();
+            let found = descend(family, &p, target::DEFAULT).unwrap();
+            assert!(family.allows(&found, &p, target::DEFAULT));
+            assert!(seconds(&found) <= seconds(&usual));
+            let space = Space::of(family, &p, target::DEFAULT);
+            assert!(seconds(&found) <= 1.5 * space.candidates()[0].modelled, "{found}");
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! What the records say: which choices were tried for a problem, which is best, and which problems are near.
+
+use std::collections::HashMap;
+
+use super::record::{Gpu, Key, Record, Status};
+use crate::kernels::family::Choice;
+
+/// Records, of each configuration the latest.
+#[derive(Clone, Debug, Default)]
+pub struct Wisdom {
+    records: Vec<Record>,
+    places: HashMap<Configuration, usize>,
+}
+
+/// What one record is about.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Configuration {
+    gpu: String,
+    family: String,
+    problem: Key,
+    choice: Choice,
+}
+
+/// The records of a text, and the lines that are none.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Parsed {
+    /// The records, in order.
+    pub records: Vec<Record>,
+    /// Number and fault of each line that was passed over.
+    pub skipped: Vec<(usize, String)>,
+}
+
+/// Reads lines. Those that are damaged or not ours are passed over, empty ones and comments (`#`) silently; so are
+/// those that `wanted` says no to, which is asked before anything is read.
+pub fn parse(text: &str, wanted: &dyn Fn(&str) -> bool) -> Parsed {
+    let mut parsed = Parsed::default();
+    for (at, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') || !wanted(line) {
+            continue;
+        }
+        match Record::parse(line) {
+            Ok(record) => parsed.records.push(record),
+            Err(fault) => parsed.skipped.push((at + 1, fault)),
+        }
+    }
+    parsed
+}
+
+impl Wisdom {
+    /// Adds records; of two on the same configuration the later counts.
+    pub fn extend(&mut self, records: impl IntoIterator<Item = Record>) {
+        for record in records {
+            let configuration = Configuration {
+                gpu: record.gpu.kind(),
+                family: record.family.clone(),
+                problem: record.problem.clone(),
+                choice: record.trial.choice.clone(),
+            };
+            match self.places.get(&configuration) {
+                Some(place) => self.records[*place] = record,
+                None => {
+                    self.places.insert(configuration, self.records.len());
+                    self.records.push(record);
+                }
+            }
+        }
+    }
+
+    /// Every record.
+    pub fn records(&self) -> &[Record] {
+        &self.records
+    }
+
+    /// The records of a problem.
+    pub fn tried(&self, gpu: &Gpu, family: &str, problem: &Key) -> Vec<&Record> {
+        let kind = gpu.kind();
+        self.of(&kind, family, &|r| r.problem == *problem)
+    }
+
+    /// The fastest right configuration of a problem.
+    pub fn best(&self, gpu: &Gpu, family: &str, problem: &Key) -> Option<&Record> {
+        let tried = self.tried(gpu, family, problem).into_iter();
+        tried.filter(|r| seconds(r).is_finite()).min_by(|a, b| faster(a, b))
+    }
+
+    /// Right configurations of problems that differ in their size alone, and how far those are: the nearest problems
+    /// first, and of each problem the fastest first.
+    pub fn near(&self, gpu: &Gpu, family: &str, problem: &Key) -> Vec<(f64, &Record)> {
+        let kind = gpu.kind();
+        let right = self.of(&kind, family, &|r| seconds(r).is_finite() && r.problem != *problem);
+        let mut found: Vec<(f64, &Record)> =
+            right.into_iter().filter_map(|r| problem.distance(&r.problem).map(|d| (d, r))).collect();
+        // At the same distance, all of one problem come before any of another.
+        let size = |r: &Record| (r.problem.m, r.problem.n, r.problem.k);
+        found.sort_by(|(d, a), (e, b)| d.total_cmp(e).then(size(a).cmp(&size(b))).then(faster(a, b)));
+        found
+    }
+
+    /// The fastest right record of every problem, family and GPU: what is worth shipping.
+    pub fn distilled(&self) -> Vec<&Record> {
+        let mut best: Vec<&Record> = Vec::new();
+        let mut places: HashMap<(String, &str, &Key), usize> = HashMap::new();
+        for record in self.records.iter().filter(|r| seconds(r).is_finite()) {
+            let next = best.len();
+            let place = *places.entry((record.gpu.kind(), &record.family, &record.problem)).or_insert(next);
+            if place == next {
+                best.push(record);
+            } else if faster(record, best[place]).is_lt() {
+                best[place] = record;
+            }
+        }
+        best
+    }
+
+    fn of(&self, gpu: &str, family: &str, also: &dyn Fn(&Record) -> bool) -> Vec<&Record> {
+        let known = self.records.iter().filter(|r| r.family == family && also(r));
+        known.filter(|r| r.gpu.kind() == gpu).collect()
+    }
+}
+
+/// The time of a record; infinite where it is not right.
+pub fn seconds(record: &Record) -> f64 {
+    match record.trial.status {
+        Status::Correct => record.trial.seconds.unwrap_or(f64::INFINITY),
+        _ => f64::INFINITY,
+    }
+}
+
+/// Times that were taken at length come before those of a quick look: the best of many quick looks is partly luck.
+fn faster(a: &Record, b: &Record) -> std::cmp::Ordering {
+    b.trial.settled.cmp(&a.trial.settled).then(seconds(a).total_cmp(&seconds(b)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::tests::record;
+    use super::super::record::{Gpu, Record, Status, Trial};
+    use super::{Wisdom, parse};
+    use warpwright_core::target::Target;
+
+    fn wisdom(records: &[Record]) -> Wisdom {
+        let mut wisdom = Wisdom::default();
+        wisdom.extend(records.iter().cloned());
+        wisdom
+    }
+
+    #[test]
+    fn damaged_and_foreign_lines_cost_only_themselves() {
+        let good: Vec<Record> = (1..=3).map(|tm| record(20, tm, 1e-3)).collect();
+        let line = |at: usize| good[at].line().unwrap();
+        let half = &line(1)[..40];
+        let text = format!("# notes\n{}\n{half}\n{{\"other\": 1}}\n{}{}", line(0), line(1), line(2));
+        let parsed = parse(&text, &|_| true);
+        assert_eq!(parsed.records, good);
+        assert_eq!(parsed.skipped.iter().map(|(at, _)| *at).collect::<Vec<_>>(), [4, 5]);
+        let some = parse(&text, &|line| line.contains("\"tm\":2"));
+        assert_eq!((some.records.len(), some.skipped.len()), (1, 0));
+    }
+
+    #[test]
+    fn the_fastest_right_configuration_is_the_best_and_the_latest_word_counts() {
+        let mut wisdom = wisdom(&[record(20, 4, 2e-3), record(20, 5, 1e-3), record(20, 10, 3e-3)]);
+        let (gpu, key) = (record(20, 4, 1.0).gpu, record(20, 4, 1.0).problem);
+        let best = |w: &Wisdom| w.best(&gpu, "tsmttsm", &key).map(|r| r.trial.choice.int("tm"));
+        assert_eq!(best(&wisdom), Some(5));
+        let mut wrong = record(20, 5, 1e-3);
+        wrong.trial.status = Status::Correctness;
+        wisdom.extend([wrong]);
+        assert_eq!((best(&wisdom), wisdom.records().len()), (Some(4), 3));
+        let settled = Trial { settled: true, ..record(20, 10, 2.1e-3).trial };
+        wisdom.extend([Record { trial: settled, ..record(20, 10, 1.0) }]);
+        assert_eq!(best(&wisdom), Some(10), "what was timed at length is believed first");
+        assert_eq!(wisdom.best(&gpu, "tsmm", &key), None);
+        let other = Gpu::of_target(Target::by_name("a6000").unwrap());
+        assert_eq!(wisdom.best(&other, "tsmttsm", &key), None);
+    }
+
+    #[test]
+    fn near_problems_come_by_the_distance_of_each_extent() {
+        let all = [record(64, 1, 1e-3), record(24, 2, 2e-3), record(24, 3, 1e-3), record(4, 4, 1e-3)];
+        let wisdom = wisdom(&all);
+        let near = wisdom.near(&all[0].gpu, "tsmttsm", &record(20, 1, 1.0).problem);
+        assert_eq!(near.iter().map(|(_, r)| r.trial.choice.int("tm")).collect::<Vec<_>>(), [3, 2, 1, 4]);
+        // 21 columns of f64 are not aligned to 16 bytes: another class.
+        assert!(wisdom.near(&all[0].gpu, "tsmttsm", &record(21, 1, 1.0).problem).is_empty());
+    }
+
+    #[test]
+    fn one_line_a_problem_is_left_when_distilled() {
+        let all = [record(64, 1, 2e-3), record(64, 2, 1e-3), record(24, 3, 1e-3)];
+        let wisdom = wisdom(&all);
+        assert_eq!(wisdom.distilled(), [&all[1], &all[2]]);
+    }
+}
