@@ -147,7 +147,7 @@ pub fn known(family: &str, file: Option<&WisdomFile>) -> Result<(Wisdom, Vec<Str
 
 #[cfg(test)]
 mod tests {
-    use super::super::record::tests::record;
+    use super::super::tests::record;
     use super::{SHIPPED, WisdomFile, known};
     use crate::tune::wisdom;
 

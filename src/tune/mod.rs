@@ -21,3 +21,6 @@ pub mod t4;
 pub mod why;
 pub mod wisdom;
 pub mod worker;
+
+#[cfg(test)]
+mod tests;

@@ -262,25 +262,11 @@ pub fn schedule_hash(text: &str) -> String {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::{Gpu, Key, Record, Status, Trial, schedule_hash};
-    use crate::kernels::family::Choice;
     use crate::problem::Problem;
+    use crate::tune::tests::record;
     use warpwright_core::target::Target;
-
-    /// A record of a choice of tsmttsm for a square C of this width.
-    pub fn record(width: i64, tm: i64, seconds: f64) -> Record {
-        let gpu = Gpu::of_target(Target::by_name("h200").unwrap());
-        let trial = Trial {
-            choice: Choice::default().with("tm", tm).with("leapfrog", true).with("source", "l1"),
-            seconds: Some(seconds),
-            samples: 5,
-            ..Trial::default()
-        };
-        let key = Key::of(&problem(&format!("{width}x{width}x1000000")));
-        let schedule = schedule_hash(&trial.choice.to_string());
-        Record::new("2026-11-22", &gpu, "tsmttsm", &key, &schedule, trial)
-    }
 
     fn problem(shape: &str) -> Problem {
         Problem::new(shape.parse().unwrap(), "f64".parse().unwrap(), "tn".parse().unwrap())

@@ -61,8 +61,8 @@ fn result(record: &Record) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::super::record::tests::record;
     use super::super::record::{Record, Status, Trial};
+    use super::super::tests::record;
     use super::export;
 
     #[test]

@@ -134,8 +134,8 @@ fn faster(a: &Record, b: &Record) -> std::cmp::Ordering {
 
 #[cfg(test)]
 mod tests {
-    use super::super::record::tests::record;
     use super::super::record::{Gpu, Record, Status, Trial};
+    use super::super::tests::record;
     use super::{Wisdom, parse};
     use warpwright_core::target::Target;
 

@@ -120,7 +120,7 @@ fn gpus_are_named_only_where_they_are_described() {
 
 #[test]
 fn kernels_use_the_public_schedule_language_only() {
-    let allowed = ["diag", "dtype", "index", "ir::Program", "schedule::Schedule", "target::Target", "te"];
+    let allowed = ["diag", "dtype", "index", "ir::Program", "schedule::Schedule", "target", "te"];
     let ours = ["bind", "kernels", "problem"];
     for file in rust_files("src/kernels") {
         for (line, code) in code_lines(&file) {
@@ -137,6 +137,51 @@ fn kernels_use_the_public_schedule_language_only() {
             }
         }
     }
+}
+
+/// What each part of the tuner may import of the library, besides what stands in every list: `kernels`, `problem`.
+/// Those that know neither files nor processes nor GPUs come first.
+const TUNER: &[(&str, &[&str])] = &[
+    ("occupancy", &[]),
+    ("record", &[]),
+    ("rank", &["occupancy"]),
+    ("space", &["rank", "record"]),
+    ("search", &["record", "space"]),
+    ("wisdom", &["record"]),
+    ("t4", &["record"]),
+    ("why", &["rank", "report"]),
+    ("file", &["record", "wisdom"]),
+    ("session", &["bench", "file", "record", "roofline", "search", "space"]),
+    ("worker", &["record"]),
+    ("measure", &["record", "search", "space", "worker"]),
+    ("bench", &["bind", "compile", "gpu", "inputs", "matrix", "measure", "record", "reference", "worker"]),
+    ("mod", &[]),
+];
+
+#[test]
+fn the_tuner_imports_downwards_and_only_who_chooses_imports_it() {
+    let allowed: BTreeMap<&str, &[&str]> = TUNER.iter().copied().collect();
+    let mut broken = Vec::new();
+    for file in rust_files("src") {
+        let name = shown(&file);
+        let part = name.strip_prefix("src/tune/").and_then(|n| n.strip_suffix(".rs"));
+        let may_import_it = part.is_some() || name.starts_with("src/cli/") || name == "src/choose.rs";
+        for (line, code) in code_lines(&file) {
+            let imported = imported_modules(&code, &["tune".to_string()]);
+            if code.contains("crate::tune") && !may_import_it {
+                broken.push(format!("{name}:{line} imports the tuner"));
+            }
+            let Some(part) = part else { continue };
+            let may =
+                allowed.get(part).unwrap_or_else(|| panic!("{name} has no line in the law of the tuner"));
+            for module in imported {
+                if !may.contains(&module.as_str()) && !["kernels", "problem"].contains(&module.as_str()) {
+                    broken.push(format!("{name}:{line} imports {module}"));
+                }
+            }
+        }
+    }
+    assert!(broken.is_empty(), "the law of the tuner is broken:\n{}", broken.join("\n"));
 }
 
 #[test]
