@@ -306,4 +306,39 @@ split(acc.i, 4) -> by, i
 split(acc.by, 2) -> o, u
 bind(acc.u, acc.i, acc.j, threads)",
     ),
+    // Two quotients with equal coefficients were printed in the order in which their variables had been made.
+    (
+        "gemm",
+        &[("M", 3), ("N", 5), ("K", 2)],
+        "split(C.i, 2) -> by, ty
+split(C.ty, 1) -> ty, i
+split(C.j, 8) -> bx, j
+split(C.j, 4) -> tx, j
+reorder(C.by, C.bx, C.ty, C.tx, C.i, C.j)
+fuse(C.i, C.j) -> inner
+fuse(C.ty, C.tx) -> outer",
+    ),
+    // Parts past the last were computed where a loop needed a number of parts that hangs over.
+    (
+        "gemm",
+        &[("M", 2), ("N", 3), ("K", 9)],
+        "split_reduce(acc.k, 4, combine=shared) -> part, s
+split_reduce(acc.s, 3, combine=shared, order=cyclic) -> own, o
+compute_at(part, own.o)",
+    ),
+    (
+        "gemm",
+        &[("M", 2), ("N", 3), ("K", 9)],
+        "split_reduce(acc.k, 4, combine=shared, order=cyclic) -> part, s
+split_reduce(acc.s, 3, combine=shared, order=cyclic) -> own, o
+compute_at(part, own.o)",
+    ),
+    (
+        "largest",
+        &[("M", 2), ("K", 9)],
+        "split_reduce(acc.k, 2) -> part, s
+cache_write(acc, reg) -> own
+split(own.s, 5) -> o, i
+compute_at(part, own.o)",
+    ),
 ];

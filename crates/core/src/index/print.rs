@@ -54,28 +54,30 @@ fn bracket((text, strength): (String, Strength), least: Strength) -> String {
     if strength < least { format!("({text})") } else { text }
 }
 
-/// Positional notation: positive terms before negative ones, larger coefficients first.
+/// Positional notation: positive terms before negative ones, larger coefficients first. Among equal coefficients
+/// variables come first, and then what is made of them: what names the smallest rank, then in the order of the texts,
+/// so that an index which is read back, with other symbols, is printed alike.
 fn sum(index: &Index, names: &dyn Naming) -> (String, Strength) {
-    let mut terms: Vec<_> = index.terms().iter().collect();
-    let rank = |atom: &Atom| match atom {
-        Atom::Var(sym) => names.rank(sym),
-        _ => u32::MAX,
-    };
-    terms.sort_by_key(|(atom, c)| (*c < 0, c.unsigned_abs().wrapping_neg(), rank(atom)));
+    let mut terms: Vec<_> =
+        index.terms().iter().map(|(a, c)| (*c, ranks(a, names), atom(a, names))).collect();
+    terms.sort_by(|(c, ranks, (text, _)), (d, others, (other, _))| {
+        let sized = |c: i64| (c < 0, c.unsigned_abs().wrapping_neg());
+        (sized(*c), ranks, text).cmp(&(sized(*d), others, other))
+    });
     let mut text = String::new();
     let mut strength = Strength::Sum;
     let parts = terms.len() + usize::from(index.constant_term() != 0);
-    for (atom, c) in terms {
-        let (factor, magnitude) = (self::atom(atom, names), c.unsigned_abs());
+    for (c, _, factor) in terms {
+        let magnitude = c.unsigned_abs();
         let (term, s) = match magnitude {
             1 => factor,
             _ => (format!("{magnitude}*{}", bracket(factor, Strength::Primary)), Strength::Product),
         };
-        if parts == 1 && *c > 0 {
+        if parts == 1 && c > 0 {
             strength = s;
         }
-        let term = if parts == 1 && *c > 0 { term } else { bracket((term, s), Strength::Product) };
-        match (text.is_empty(), *c < 0) {
+        let term = if parts == 1 && c > 0 { term } else { bracket((term, s), Strength::Product) };
+        match (text.is_empty(), c < 0) {
             // A minus binds more strongly than a quotient: `-(x/2)` is another number than `-x/2`.
             (true, true) if s < Strength::Primary && magnitude == 1 => text = format!("-({term})"),
             (true, true) => text = format!("-{term}"),
@@ -94,6 +96,13 @@ fn sum(index: &Index, names: &dyn Naming) -> (String, Strength) {
         c => text = format!("{text} + {c}"),
     }
     (text, strength)
+}
+
+/// Whether an atom is made of variables, and the smallest rank of those that are in it.
+fn ranks(atom: &Atom, names: &dyn Naming) -> (bool, u32) {
+    let mut least = u32::MAX;
+    atom.for_each_var(&mut |sym| least = least.min(names.rank(sym)));
+    (!matches!(atom, Atom::Var(_)), least)
 }
 
 fn atom(atom: &Atom, names: &dyn Naming) -> (String, Strength) {

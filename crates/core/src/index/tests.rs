@@ -1,4 +1,4 @@
-use super::{Cond, Index, Interval, Ranges};
+use super::{Cond, Index, Interval, Naming, Ranges};
 use crate::sym::Sym;
 
 fn vars() -> (Index, Index, Index) {
@@ -21,6 +21,25 @@ fn division_takes_out_multiples() {
     assert_eq!(x.div(4).div(8).to_string(), "x/32");
     assert_eq!(x.ceil_div(128).to_string(), "ceil(x, 128)");
     assert_eq!((&x * 6).rem(4).to_string(), "2*(x%2)");
+}
+
+#[test]
+fn equal_coefficients_are_printed_in_an_order_that_names_decide() {
+    struct ByName;
+    impl Naming for ByName {
+        fn name(&self, sym: &Sym) -> String {
+            sym.name().to_string()
+        }
+        fn rank(&self, sym: &Sym) -> u32 {
+            if sym.name() == "last" { 2 } else { 1 }
+        }
+    }
+    for order in [["a", "b", "last"], ["last", "b", "a"]] {
+        let made: Vec<Index> = order.iter().map(|name| Index::var(&Sym::new(name))).collect();
+        let of = |name: &str| made[order.iter().position(|n| *n == name).unwrap()].clone();
+        let sum = &(&of("last").div(2) + &of("b").div(3)) + &(&of("a").rem(4) + &of("last"));
+        assert_eq!(sum.text(&ByName), "last + a%4 + b/3 + last/2");
+    }
 }
 
 #[test]

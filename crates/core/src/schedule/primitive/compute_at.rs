@@ -316,8 +316,8 @@ impl Attach<'_> {
             .nests
             .iter()
             .map(|(vars, inner)| self.producer(vars, inner, &region, &tile, facts, buffers, fill));
-        let nests: Vec<Stmt> = nests.collect();
-        out.splice(first_use..first_use, nests);
+        let nests: Result<Vec<Stmt>, Diagnosis> = nests.collect();
+        out.splice(first_use..first_use, nests?);
         Ok((tile, out))
     }
 
@@ -332,7 +332,7 @@ impl Attach<'_> {
         facts: &Facts,
         buffers: &HashMap<Sym, Buffer>,
         fill: f64,
-    ) -> Stmt {
+    ) -> Result<Stmt, Diagnosis> {
         let mut facts = facts.clone();
         let fresh: Vec<Sym> = vars.iter().map(Sym::fresh).collect();
         fresh.iter().zip(region).for_each(|(v, e)| facts.enter_range(v, &e.length));
@@ -349,6 +349,12 @@ impl Attach<'_> {
             !facts.proves(&Cond::lt(i.clone(), d.extent.clone()))
                 || !facts.proves(&Cond::le(0.into(), i.clone()))
         });
+        if hangs_over && !parts_exist(&inner, &facts) {
+            return Err(self
+                .step
+                .refuse("one iteration there may need more parts of a reduction than there are")
+                .instead("split that reduction with order=cyclic, or apply compute_at before its parts are grouped"));
+        }
         let mut others = buffers.clone();
         others.remove(&tile.sym);
         let inner = if hangs_over { guard_all_loads(inner, &others, &facts, fill) } else { inner };
@@ -357,7 +363,7 @@ impl Attach<'_> {
             .zip(region)
             .rev()
             .fold(inner, |inner, (v, e)| vec![For::serial(v, Range::upto(e.length.clone()), inner)]);
-        wrap_single(nest)
+        Ok(wrap_single(nest))
     }
 
     /// The use of the stage, reading the region.
@@ -485,6 +491,24 @@ fn identity_for(body: &[Stmt], buffer: &Sym) -> f64 {
         }
     });
     identity
+}
+
+/// Whether each part that loops run over is one of those that there are, wherever the statements stand in `facts`.
+fn parts_exist(stmts: &[Stmt], facts: &Facts) -> bool {
+    stmts.iter().all(|stmt| {
+        let mut inside = facts.clone();
+        if let Stmt::For(l) = stmt {
+            let exists = |index: &Index, parts: &Index| {
+                facts.proves(&Cond::le(0.into(), index.clone()))
+                    && facts.proves(&Cond::lt(index.clone(), parts.clone()))
+            };
+            if matches!(&l.range, Range::Part { index, parts, .. } if !exists(index, parts)) {
+                return false;
+            }
+            inside.enter(l);
+        }
+        walk::bodies(stmt).all(|body| parts_exist(body, &inside))
+    })
 }
 
 fn guard_all_loads(stmts: Vec<Stmt>, buffers: &HashMap<Sym, Buffer>, facts: &Facts, fill: f64) -> Vec<Stmt> {
