@@ -1,4 +1,8 @@
 //! Which kernel to use when nobody names one.
+//!
+//! Tall and skinny products go to a family with parameters. Its parameters are those that were measured to be the best
+//! for this problem on this GPU; else those of the nearest problem that was tuned; else those that the model ranks
+//! first. Other products go to a kernel of the ladders, by rule.
 
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::ir::Launch;
@@ -6,13 +10,84 @@ use warpwright_core::target::Target;
 
 use crate::bind::Binding;
 use crate::compile;
-use crate::kernels::family::Family;
+use crate::kernels::family::{Choice, Family, Value};
 use crate::kernels::{self, Kernel, Recipe, Variant};
 use crate::problem::Problem;
+use crate::report::ChosenBy;
+use crate::tune::record::{Gpu, Key};
+use crate::tune::space;
+use crate::tune::wisdom::Wisdom;
 
 /// The family with parameters that should be taken for a problem, if there is one.
 pub fn family(problem: &Problem) -> Option<&'static Family> {
     kernels::FAMILIES.iter().copied().find(|f| (f.suits)(problem))
+}
+
+/// The parameters of a family for a problem, and who chose them.
+///
+/// # Errors
+/// Constraints that no choice fulfils.
+pub fn parameters(
+    family: &Family,
+    problem: &Problem,
+    target: &Target,
+    gpu: &Gpu,
+    wisdom: &Wisdom,
+) -> Result<(Kernel, ChosenBy), Diagnosis> {
+    let key = Key::of(problem);
+    // What others have found need not suit this version, this problem or this table: it has to make a kernel that fits.
+    let make = |given: &Choice| -> Option<Kernel> {
+        let choice = family.complete(given, problem, target).ok()?;
+        let kernel = family.build(problem, &choice).ok()?;
+        compile::validated(kernel.program(), target).is_ok().then_some(kernel)
+    };
+    if let Some(kernel) = wisdom.best(gpu, family.name, &key).and_then(|r| make(&r.trial.choice)) {
+        return Ok((kernel, ChosenBy::Wisdom));
+    }
+    let near = wisdom.near(gpu, family.name, &key);
+    let near = near.into_iter().filter(|(_, r)| is_near(&key, &r.problem)).take(NEIGHBOURS);
+    for (_, record) in near {
+        if let Some(kernel) = make(&adapted(family, &record.trial.choice, problem, target)) {
+            return Ok((kernel, ChosenBy::Neighbour));
+        }
+    }
+    if let Some(kernel) = make(&space::descend(family, problem, target)?) {
+        return Ok((kernel, ChosenBy::Model));
+    }
+    let usual = family.complete(&Choice::default(), problem, target)?;
+    Ok((family.build(problem, &usual)?, ChosenBy::Rule))
+}
+
+/// A problem is near if each of its extents is within this factor.
+const NEAR: i64 = 8;
+/// How many choices for problems nearby are tried before the model is asked.
+const NEIGHBOURS: usize = 4;
+
+fn is_near(key: &Key, other: &Key) -> bool {
+    let within = |a: i64, b: i64| a.max(1) <= b.max(1).saturating_mul(NEAR);
+    [(key.m, other.m), (key.n, other.n), (key.k, other.k)]
+        .iter()
+        .all(|(a, b)| within(*a, *b) && within(*b, *a))
+}
+
+/// A choice for another problem as it suits this one: numbers become the nearest of those worth trying here, by their
+/// ratio, and words that are not worth trying here are left out.
+fn adapted(family: &Family, choice: &Choice, problem: &Problem, target: &Target) -> Choice {
+    let mut adapted = Choice::default();
+    for parameter in family.parameters {
+        let values = (parameter.values)(&adapted, problem, target);
+        let Some(wanted) = choice.get(parameter.name) else { continue };
+        let far = |value: &Value| match (value, wanted) {
+            (Value::Int(a), Value::Int(b)) => ((*a).max(1) as f64 / (*b).max(1) as f64).ln().abs(),
+            (a, b) if a == b => 0.0,
+            _ => f64::INFINITY,
+        };
+        let nearest = values.into_iter().map(|v| (far(&v), v)).min_by(|a, b| a.0.total_cmp(&b.0));
+        if let Some((_, value)) = nearest.filter(|(distance, _)| distance.is_finite()) {
+            adapted = adapted.with(parameter.name, value);
+        }
+    }
+    adapted
 }
 
 /// A sensible kernel for a problem on a GPU that no family with parameters suits: the highest rung of the ladder `hgemm`, else the tile of the ladder
@@ -87,10 +162,67 @@ fn fitting(recipe: &Recipe, variant: Variant, problem: &Problem, target: &Target
 
 #[cfg(test)]
 mod tests {
-    use super::{LAST_SMALL_RUNG, kernel};
+    use super::{LAST_SMALL_RUNG, kernel, parameters};
     use crate::kernels;
+    use crate::kernels::family::Choice;
     use crate::problem::Problem;
+    use crate::report::ChosenBy;
+    use crate::tune::record::{Gpu, Key, Record, Trial};
+    use crate::tune::wisdom::Wisdom;
     use warpwright_core::target::{self, Target};
+
+    /// A record that this choice of tsmttsm is the fastest for an f64 product of this size.
+    fn record(shape: &str, choice: Choice) -> Record {
+        let key = Key::of(&skinny(shape));
+        let trial = Trial { choice, seconds: Some(1e-3), ..Trial::default() };
+        Record::new("2026-11-22", &Gpu::of_target(target::DEFAULT), "tsmttsm", &key, "", trial)
+    }
+
+    fn skinny(shape: &str) -> Problem {
+        Problem::new(shape.parse().unwrap(), "f64".parse().unwrap(), "tn".parse().unwrap())
+    }
+
+    fn chosen(shape: &str, records: &[Record]) -> (Choice, ChosenBy) {
+        let mut wisdom = Wisdom::default();
+        wisdom.extend(records.iter().cloned());
+        let (family, gpu) = (kernels::family("tsmttsm").unwrap(), Gpu::of_target(target::DEFAULT));
+        let (kernel, by) = parameters(family, &skinny(shape), target::DEFAULT, &gpu, &wisdom).unwrap();
+        (kernel.parameters, by)
+    }
+
+    #[test]
+    fn what_was_measured_comes_before_neighbours_and_those_before_the_model() {
+        let fma = |tm: i64, tn: i64| Choice::default().with("unit", "fma").with("tm", tm).with("tn", tn);
+        let tile = |c: &Choice| (c.int("tm"), c.int("tn"));
+        let records = [
+            record("12x12x1000000", fma(3, 4)),
+            record("24x24x1000000", fma(6, 8)),
+            record("12x12x100000000", fma(2, 2)),
+        ];
+        let (choice, by) = chosen("12x12x1000000", &records);
+        assert_eq!((tile(&choice), by), ((3, 4), ChosenBy::Wisdom));
+        let (choice, by) = chosen("20x20x1000000", &records);
+        // 6 does not divide 20, but leaves less than a tile over; 8 is nearest to 7 and 10.
+        assert_eq!((choice.word("unit"), by), ("fma", ChosenBy::Neighbour));
+        assert!(choice.int("tm") >= 5 && choice.int("tn") >= 7, "{choice}");
+        // Eight times as wide is too far, and so is another class of alignment.
+        assert_eq!(chosen("104x104x1000000", &records[..1]).1, ChosenBy::Model);
+        assert_eq!(chosen("13x12x1000000", &records).1, ChosenBy::Model);
+        assert_eq!(chosen("20x20x1000000", &[]).1, ChosenBy::Model);
+    }
+
+    #[test]
+    fn what_makes_no_kernel_here_is_passed_over() {
+        let wide = Choice::default().with("unit", "fma").with("tm", 100).with("tn", 100);
+        assert_eq!(chosen("24x24x1000000", &[record("24x24x1000000", wide)]).1, ChosenBy::Model);
+        let unknown = Choice::default().with("unit", "abacus");
+        assert_eq!(chosen("24x24x1000000", &[record("24x24x1000000", unknown)]).1, ChosenBy::Model);
+        // The neighbour's number of blocks would leave most of them without a row.
+        let many = Choice::default().with("unit", "fma").with("parts", 1056);
+        let (choice, by) = chosen("12x12x5000", &[record("12x12x40000", many)]);
+        assert_eq!(by, ChosenBy::Neighbour);
+        assert!(choice.int("parts") <= 5000 / 32, "{choice}");
+    }
 
     #[test]
     fn elements_of_16_bits_go_to_the_matrix_units_of_a_gpu_that_has_them() {

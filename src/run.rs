@@ -19,7 +19,8 @@ use crate::matrix::Matrix;
 use crate::problem::Problem;
 use crate::reference::Comparison;
 use crate::report::{
-    CheckReport, Cublas, FloatCheck, KernelReport, Kind, LaunchReport, ProblemReport, Report, Time, tflops,
+    CheckReport, ChosenBy, Cublas, FloatCheck, KernelReport, Kind, LaunchReport, ProblemReport, Report, Time,
+    tflops,
 };
 use crate::simulator::{self, Checked, SimOptions};
 
@@ -32,6 +33,8 @@ pub struct Subject {
     pub family: String,
     /// What was chosen for the parameters of the family, if it has any.
     pub parameters: Choice,
+    /// Who chose it and its parameters.
+    pub chosen_by: ChosenBy,
     /// The schedule that made it, in text form; empty for a program that was written by hand.
     pub schedule: String,
     /// The finished program.
@@ -46,6 +49,7 @@ impl From<&Kernel> for Subject {
             name: kernel.name.clone(),
             family: kernel.family.clone(),
             parameters: kernel.parameters.clone(),
+            chosen_by: ChosenBy::Named,
             schedule: kernel.schedule.text(),
             program: kernel.program().clone(),
             specification: kernel.specification().clone(),
@@ -60,6 +64,7 @@ impl Subject {
             name: program.name.clone(),
             family: "program".to_string(),
             parameters: Choice::default(),
+            chosen_by: ChosenBy::Named,
             schedule: String::new(),
             specification: gemm::specification(variant),
             program,
@@ -233,6 +238,7 @@ fn report(
             name: subject.name.clone(),
             family: subject.family.clone(),
             parameters: subject.parameters.clone(),
+            chosen_by: subject.chosen_by,
             launches,
             schedule: subject.schedule.clone(),
             deterministic: deterministic(&subject.program),

@@ -7,7 +7,7 @@ use warpwright_core::diag::Diagnosis;
 
 use super::options::{DeviceOptions, EffortOptions, OutputOptions, ProductOptions, StrideOptions};
 use super::output::{Failure, Outcome, notice, print, print_json};
-use super::source::{self, Source};
+use super::source;
 use crate::device::Device;
 use crate::inputs::{self, Operands};
 use crate::kernels::family::{Choice, Value, parse_parameter};
@@ -15,9 +15,12 @@ use crate::kernels::{self, Variant};
 use crate::matrix::Matrix;
 use crate::problem::{Problem, Shape};
 use crate::report::progress::Progress;
-use crate::report::text;
+use crate::report::{ChosenBy, text};
 use crate::roofline::Roofline;
 use crate::run::{self, Subject};
+use crate::tune::file::{self, WisdomFile};
+use crate::tune::record::Gpu;
+use crate::tune::wisdom::Wisdom;
 use crate::{choose, memory, npy};
 
 /// Options of `gemm`.
@@ -30,10 +33,10 @@ pub struct Options {
     product: ProductOptions,
     #[command(flatten)]
     strides: StrideOptions,
-    /// The kernel to use [default: chosen by rule].
+    /// The kernel to use [default: by what was measured, else by model or rule].
     #[arg(long, value_name = "NAME|FILE", conflicts_with = "schedule")]
     kernel: Option<String>,
-    /// A parameter of the kernel's family, such as tm=4; the others keep their usual values.
+    /// A parameter of the kernel's family, such as tm=4; the others then keep their usual values.
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = parse_parameter, value_delimiter = ',')]
     parameters: Vec<(String, Value)>,
     /// Use the kernel that the schedule in this file makes.
@@ -121,8 +124,16 @@ fn subject(options: &Options, problem: &Problem, device: &Device) -> Result<Subj
         None => None,
     };
     if let Some(family) = family {
-        let choice = family.complete(&given, problem, device.target())?;
-        return Ok(Subject::from(&family.build(problem, &choice)?));
+        if !given.is_empty() {
+            let choice = family.complete(&given, problem, device.target())?;
+            return Ok(Subject::from(&family.build(problem, &choice)?));
+        }
+        let gpu = gpu_of(device);
+        match choose::parameters(family, problem, device.target(), &gpu, &wisdom(family.name)) {
+            Ok((kernel, chosen_by)) => return Ok(Subject { chosen_by, ..Subject::from(&kernel) }),
+            Err(refusal) if options.kernel.is_some() => return Err(refusal),
+            Err(refusal) => notice(&format!("a general kernel is used: {refusal}")),
+        }
     }
     if let Some((name, _)) = options.parameters.first() {
         return Err(Diagnosis::new(format!("--param {name} has no meaning here"))
@@ -132,9 +143,28 @@ fn subject(options: &Options, problem: &Problem, device: &Device) -> Result<Subj
     let source = match (&options.kernel, &options.schedule) {
         (Some(name), _) => source::find(name, variant)?,
         (None, Some(path)) => source::from_file(path, variant)?,
-        (None, None) => Source::Kernel(Box::new(choose::kernel(problem, device.target())?)),
+        (None, None) => {
+            let kernel = choose::kernel(problem, device.target())?;
+            return Ok(Subject { chosen_by: ChosenBy::Rule, ..Subject::from(&kernel) });
+        }
     };
     Ok(source.into_subject(variant))
+}
+
+/// What is known of a family. A product can be computed without, so a file that cannot be read costs a notice.
+fn wisdom(family: &str) -> Wisdom {
+    let (wisdom, notices) = file::known(family, WisdomFile::standard().as_ref())
+        .unwrap_or_else(|unreadable| (Wisdom::default(), vec![unreadable.to_string()]));
+    notices.iter().for_each(|n| notice(n));
+    wisdom
+}
+
+/// The GPU of a device as wisdom names it: for a simulated one, the GPU that it stands for.
+fn gpu_of(device: &Device) -> Gpu {
+    match device {
+        Device::Sim(target) => Gpu::of_target(target),
+        Device::Cuda(gpu, _) => Gpu::of_device(gpu.info(), None),
+    }
 }
 
 fn write(path: &std::path::Path, c: Option<&Matrix>) -> Result<(), Diagnosis> {

@@ -105,12 +105,31 @@ pub struct KernelReport {
     /// What was chosen for the parameters of the family, if it has any.
     #[serde(skip_serializing_if = "Choice::is_empty")]
     pub parameters: Choice,
+    /// Who chose it and its parameters.
+    pub chosen_by: ChosenBy,
     /// Its launches in order.
     pub launches: Vec<LaunchReport>,
     /// The schedule that made it, in the text form that can be run from a file.
     pub schedule: String,
     /// Whether the same input gives the same bits every time.
     pub deterministic: bool,
+}
+
+/// Who chose a kernel and its parameters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ChosenBy {
+    /// Whoever named it.
+    #[default]
+    Named,
+    /// It was measured to be the best for this problem on this GPU.
+    Wisdom,
+    /// It was measured to be the best for a problem nearby.
+    Neighbour,
+    /// The model ranks it first.
+    Model,
+    /// A rule that knows the kernels of the ladders.
+    Rule,
 }
 
 /// One launch of a kernel.

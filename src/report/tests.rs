@@ -2,8 +2,8 @@ use num_complex::Complex64;
 use serde_json::{Value, json};
 
 use super::{
-    CheckReport, Claims, Counters, Cublas, DeviceReport, ExactCheck, Factor, FloatCheck, KernelReport, Kind,
-    LaunchReport, ProblemReport, Report, RungReport, Time,
+    CheckReport, ChosenBy, Claims, Counters, Cublas, DeviceReport, ExactCheck, Factor, FloatCheck,
+    KernelReport, Kind, LaunchReport, ProblemReport, Report, RungReport, Time,
 };
 use crate::kernels::family::Choice;
 use crate::problem::{Layout, Precision, Problem, Shape};
@@ -18,6 +18,7 @@ fn report() -> Report {
             name: "k".into(),
             family: "f".into(),
             parameters: Choice::default(),
+            chosen_by: ChosenBy::Rule,
             launches: vec![LaunchReport {
                 grid: [1, 2, 3],
                 block: [32, 1, 1],
@@ -52,7 +53,7 @@ fn the_contract_of_the_command_line_holds_field_by_field() {
         "kernel": {
             "name": "k", "family": "f",
             "launches": [{"grid": [1, 2, 3], "block": [32, 1, 1], "shared_bytes": 0, "registers": null}],
-            "schedule": "split i 2", "deterministic": true
+            "schedule": "split i 2", "chosen_by": "rule", "deterministic": true
         },
         "check": {
             "exact": {"trials": 2, "passed": true},

@@ -1,7 +1,7 @@
 //! A report in a few lines, for people.
 
 use super::number::{bytes, count, error, flops_per_second, seconds};
-use super::{CheckReport, Claims, Counters, LaunchReport, Report};
+use super::{CheckReport, ChosenBy, Claims, Counters, LaunchReport, Report};
 use crate::roofline::Roofline;
 
 /// What was computed by what, whether it is right, what was counted, and how long it took.
@@ -11,6 +11,13 @@ pub fn describe(report: &Report, roofline: Option<&Roofline>) -> String {
         "{}: {}x{}x{} {} {} on {} ({})",
         report.kernel.name, p.m, p.n, p.k, p.dtype, p.layout, report.device.gpu, report.device.kind
     )];
+    if !report.kernel.parameters.is_empty() {
+        lines.push(format!(
+            "  chosen   {}: {}",
+            chosen_by(report.kernel.chosen_by),
+            report.kernel.parameters
+        ));
+    }
     lines.extend(report.kernel.launches.iter().map(|l| format!("  launch   {}", launch(l))));
     if report.kernel.launches.is_empty() {
         lines.push("  launch   none: C has no element".to_string());
@@ -21,6 +28,16 @@ pub fn describe(report: &Report, roofline: Option<&Roofline>) -> String {
     }
     lines.extend(timing(report, roofline).map(|l| format!("  time     {l}")));
     lines.join("\n")
+}
+
+fn chosen_by(who: ChosenBy) -> &'static str {
+    match who {
+        ChosenBy::Named => "as named",
+        ChosenBy::Wisdom => "by what was measured for this problem",
+        ChosenBy::Neighbour => "by what was measured for a problem nearby",
+        ChosenBy::Model => "by the model",
+        ChosenBy::Rule => "by rule",
+    }
 }
 
 fn launch(launch: &LaunchReport) -> String {

@@ -6,3 +6,4 @@ mod conformance;
 mod golden;
 mod laws;
 mod programs;
+mod tuner;

@@ -1,0 +1,361 @@
+//! The tuner as a whole, with a measurement that is made up: sessions that are killed and started again, two at a time,
+//! and the commands that need no GPU.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use warpwright::kernels;
+use warpwright::kernels::family::Choice;
+use warpwright::problem::Problem;
+use warpwright::tune::file::WisdomFile;
+use warpwright::tune::record::{Gpu, Key, Record, Status, Trial};
+use warpwright::tune::search::{Measure, Plan};
+use warpwright::tune::session::{Found, Session};
+use warpwright::tune::space::{Candidate, Space};
+use warpwright_core::diag::Diagnosis;
+use warpwright_core::target;
+
+use crate::cli::{json, refusal, warpwright};
+
+/// Makes up how long a candidate takes: the model's opinion with whims of its own; some candidates fail.
+struct MadeUp {
+    pause: Duration,
+    /// Candidates measured so far.
+    count: usize,
+}
+
+impl MadeUp {
+    fn new(pause: Duration) -> MadeUp {
+        MadeUp { pause, count: 0 }
+    }
+
+    fn trial(candidate: &Candidate) -> Trial {
+        let whim = u64::from_str_radix(&candidate.schedule, 16).unwrap() % 1000;
+        let (status, seconds) = match whim % 9 {
+            0 => (Status::Runtime, None),
+            1 => (Status::Correctness, None),
+            // Longer than any roofline.
+            _ => (Status::Correct, Some(2.0 * candidate.modelled * (1.0 + whim as f64 / 1000.0))),
+        };
+        Trial { choice: candidate.choice.clone(), status, seconds, samples: 3, ..Trial::default() }
+    }
+}
+
+impl Measure for MadeUp {
+    fn measure(
+        &mut self,
+        candidates: &[Candidate],
+        _: Option<f64>,
+        each: &mut dyn FnMut(Trial) -> Result<bool, Diagnosis>,
+    ) -> Result<(), Diagnosis> {
+        for candidate in candidates {
+            std::thread::sleep(self.pause);
+            self.count += 1;
+            if !each(MadeUp::trial(candidate))? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn settle(
+        &mut self,
+        candidates: &[Candidate],
+        each: &mut dyn FnMut(Trial) -> Result<bool, Diagnosis>,
+    ) -> Result<(), Diagnosis> {
+        self.measure(candidates, None, each)
+    }
+}
+
+fn problem() -> Problem {
+    Problem::new("1000000x12x20".parse().unwrap(), "f64".parse().unwrap(), "nn".parse().unwrap())
+}
+
+/// Tunes the problem and records in a file.
+fn tune(file: &WisdomFile, plan: &Plan, measure: &mut MadeUp) -> Found {
+    let gpu = Gpu::of_target(target::DEFAULT);
+    let session = Session {
+        gpu: &gpu,
+        target: target::DEFAULT,
+        family: kernels::family("tsmm").unwrap(),
+        problem: &problem(),
+        file: Some(file),
+        again: false,
+    };
+    session.run(plan, measure, &mut |_| {}).unwrap()
+}
+
+/// A file in a directory of its own, which goes when this does.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Scratch {
+        let directory = std::env::temp_dir().join(format!("warpwright-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        Scratch(directory)
+    }
+
+    fn file(&self) -> WisdomFile {
+        WisdomFile::at(self.0.join("wisdom.jsonl"))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+const EXHAUSTIVE: Plan = Plan { seconds: 0.0, candidates: usize::MAX, exhaustive: true, seed: 1, batch: 8 };
+
+/// The variable that tells [`a_tuner_that_is_killed`] which file to write.
+const FILE: &str = "WARPWRIGHT_TEST_TUNER_FILE";
+
+/// Not a test: what the tests below start in a process of its own.
+#[test]
+#[ignore = "run by other tests, in a process of its own"]
+fn a_tuner_that_is_killed() {
+    if let Some(file) = std::env::var_os(FILE) {
+        tune(&WisdomFile::at(file), &EXHAUSTIVE, &mut MadeUp::new(Duration::from_millis(2)));
+    }
+}
+
+fn start(file: &Path) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "tuner::a_tuner_that_is_killed", "--ignored"])
+        .env(FILE, file)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+/// How often each choice was tried, those timed at length not counted.
+fn tries(records: &[Record]) -> BTreeMap<Choice, usize> {
+    let mut tries = BTreeMap::new();
+    for record in records.iter().filter(|r| !r.trial.settled) {
+        *tries.entry(record.trial.choice.clone()).or_insert(0) += 1;
+    }
+    tries
+}
+
+#[test]
+fn a_tuner_killed_at_any_moment_goes_on_and_tries_nothing_twice() {
+    let scratch = Scratch::new("killed");
+    let file = scratch.file();
+    let mut rng = fastrand::Rng::with_seed(7);
+    let (mut kills, mut before) = (0, 0);
+    while kills < 12 {
+        let mut child = start(file.path());
+        std::thread::sleep(Duration::from_millis(rng.u64(15..60)));
+        if child.try_wait().unwrap().is_some() {
+            break;
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        kills += 1;
+        let loaded = file.load().unwrap();
+        assert!(loaded.notices.len() <= kills, "{:?}", loaded.notices);
+        assert!(loaded.records.len() >= before, "what was recorded stays");
+        before = loaded.records.len();
+    }
+    assert!(kills >= 10, "the tuner ended after {kills} kills");
+    let mut measure = MadeUp::new(Duration::ZERO);
+    let found = tune(&file, &EXHAUSTIVE, &mut measure);
+    let space = Space::of(kernels::family("tsmm").unwrap(), &problem(), target::DEFAULT);
+    assert_eq!((found.tried, found.candidates), (space.len(), space.len()));
+    let loaded = file.load().unwrap();
+    let tries = tries(&loaded.records);
+    assert_eq!(tries.len(), space.len());
+    assert!(tries.values().all(|n| *n == 1), "{tries:?}");
+    // The same as without a kill.
+    let whole = Scratch::new("whole");
+    let uninterrupted = tune(&whole.file(), &EXHAUSTIVE, &mut MadeUp::new(Duration::ZERO));
+    assert_eq!(found.best[0].choice, uninterrupted.best[0].choice);
+    // And a further run finds everything done.
+    let mut measure = MadeUp::new(Duration::ZERO);
+    assert_eq!((tune(&file, &EXHAUSTIVE, &mut measure).tried_now, measure.count), (0, 0));
+}
+
+#[test]
+fn two_tuners_on_one_file_lose_and_spoil_nothing() {
+    let scratch = Scratch::new("two");
+    let file = scratch.file();
+    let mut children: Vec<Child> = (0..2).map(|_| start(file.path())).collect();
+    assert!(children.iter_mut().all(|c| c.wait().unwrap().success()));
+    let loaded = file.load().unwrap();
+    assert_eq!(loaded.notices, [] as [&str; 0]);
+    let space = Space::of(kernels::family("tsmm").unwrap(), &problem(), target::DEFAULT);
+    let tries = tries(&loaded.records);
+    assert!(tries.len() == space.len() && tries.values().all(|n| *n <= 2));
+    assert!(loaded.records.iter().all(|r| r.problem == Key::of(&problem())));
+}
+
+#[test]
+fn a_budget_of_seconds_counts_what_earlier_runs_have_spent() {
+    let scratch = Scratch::new("budget");
+    let file = scratch.file();
+    let plan = |seconds: f64| Plan { seconds, ..Plan::default() };
+    let mut measure = MadeUp::new(Duration::from_millis(10));
+    let first = tune(&file, &plan(0.15), &mut measure);
+    assert!(first.tried_now > 1 && first.tried_now < first.candidates, "{}", first.tried_now);
+    assert!(first.seconds < 2.0);
+    assert!(first.best[0].settled, "the best are timed at length");
+    let second = tune(&file, &plan(0.15), &mut MadeUp::new(Duration::ZERO));
+    assert_eq!((second.tried_now, second.tried), (0, first.tried));
+    let third = tune(&file, &plan(1e6), &mut MadeUp::new(Duration::ZERO));
+    assert_eq!(third.tried, third.candidates);
+}
+
+#[test]
+fn a_time_that_no_gpu_can_reach_is_no_result() {
+    struct Impossible;
+    impl Measure for Impossible {
+        fn measure(
+            &mut self,
+            candidates: &[Candidate],
+            _: Option<f64>,
+            each: &mut dyn FnMut(Trial) -> Result<bool, Diagnosis>,
+        ) -> Result<(), Diagnosis> {
+            let choice = candidates[0].choice.clone();
+            each(Trial { choice, seconds: Some(1e-9), ..Trial::default() }).map(|_| ())
+        }
+
+        fn settle(
+            &mut self,
+            _: &[Candidate],
+            _: &mut dyn FnMut(Trial) -> Result<bool, Diagnosis>,
+        ) -> Result<(), Diagnosis> {
+            Ok(())
+        }
+    }
+    let scratch = Scratch::new("impossible");
+    let gpu = Gpu::of_target(target::DEFAULT);
+    let session = Session {
+        gpu: &gpu,
+        target: target::DEFAULT,
+        family: kernels::family("tsmm").unwrap(),
+        problem: &problem(),
+        file: Some(&scratch.file()),
+        again: false,
+    };
+    let found =
+        session.run(&Plan { candidates: 1, ..Plan::default() }, &mut Impossible, &mut |_| {}).unwrap();
+    assert_eq!((found.tried, found.failed, found.best.len()), (1, 1, 0));
+    let trial = &scratch.file().load().unwrap().records[0].trial;
+    assert!(trial.message.as_ref().unwrap().contains("of the roofline"), "{trial:?}");
+}
+
+#[test]
+fn without_a_gpu_the_model_ranks_where_it_is_asked_to() {
+    let ranked = json("tune 64x48x1000000 --dtype f64 --layout tn --device sim --json", 0);
+    assert_eq!((ranked["kind"].as_str(), ranked["family"].as_str()), (Some("modelled"), Some("tsmttsm")));
+    let best = ranked["best"].as_array().unwrap();
+    assert_eq!(best.len(), 5);
+    assert!(best.windows(2).all(|w| w[0]["seconds"].as_f64() <= w[1]["seconds"].as_f64()));
+    assert!(best[0]["modelled"]["memory"].as_f64().unwrap() > 0.0 && best[0]["registers"].is_null());
+    assert!(ranked["why"][0].as_str().unwrap().contains("modelled"), "{}", ranked["why"]);
+    assert!(ranked["candidates"].as_u64().unwrap() > 1000);
+    let text = String::from_utf8(warpwright("tune 99999x9x9 --device sim").stdout).unwrap();
+    assert!(text.contains("ranked by the model") && text.contains("modelled  of the roofline"), "{text}");
+}
+
+#[test]
+fn what_cannot_be_tuned_is_refused_with_advice() {
+    assert!(refusal("tune 512x512x512 --device sim").contains("name one with --kernel: tsmttsm, tsmm"));
+    assert!(refusal("tune 9x9x9999 --layout tn --kernel sgemm --device sim").contains("use one of tsmttsm"));
+    assert!(refusal("tune 9x9x9999 --layout nn --kernel tsmttsm --device sim").contains("use --layout tn"));
+    assert!(refusal("tune").contains("MxNxK"));
+    let scratch = Scratch::new("shapes");
+    let shapes = scratch.0.join("shapes.txt");
+    std::fs::write(&shapes, "# a comment\n8x8x4096 f64 tn\n9999x8x8 c64 nn # another\n").unwrap();
+    let ranked = json(&format!("tune --shapes {} --device sim --json", shapes.display()), 0);
+    let families: Vec<_> = ranked.as_array().unwrap().iter().map(|r| r["family"].as_str().unwrap()).collect();
+    assert_eq!(families, ["tsmttsm", "tsmm"]);
+    std::fs::write(&shapes, "8x8x4096 f64 tn\n8x8 f64\n").unwrap();
+    let message = refusal(&format!("tune --shapes {} --device sim", shapes.display()));
+    assert!(message.contains("shapes.txt:2") && message.contains("write MxNxK"), "{message}");
+}
+
+/// Runs a command with this file as the user's wisdom; gives the status, standard output and standard error.
+fn with_wisdom(file: &WisdomFile, arguments: &str) -> (Option<i32>, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_warpwright"))
+        .args(arguments.split_whitespace())
+        .env("WARPWRIGHT_WISDOM", file.path())
+        .output()
+        .unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn gemm_uses_what_was_tuned_and_says_who_chose() {
+    let scratch = Scratch::new("dispatch");
+    let file = scratch.file();
+    let chosen = |arguments: &str| {
+        let (status, out, said) = with_wisdom(&file, &format!("gemm {arguments} --device sim --json"));
+        assert_eq!(status, Some(0), "{said}");
+        let report: serde_json::Value = serde_json::from_str(&out).unwrap();
+        assert_eq!(report["check"]["passed"], true);
+        let kernel = &report["kernel"];
+        (kernel["chosen_by"].as_str().unwrap().to_string(), kernel["parameters"]["unroll"].as_i64())
+    };
+    let by = |arguments: &str| chosen(arguments).0;
+    assert_eq!(by("4000x12x20 --dtype f64"), "model");
+    let gpu = Gpu::of_target(target::DEFAULT);
+    let tuned = Problem::new("4000x12x20".parse().unwrap(), "f64".parse().unwrap(), "nn".parse().unwrap());
+    let trial =
+        Trial { choice: Choice::default().with("unroll", 3), seconds: Some(1e-3), ..Trial::default() };
+    file.append(&[Record::new("2026-11-22", &gpu, "tsmm", &Key::of(&tuned), "", trial)]).unwrap();
+    assert_eq!(chosen("4000x12x20 --dtype f64"), ("wisdom".to_string(), Some(3)));
+    assert_eq!(chosen("4000x12x20 --dtype f64 --kernel tsmm").0, "wisdom");
+    assert_eq!(chosen("3000x14x18 --dtype f64"), ("neighbour".to_string(), Some(3)));
+    assert_eq!(by("4000x12x20 --dtype f32"), "model");
+    assert_eq!(by("4000x12x20 --dtype f64 --param unroll=2"), "named");
+    assert_eq!(by("40x40x40 --kernel sgemm_naive"), "named");
+    assert_eq!(by("40x40x40"), "rule");
+    // Wisdom that cannot be read costs a notice.
+    let (status, _, said) = with_wisdom(&WisdomFile::at(&scratch.0), "gemm 4000x12x20 --device sim --json");
+    assert!(status == Some(0) && said.contains("cannot be read"), "{said}");
+}
+
+#[test]
+fn wisdom_is_listed_merged_imported_and_exported() {
+    let scratch = Scratch::new("commands");
+    let (file, other) = (scratch.file(), WisdomFile::at(scratch.0.join("other.jsonl")));
+    let plan = Plan { candidates: 20, ..Plan::default() };
+    let found = tune(&file, &plan, &mut MadeUp::new(Duration::ZERO));
+    let path = |name: &str| scratch.0.join(name).display().to_string();
+    let (status, out, _) = with_wisdom(&file, "wisdom list --json");
+    let listed: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(
+        (status, listed.as_array().unwrap().len(), listed[0]["tried"].as_u64()),
+        (Some(0), 1, Some(20))
+    );
+    assert_eq!(listed[0]["choice"], serde_json::to_value(&found.best[0].choice).unwrap());
+    assert!(with_wisdom(&file, "wisdom list").1.contains("1000000x12x20"));
+    // A damaged line costs a notice.
+    let half = std::fs::read_to_string(file.path()).unwrap()[..50].to_string();
+    std::fs::write(other.path(), format!("{half}\n")).unwrap();
+    let merge =
+        format!("wisdom merge {} {} --out {}", file.path().display(), other.path().display(), path("m"));
+    let (status, _, said) = with_wisdom(&file, &merge);
+    assert!(
+        status == Some(0) && said.contains("other.jsonl:1 is passed over") && said.contains("20 records"),
+        "{said}"
+    );
+    with_wisdom(&file, &format!("{merge} --best"));
+    assert_eq!(std::fs::read_to_string(path("m")).unwrap().lines().count(), 1);
+    // The best five were timed twice.
+    for expected in ["25 new records", "0 new records"] {
+        let (status, _, said) = with_wisdom(&other, &format!("wisdom import {}", file.path().display()));
+        assert!(status == Some(0) && said.contains(expected), "{said}");
+    }
+    assert_eq!(with_wisdom(&other, &format!("wisdom export --t4 {}", path("t4"))).0, Some(0));
+    let exported: serde_json::Value = serde_json::from_slice(&std::fs::read(path("t4")).unwrap()).unwrap();
+    assert_eq!(exported["results"].as_array().unwrap().len(), 20);
+    let (status, _, said) = with_wisdom(&file, "wisdom merge /no/such/file --out x");
+    assert!(status == Some(2) && said.contains("/no/such"), "{said}");
+}
