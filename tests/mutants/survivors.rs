@@ -71,6 +71,12 @@ pub const UNSEEN: &[Explained] = &[
     explained("sgemm_async_copies", "reduction done twice", "nothing => cp_async16_f32", SAME_BYTES),
     explained("sgemm_small_tile", "reduction done twice", "nothing => cp_async16_f64", SAME_BYTES),
     explained(
+        "hgemm_cp_async",
+        "fragment of the wrong operand",
+        "alloc a: bf16[4, 16, 16]",
+        "refused because instructions find `a` by their own fragments, whatever is declared, and nothing else uses it",
+    ),
+    explained(
         "hgemm_warpgroups",
         "partition does not divide",
         "for t in threads(256@2)",
