@@ -60,12 +60,6 @@ pub const SURVIVORS: &[Explained] = &[
 /// Of the same mutants, those that are refused or have a hazard that no order of threads shows.
 pub const UNSEEN: &[Explained] = &[
     explained(
-        "hgemm_cp_async",
-        "fragment of the wrong operand",
-        "line 50: alloc a",
-        "refused because instructions find `a` by their own fragments, whatever is declared, and nothing else uses it",
-    ),
-    explained(
         "hgemm_tma_wgmma",
         "guard off by one",
         "line 54: if 0 < ceil(K, 64)",
