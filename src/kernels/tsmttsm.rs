@@ -5,11 +5,12 @@
 //! of the sum in device memory; a second launch adds the parts in order, so the bits are the same every time. There
 //! are two forms:
 //!
-//! - `unit=fma`: the mappings of Ernst, Hager, Thies and Wellein (IJHPCA 35(1), 2021). The threads of a block are
-//!   divided into slices, of which each takes one row of a group; the threads of a slice share out C in tiles of
-//!   `tm` x `tn`, and read their elements of the rows from device memory.
-//! - `unit=mma`: groups of `depth` rows are copied to shared memory, `stages` ahead. `wm` x `wn` warps share out C in
-//!   tiles of matrix instructions, `wk` such sets of warps share out the rows of a group.
+//! - `unit=fma`: the threads of a block are divided into slices; the threads of a slice share out C in tiles of
+//!   `tm` x `tn`. With `staging=registers` each slice takes one row of a group, and threads read their elements of it
+//!   from device memory: the mappings of Ernst, Hager, Thies and Wellein (IJHPCA 35(1), 2021). With `staging=shared`
+//!   groups of `depth` rows are copied to shared memory, `stages` ahead, and slices share out the rows of a group.
+//! - `unit=mma`: groups of rows are staged in shared memory likewise. `wm` x `wn` warps share out C in tiles of matrix
+//!   instructions, `wk` such sets of warps share out the rows of a group.
 
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::dtype::DType;
@@ -32,6 +33,7 @@ pub const FAMILY: Family = Family {
     constraints: CONSTRAINTS,
     schedule: |problem, choice| match choice.word("unit") {
         "mma" => by_matrix_units(problem, choice),
+        _ if choice.word("staging") == "shared" => by_threads_from_shared(problem, choice),
         _ => by_threads(problem, choice),
     },
     footprint,
@@ -61,6 +63,12 @@ fn with_fma(choice: &Choice, values: impl IntoIterator<Item = impl Into<Value>>)
     if choice.word("unit") == "fma" { values.into_iter().map(Into::into).collect() } else { Vec::new() }
 }
 
+/// The values of a parameter of the forms that stage rows in shared memory.
+fn with_stages(choice: &Choice, values: impl IntoIterator<Item = impl Into<Value>>) -> Vec<Value> {
+    let staged = choice.word("unit") == "mma" || choice.word("staging") == "shared";
+    if staged { values.into_iter().map(Into::into).collect() } else { Vec::new() }
+}
+
 /// The values of a parameter of the form by matrix units.
 fn with_mma(choice: &Choice, values: impl IntoIterator<Item = impl Into<Value>>) -> Vec<Value> {
     if choice.word("unit") == "mma" { values.into_iter().map(Into::into).collect() } else { Vec::new() }
@@ -79,6 +87,20 @@ const PARAMETERS: &[Parameter] = &[
                 (true, false) => vec!["fma".into(), "mma".into()],
                 (false, _) => vec!["fma".into()],
             }
+        },
+    },
+    Parameter {
+        name: "staging",
+        about: "where threads read rows from: their own registers, or shared memory",
+        values: |c, problem, target| {
+            let (m, n) = (problem.shape.m, problem.shape.n);
+            // Where few threads read an element, sharing it gains nothing.
+            let order = if m.min(n) * problem.dtype().bytes() < 128 {
+                ["registers", "shared"]
+            } else {
+                ["shared", "registers"]
+            };
+            with_fma(c, order.into_iter().filter(|s| *s == "registers" || target.has(Capability::CpAsync)))
         },
     },
     Parameter { name: "block", about: "threads of a block", values: |c, _, _| with_fma(c, [256, 128]) },
@@ -100,7 +122,10 @@ const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "leapfrog",
         about: "whether the next row is loaded into registers before this one is multiplied",
-        values: |c, _, _| with_fma(c, [false, true]),
+        values: |c, _, _| {
+            let flags = with_fma(c, [false, true]);
+            if c.word("staging") == "registers" { flags } else { Vec::new() }
+        },
     },
     Parameter {
         name: "instruction",
@@ -129,19 +154,19 @@ const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "depth",
         about: "rows of A and B in a group",
-        values: |c, _, _| with_mma(c, [32, 64, 16, 128]),
+        values: |c, _, _| with_stages(c, [32, 64, 16, 128]),
     },
     Parameter {
         name: "stages",
         about: "groups of rows in shared memory at a time",
-        values: |c, _, _| with_mma(c, [4, 3, 6, 2]),
+        values: |c, _, _| with_stages(c, [4, 3, 6, 2]),
     },
     Parameter {
         name: "parts",
         about: "blocks, of which each adds up its own part of the sum",
         values: |choice, problem, target| {
             let all = i64::from(target.sm_count.value);
-            let waves = if choice.word("unit") == "mma" { [1, 2, 3, 4] } else { [4, 2, 8, 1] };
+            let waves = if choice.get("stages").is_some() { [1, 2, 3, 4] } else { [4, 2, 8, 1] };
             let least = choice.int("depth").max(LEAST_ROWS);
             let mut parts: Vec<i64> =
                 waves.iter().map(|n| n * all).filter(|p| p * least <= problem.shape.k).collect();
@@ -173,7 +198,7 @@ const CONSTRAINTS: &[Constraint] = &[
     },
     Constraint {
         about: "a thread's elements of C and of the operands do not fit in 255 registers",
-        on: &["tm", "tn", "leapfrog"],
+        on: &["tm", "tn", "transposed"],
         holds: |c, p, _| {
             let (tm, tn) = (c.int("tm"), c.int("tn"));
             let rows = if c.flag("leapfrog") { 2 } else { 1 };
@@ -182,10 +207,11 @@ const CONSTRAINTS: &[Constraint] = &[
     },
     Constraint {
         about: "the slices of a block do not fit in shared memory",
-        on: &["block", "tm", "tn"],
+        on: &["staging", "block", "tm", "tn"],
         holds: |c, p, t| {
             let slices = Threads::of(p, c).slices;
             slices == 1
+                || c.word("staging") == "shared"
                 || slices * p.shape.m * p.shape.n * p.result_dtype().bytes()
                     <= i64::from(t.limits.shared_per_block_opt_in)
         },
@@ -252,6 +278,91 @@ impl Threads {
 fn ceil(a: i64, b: i64) -> i64 {
     (a + b - 1) / b.max(1)
 }
+
+/// How the rows or columns of C are shared out among threads: the loops over them, those bound to virtual threads, and
+/// the steps that make them from the loop `axis`. A thread's elements lie in pieces of `piece`, and the pieces side by
+/// side, or as far apart as possible.
+fn shared_out(axis: &str, tile: i64, threads: i64, piece: i64, transposed: bool) -> String {
+    if transposed {
+        format!(
+            "split(slice.{axis}, {}) -> v{axis}, {axis}\nsplit(slice.{axis}, {piece}) -> {axis}t, {axis}\n",
+            threads * piece
+        )
+    } else {
+        format!("split(slice.{axis}, {tile}) -> {axis}t, {axis}\n")
+    }
+}
+
+/// Elements of a row of this many columns that a thread with `tile` of them reads at once: 16 bytes, if rows are made
+/// of whole tiles.
+fn piece(problem: &Problem, columns: i64, tile: i64) -> i64 {
+    let most = 16 / problem.dtype().bytes();
+    if columns % tile == 0 && tile % most == 0 { most } else { 1 }
+}
+
+fn by_threads_from_shared(problem: &Problem, choice: &Choice) -> String {
+    let Threads { mt, nt, .. } = Threads::of(problem, choice);
+    let slices = slices_of_a_group(problem, choice);
+    let (tm, tn, parts) = (choice.int("tm"), choice.int("tn"), choice.int("parts"));
+    let (depth, stages) = (choice.int("depth"), choice.int("stages"));
+    let transposed = choice.flag("transposed");
+    let mut reads = String::new();
+    for (tile, fragment, columns, of_a_thread) in
+        [("As", "a", problem.shape.m, tm), ("Bs", "b", problem.shape.n, tn)]
+    {
+        reads += &format!("cache_read({tile}, mine, reg) -> {fragment}\ncompute_at({fragment}, mine.k)\n");
+        let at_once = piece(problem, columns, of_a_thread);
+        reads += &if at_once > 1 {
+            format!("split({fragment}.c, {at_once}) -> c, v\nvectorize({fragment}.v)\nunroll({fragment}.c)\n")
+        } else {
+            format!("unroll({fragment}.c)\n")
+        };
+    }
+    let order = if transposed {
+        "reorder(slice.g, slice.vi, slice.vj, slice.s, slice.it, slice.jt, slice.i, slice.j)
+bind(slice.vi, vthread)
+bind(slice.vj, vthread)
+"
+    } else {
+        "reorder(slice.g, slice.s, slice.it, slice.jt, slice.i, slice.j)\n"
+    };
+    let (specialize, staging) = staging(problem, slices * mt * nt);
+    format!(
+        "{specialize}split(acc.k, {depth}) -> ko, k
+split_reduce(acc.ko, {parts}, order=cyclic) -> part, g
+split(part.k, {rows}) -> s, k
+rfactor(part.s) -> slice
+cache_write(slice, reg) -> mine
+{rows_of_c}{columns_of_c}{order}bind(slice.g, block.x)
+bind(slice.s, slice.it, slice.jt, threads)
+compute_at(mine, slice.jt)
+reorder(mine.ko, mine.k, mine.i, mine.j)
+{staging}{reads}pipeline(mine.ko, {stages}, via=cp_async)
+unroll(mine.k, mine.i, mine.j, slice.i, slice.j)
+{SECOND_PASS}",
+        rows = depth / slices,
+        rows_of_c = shared_out("i", tm, mt, piece(problem, problem.shape.m, tm), transposed),
+        columns_of_c = shared_out("j", tn, nt, piece(problem, problem.shape.n, tn), transposed),
+    )
+}
+
+/// Slices among which the rows of a group are shared out: the most that there are threads for and that divide it.
+fn slices_of_a_group(problem: &Problem, choice: &Choice) -> i64 {
+    let most = Threads::of(problem, choice).slices;
+    (1..=most).rev().find(|s| choice.int("depth") % s == 0).unwrap_or(1)
+}
+
+/// The launch that adds up the parts.
+const SECOND_PASS: &str = "fuse(C.i, C.j) -> e
+split(C.e, 128) -> block, t
+bind(C.block, block.x)
+bind(C.t, threads)
+set_scope(acc, reg)
+compute_at(acc, C.t)
+set_scope(part, reg)
+compute_at(part, acc.g)
+unroll(part.s)
+";
 
 fn by_threads(problem: &Problem, choice: &Choice) -> String {
     let Threads { mt, nt, slices } = Threads::of(problem, choice);
@@ -333,29 +444,30 @@ impl Warps {
 /// The most elements that are added to a row in shared memory.
 const MOST_PADDING: i64 = 12;
 
-/// By how many elements a row of f64 has to grow so that the four rows and eight columns that a warp reads lie in
-/// different banks, as far as copies of `piece` elements allow: 4 or 12 modulo 16, or odd.
-fn padding(columns: i64, piece: i64) -> i64 {
-    let free = |c: i64| matches!(c % 16, 4 | 12) || c % 2 == 1;
+/// By how many elements a row has to grow so that the four rows and eight columns that a warp reads for a matrix
+/// instruction of f64 lie in different banks, as far as copies of `piece` elements allow: to 4 or 12 modulo 16, or to an
+/// odd number. Threads read the same row together, so other types stay as they are.
+fn padding(dtype: DType, columns: i64, piece: i64) -> i64 {
+    let free = |c: i64| dtype != DType::F64 || matches!(c % 16, 4 | 12) || c % 2 == 1;
     (0..=MOST_PADDING).find(|p| free(columns + p) && (columns + p) % piece == 0).unwrap_or(0)
 }
 
-fn by_matrix_units(problem: &Problem, choice: &Choice) -> String {
-    let Warps { high, terms, rows, columns } = Warps::of(problem, choice);
-    let (depth, parts, stages) = (choice.int("depth"), choice.int("parts"), choice.int("stages"));
-    let threads = 32 * choice.int("wm") * choice.int("wn") * choice.int("wk");
-    let instruction = choice.word("instruction");
+/// The step that tells products whose rows start at multiples of 16 bytes from others, and the steps that copy groups
+/// of rows of both operands to shared memory with so many threads.
+fn staging(problem: &Problem, threads: i64) -> (String, String) {
+    let dtype = problem.dtype();
     let mut aligned = Vec::new();
-    let mut staging = String::new();
+    let mut steps = String::new();
     for (operand, tile, width, stride) in
         [("A", "As", problem.shape.m, "lda"), ("B", "Bs", problem.shape.n, "ldb")]
     {
-        // Rows of an odd number of elements start off multiples of 16 bytes: one element at a time.
-        let piece = if width % 2 == 0 { 2 } else { 1 };
-        if piece == 2 {
-            aligned.push(format!("{stride}%2"));
+        // As many elements at a time as divide every row.
+        let most = 16 / dtype.bytes();
+        let piece = (1..=most).rev().find(|p| most % p == 0 && width % p == 0).unwrap_or(1);
+        if piece > 1 {
+            aligned.push(format!("{stride}%{piece}"));
         }
-        staging += &format!(
+        steps += &format!(
             "cache_read({operand}, mine, shared) -> {tile}
 compute_at({tile}, mine.ko)
 fuse({tile}.r, {tile}.c) -> f
@@ -364,16 +476,25 @@ split({tile}.f, {threads}) -> u, t
 reorder({tile}.t, {tile}.u, {tile}.e)
 bind({tile}.t, threads)
 unroll({tile}.u)
-tensorize({tile}.e, cp_async{bytes}_f64)
+tensorize({tile}.e, cp_async{bytes}_{dtype})
 ",
-            bytes = 8 * piece,
+            bytes = dtype.bytes() * piece,
         );
-        if let pad @ 1.. = padding(width, piece) {
-            staging += &format!("storage_align({tile}, r, {pad})\n");
+        if let pad @ 1.. = padding(dtype, width, piece) {
+            steps += &format!("storage_align({tile}, r, {pad})\n");
         }
     }
     let specialize =
         if aligned.is_empty() { String::new() } else { format!("specialize({})\n", aligned.join(", ")) };
+    (specialize, steps)
+}
+
+fn by_matrix_units(problem: &Problem, choice: &Choice) -> String {
+    let Warps { high, terms, rows, columns } = Warps::of(problem, choice);
+    let (depth, parts, stages) = (choice.int("depth"), choice.int("parts"), choice.int("stages"));
+    let threads = 32 * choice.int("wm") * choice.int("wn") * choice.int("wk");
+    let instruction = choice.word("instruction");
+    let (specialize, staging) = staging(problem, threads);
     format!(
         "{specialize}split(acc.k, {depth}) -> ko, k
 split_reduce(acc.ko, {parts}, order=cyclic) -> part, g
@@ -399,16 +520,7 @@ reorder(mine.ks, mine.mi, mine.ni, mine.i, mine.j, mine.k)
 tensorize(mine.i, mma_{instruction}_f64)
 pipeline(mine.ko, {stages}, via=cp_async)
 unroll(mine.ks, mine.mi, mine.ni{tiles})
-fuse(C.i, C.j) -> e
-split(C.e, 128) -> block, t
-bind(C.block, block.x)
-bind(C.t, threads)
-set_scope(acc, reg)
-compute_at(acc, C.t)
-set_scope(part, reg)
-compute_at(part, acc.g)
-unroll(part.s)
-",
+{SECOND_PASS}",
         slice = depth / choice.int("wk"),
         tiles = [(rows > high, ", a.co, slice.io"), (columns > ACROSS, ", b.co, slice.jo")]
             .map(|(several, loops)| if several { loops } else { "" })
@@ -428,6 +540,7 @@ fn footprint(problem: &Problem, choice: &Choice, target: &Target) -> Footprint {
     };
     match choice.word("unit") {
         "mma" => matrix_footprint(problem, choice, target, common),
+        _ if choice.word("staging") == "shared" => shared_footprint(problem, choice, common),
         _ => thread_footprint(problem, choice, common),
     }
 }
@@ -462,6 +575,29 @@ fn thread_footprint(problem: &Problem, choice: &Choice, common: Footprint) -> Fo
     }
 }
 
+fn shared_footprint(problem: &Problem, choice: &Choice, common: Footprint) -> Footprint {
+    let Threads { mt, nt, .. } = Threads::of(problem, choice);
+    let (tm, tn, parts) = (choice.int("tm"), choice.int("tn"), choice.int("parts"));
+    let (depth, stages) = (choice.int("depth"), choice.int("stages"));
+    let (m, n, k) = (problem.shape.m, problem.shape.n, problem.shape.k as f64);
+    let bytes = problem.dtype().bytes();
+    let warps = k * (mt * nt) as f64 / 32.0;
+    // Loads of a thread from shared memory for a row; a warp takes a wavefront for each 4 bytes of a thread at most.
+    let loads = tm / piece(problem, m, tm) + tn / piece(problem, n, tn);
+    let copies = k * ((m + n) * bytes) as f64 / 16.0 / 32.0;
+    Footprint {
+        threads: slices_of_a_group(problem, choice) * mt * nt,
+        registers: (tm * tn + 2 * (tm + tn)) * bytes / 4 + 28,
+        shared_bytes: depth * stages * (m + n) * bytes,
+        multiply_adds: warps * 32.0 * (tm * tn) as f64 * if problem.dtype().is_complex() { 4.0 } else { 1.0 },
+        wavefronts: warps * ((tm + tn) * bytes) as f64 / 16.0 + k * ((m + n) * bytes) as f64 / 128.0,
+        instructions: warps * loads as f64 + 2.0 * copies,
+        steps: k / (parts * depth * (stages - 1).max(1)) as f64 + 2.0,
+        overlaps: true,
+        ..common
+    }
+}
+
 fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target, common: Footprint) -> Footprint {
     let Warps { high, terms, rows, columns } = Warps::of(problem, choice);
     let (depth, parts, stages) = (choice.int("depth"), choice.int("parts"), choice.int("stages"));
@@ -473,8 +609,10 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target, common:
     let pieces =
         [m, n].map(|width| width as f64 / if width % 2 == 0 { 2.0 } else { 1.0 }).iter().sum::<f64>();
     let small = target.has(Capability::MmaF64Wide) && choice.word("instruction") == "m8n8k4";
-    let row =
-        [m, n].map(|width| width + padding(width, if width % 2 == 0 { 2 } else { 1 })).iter().sum::<i64>();
+    let row = [m, n]
+        .map(|width| width + padding(DType::F64, width, if width % 2 == 0 { 2 } else { 1 }))
+        .iter()
+        .sum::<i64>();
     Footprint {
         threads: 32 * over_c * choice.int("wk"),
         registers: (rows * columns / 32 + 2 * fragments) * 2 + 32,

@@ -76,7 +76,7 @@ fn what_cannot_be_chosen_is_refused_with_what_to_change() {
         let choice = Choice::default().with(name, value);
         family.complete(&choice, &problem, target::DEFAULT).map(|c| c.to_string())
     };
-    assert!(complete("tx", 1).unwrap_err().to_string().contains("use one of block, tm"));
+    assert!(complete("tx", 1).unwrap_err().to_string().contains("use one of unit, block"));
     assert!(complete("tm", 64).unwrap_err().to_string().contains("cannot be made with"));
     assert!(complete("tm", 4).is_ok());
     let word = Choice::default().with("leapfrog", "perhaps");

@@ -36,10 +36,10 @@
 use std::collections::HashMap;
 
 use crate::diag::Diagnosis;
-use crate::index::{self, Index};
+use crate::index::{self, Cond, Index};
 use crate::instr::{self, Completion, Extent, OperandSpec, Place as Where, Record, WindowSpec};
 use crate::ir::validate::swizzle;
-use crate::ir::{Buffer, Instruction, Mode, Operand, Program, Space, Span, Stmt, Window};
+use crate::ir::{Body, Buffer, If, Instruction, Mode, Operand, Program, Space, Span, Stmt, Window};
 use crate::layout::Fragment;
 use crate::schedule::facts::Facts;
 use crate::schedule::handle::{LoopRef, writes};
@@ -104,6 +104,9 @@ impl Tensorize {
                 "it is executed by {present}, and the instruction by {}",
                 self.record.threads
             ));
+        }
+        if nest.guard != Cond::TRUE && self.record.threads != 1 {
+            return Err("a condition stands inside it, and all threads that execute it must agree".into());
         }
         let operands = pattern.unify(nest, buffers, &place.facts())?;
         for (operand, spec) in operands.iter().zip(self.record.operands) {
@@ -197,11 +200,20 @@ impl<'a> Search<'a> {
                 return Ok(None);
             }
             self.found = true;
-            Ok(self.instruction(stmt, place).map(|i| vec![Stmt::Instruction(i)]))
+            Ok(self.instruction(stmt, place).map(|(guard, instruction)| {
+                let body = vec![Stmt::Instruction(instruction)];
+                match guard == Cond::TRUE {
+                    true => body,
+                    false => {
+                        vec![Stmt::If(If { cond: guard, then: body.into(), otherwise: Body::default() })]
+                    }
+                }
+            }))
         })
     }
 
-    fn instruction(&mut self, stmt: &Stmt, place: &Place) -> Option<Instruction> {
+    /// The instruction that a nest is, and the condition under which it is executed.
+    fn instruction(&mut self, stmt: &Stmt, place: &Place) -> Option<(Cond, Instruction)> {
         let record = self.step.record;
         let alike = Nest::of(stmt, self.buffers).and_then(|nest| {
             let pattern = Pattern::for_nest(record, &nest).ok_or("no nest of these loops is what it does")?;
@@ -216,7 +228,7 @@ impl<'a> Search<'a> {
             }
         }
         self.done = true;
-        Some(instruction)
+        Some((nest.guard, instruction))
     }
 }
 
@@ -480,5 +492,23 @@ mod tests {
             text.contains("cp_async8_c64(s[t/5, t%5 +: 1], x[b + t/5, t%5 +: 1], b + t/5 < M ? 1 : 0)"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_condition_that_is_the_same_for_all_elements_stands_around_the_instruction() {
+        let program = |cond: &str| {
+            format!(
+                "program p(x: in f64[48, 2]) {{
+                   for b in block.x(1) {{
+                     alloc s: f64[48, 2] shared
+                     for t in threads(64@1) {{ for e in 0..2 {{ if {cond} {{ s[t, e] = x[t, e] }} }} }}
+                   }}
+                 }}"
+            )
+        };
+        let text = run(&program("t < 48"), "tensorize(s.e, cp_async16_f64)").unwrap();
+        assert!(text.contains("if t < 48 {\n        cp_async16_f64(s[t, :], x[t, :], 2)"), "{text}");
+        let refusal = run(&program("t + e < 48"), "tensorize(s.e, cp_async16_f64)").unwrap_err();
+        assert!(refusal.contains("all or nothing"), "{refusal}");
     }
 }

@@ -33,6 +33,8 @@ pub(in crate::schedule) struct Pattern {
 /// A nest as loops of constant extent around one assignment.
 pub(in crate::schedule) struct Nest {
     loops: Vec<(Sym, i64)>,
+    /// What has to hold for the assignment to be done at all, the same for every iteration.
+    pub guard: Cond,
     assign: Assign,
 }
 
@@ -65,7 +67,7 @@ impl Pattern {
             record.meaning
         );
         let program = parse::program(&text).ok()?;
-        let Nest { loops, assign } = Nest::of(program.body.first()?, &program.buffers()).ok()?;
+        let Nest { loops, assign, .. } = Nest::of(program.body.first()?, &program.buffers()).ok()?;
         let sizes = |p: &crate::ir::Param| matches!(p.kind, ParamKind::Size | ParamKind::Tensor(_));
         let operands = program.params.iter().filter(|p| sizes(p)).map(|p| p.sym.clone()).collect();
         Some(Pattern { record, loops, assign, operands })
@@ -140,15 +142,20 @@ impl Nest {
         let load = |a: &Access| Value::Load(access(a));
         let value = self.assign.value.map_accesses(&load, &|c| ranges.simplify_cond(c));
         let target = access(&self.assign.target);
-        Nest { loops: self.loops.clone(), assign: Assign { target, value, ..self.assign.clone() } }
+        Nest {
+            loops: self.loops.clone(),
+            guard: self.guard.clone(),
+            assign: Assign { target, value, ..self.assign.clone() },
+        }
     }
 
     /// Reads a nest.
     ///
     /// # Errors
-    /// What is in it besides loops of constant extent and one assignment.
+    /// What is in it besides loops of constant extent, conditions that are the same in all of them, and one assignment.
     pub fn of(root: &Stmt, buffers: &HashMap<Sym, Buffer>) -> Result<Nest, String> {
         let mut loops = Vec::new();
+        let mut guard = Cond::TRUE;
         let mut at = root.clone();
         loop {
             let mut body = match at {
@@ -169,7 +176,13 @@ impl Nest {
                         return Err("it is not one assignment".into());
                     };
                     loops.retain(|(_, e)| *e != 1);
-                    return Ok(Nest { loops, assign });
+                    return Ok(Nest { loops, guard, assign });
+                }
+                Stmt::If(branch)
+                    if branch.otherwise.is_empty() && !loops.iter().any(|(v, _)| branch.cond.mentions(v)) =>
+                {
+                    guard = guard.and(branch.cond);
+                    branch.then
                 }
                 Stmt::If(_) => {
                     return Err("a condition stands inside it, and an instruction does all or nothing".into());
