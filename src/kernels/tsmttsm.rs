@@ -246,8 +246,7 @@ const CONSTRAINTS: &[Constraint] = &[
         about: "the groups of rows do not fit in shared memory",
         on: &["depth", "stages"],
         holds: |c, p, t| {
-            let row = (p.shape.m + p.shape.n + 2 * MOST_PADDING) * p.dtype().bytes();
-            c.int("depth") * c.int("stages") * row <= i64::from(t.limits.shared_per_block_opt_in)
+            c.int("depth") * c.int("stages") * row_bytes(p, c) <= i64::from(t.limits.shared_per_block_opt_in)
         },
     },
 ];
@@ -326,7 +325,7 @@ bind(slice.vj, vthread)
     } else {
         "reorder(slice.g, slice.s, slice.it, slice.jt, slice.i, slice.j)\n"
     };
-    let (specialize, staging) = staging(problem, slices * mt * nt);
+    let (specialize, staging) = staging(problem, staged_columns(problem, choice), slices * mt * nt);
     format!(
         "{specialize}split(acc.k, {depth}) -> ko, k
 split_reduce(acc.ko, {parts}, order=cyclic) -> part, g
@@ -452,18 +451,42 @@ fn padding(dtype: DType, columns: i64, piece: i64) -> i64 {
     (0..=MOST_PADDING).find(|p| free(columns + p) && (columns + p) % piece == 0).unwrap_or(0)
 }
 
+/// Columns of A and B in shared memory: those of all tiles of C.
+fn staged_columns(problem: &Problem, choice: &Choice) -> [i64; 2] {
+    if choice.word("unit") == "mma" {
+        let Warps { rows, columns, .. } = Warps::of(problem, choice);
+        [choice.int("wm") * rows, choice.int("wn") * columns]
+    } else {
+        let Threads { mt, nt, .. } = Threads::of(problem, choice);
+        [mt * choice.int("tm"), nt * choice.int("tn")]
+    }
+}
+
+/// Bytes that a row of A and one of B take in shared memory.
+fn row_bytes(problem: &Problem, choice: &Choice) -> i64 {
+    let dtype = problem.dtype();
+    let of = |width: i64, staged: i64| staged + padding(dtype, staged, copied_at_once(dtype, width, staged));
+    let [a, b] = staged_columns(problem, choice);
+    (of(problem.shape.m, a) + of(problem.shape.n, b)) * dtype.bytes()
+}
+
+/// Elements that are copied at a time: as many as divide the rows in either memory, in 16 bytes at most.
+fn copied_at_once(dtype: DType, width: i64, staged: i64) -> i64 {
+    let most = 16 / dtype.bytes();
+    (1..=most).rev().find(|p| most % p == 0 && width % p == 0 && staged % p == 0).unwrap_or(1)
+}
+
 /// The step that tells products whose rows start at multiples of 16 bytes from others, and the steps that copy groups
-/// of rows of both operands to shared memory with so many threads.
-fn staging(problem: &Problem, threads: i64) -> (String, String) {
+/// of rows of both operands to shared memory with so many threads. There the rows have as many elements as the tiles
+/// that read them, in `staged`.
+fn staging(problem: &Problem, staged: [i64; 2], threads: i64) -> (String, String) {
     let dtype = problem.dtype();
     let mut aligned = Vec::new();
     let mut steps = String::new();
-    for (operand, tile, width, stride) in
-        [("A", "As", problem.shape.m, "lda"), ("B", "Bs", problem.shape.n, "ldb")]
+    for (operand, tile, width, staged, stride) in
+        [("A", "As", problem.shape.m, staged[0], "lda"), ("B", "Bs", problem.shape.n, staged[1], "ldb")]
     {
-        // As many elements at a time as divide every row.
-        let most = 16 / dtype.bytes();
-        let piece = (1..=most).rev().find(|p| most % p == 0 && width % p == 0).unwrap_or(1);
+        let piece = copied_at_once(dtype, width, staged);
         if piece > 1 {
             aligned.push(format!("{stride}%{piece}"));
         }
@@ -480,7 +503,7 @@ tensorize({tile}.e, cp_async{bytes}_{dtype})
 ",
             bytes = dtype.bytes() * piece,
         );
-        if let pad @ 1.. = padding(dtype, width, piece) {
+        if let pad @ 1.. = padding(dtype, staged, piece) {
             steps += &format!("storage_align({tile}, r, {pad})\n");
         }
     }
@@ -494,7 +517,7 @@ fn by_matrix_units(problem: &Problem, choice: &Choice) -> String {
     let (depth, parts, stages) = (choice.int("depth"), choice.int("parts"), choice.int("stages"));
     let threads = 32 * choice.int("wm") * choice.int("wn") * choice.int("wk");
     let instruction = choice.word("instruction");
-    let (specialize, staging) = staging(problem, threads);
+    let (specialize, staging) = staging(problem, staged_columns(problem, choice), threads);
     format!(
         "{specialize}split(acc.k, {depth}) -> ko, k
 split_reduce(acc.ko, {parts}, order=cyclic) -> part, g
@@ -588,7 +611,7 @@ fn shared_footprint(problem: &Problem, choice: &Choice, common: Footprint) -> Fo
     Footprint {
         threads: slices_of_a_group(problem, choice) * mt * nt,
         registers: (tm * tn + 2 * (tm + tn)) * bytes / 4 + 28,
-        shared_bytes: depth * stages * (m + n) * bytes,
+        shared_bytes: depth * stages * row_bytes(problem, choice),
         multiply_adds: warps * 32.0 * (tm * tn) as f64 * if problem.dtype().is_complex() { 4.0 } else { 1.0 },
         wavefronts: warps * ((tm + tn) * bytes) as f64 / 16.0 + k * ((m + n) * bytes) as f64 / 128.0,
         instructions: warps * loads as f64 + 2.0 * copies,
@@ -609,14 +632,10 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target, common:
     let pieces =
         [m, n].map(|width| width as f64 / if width % 2 == 0 { 2.0 } else { 1.0 }).iter().sum::<f64>();
     let small = target.has(Capability::MmaF64Wide) && choice.word("instruction") == "m8n8k4";
-    let row = [m, n]
-        .map(|width| width + padding(DType::F64, width, if width % 2 == 0 { 2 } else { 1 }))
-        .iter()
-        .sum::<i64>();
     Footprint {
         threads: 32 * over_c * choice.int("wk"),
         registers: (rows * columns / 32 + 2 * fragments) * 2 + 32,
-        shared_bytes: depth * stages * row * 8,
+        shared_bytes: depth * stages * row_bytes(problem, choice),
         // Where there are larger instructions, this one reaches 30 of 56 TFLOP/s (one H200, 2026-11-21).
         multiply_adds: steps * (rows * columns * terms) as f64 * if small { 1.9 } else { 1.0 },
         matrix_units: true,

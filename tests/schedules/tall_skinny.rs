@@ -76,9 +76,9 @@ fn what_cannot_be_chosen_is_refused_with_what_to_change() {
         let choice = Choice::default().with(name, value);
         family.complete(&choice, &problem, target::DEFAULT).map(|c| c.to_string())
     };
-    assert!(complete("tx", 1).unwrap_err().to_string().contains("use one of unit, block"));
+    assert!(complete("tx", 1).unwrap_err().to_string().contains("use one of unit, staging, block"));
     assert!(complete("tm", 64).unwrap_err().to_string().contains("cannot be made with"));
     assert!(complete("tm", 4).is_ok());
-    let word = Choice::default().with("leapfrog", "perhaps");
+    let word = Choice::default().with("staging", "registers").with("leapfrog", "perhaps");
     assert!(family.complete(&word, &problem, target::DEFAULT).unwrap_err().to_string().contains("true"));
 }
