@@ -23,6 +23,7 @@ use crate::report::progress::Progress;
 use crate::report::table::{numbers, render, words};
 use crate::report::{DeviceReport, Kind, ProblemReport};
 use crate::roofline::Roofline;
+use crate::tune::accuracy::Accuracy;
 use crate::tune::bench::Bench;
 use crate::tune::file::WisdomFile;
 use crate::tune::measure::{Compiled, Isolated};
@@ -31,7 +32,7 @@ use crate::tune::record::{Gpu, Status, Trial};
 use crate::tune::search::Plan;
 use crate::tune::session::{self, Found, Session};
 use crate::tune::space::Space;
-use crate::tune::{why, worker};
+use crate::tune::{accuracy, why, worker};
 use crate::{choose, compile, gpu, memory};
 
 /// Options of `tune`.
@@ -96,6 +97,8 @@ struct Tuned {
     seconds_spent: f64,
     /// The best, the first first.
     best: Vec<Ranked>,
+    /// How well the model ranks the candidates that were measured.
+    model: Option<Accuracy>,
     /// Why the first won: what bounds it, and what each of the others lacks. By the model.
     why: Vec<String>,
     /// The file with the record of everything that was tried.
@@ -235,6 +238,7 @@ fn by_model(family: &'static Family, problem: &Problem, target: &Target, device:
         tried_now: 0,
         failed: 0,
         seconds_spent: 0.0,
+        model: None,
         why: reasons(&best),
         best,
         wisdom: None,
@@ -318,7 +322,8 @@ fn compile_candidate(
     let source = compile::cuda(&valid).map_err(unmakeable)?;
     let launch_size = i64::from(device.info().sm_count);
     let binding = Binding::new(valid.program(), problem, launch_size).map_err(unmakeable)?;
-    gpu::compile_ahead(device, &source, target, &binding).map_err(|d| (Status::Compile, d.to_string()))
+    gpu::compile_ahead(&device.info().arch(), &source, target, &binding)
+        .map_err(|d| (Status::Compile, d.to_string()))
 }
 
 /// One line of progress.
@@ -352,6 +357,11 @@ fn measured(
         registers: trial.registers,
         modelled: rank::estimate(family, problem, &trial.choice, target),
     };
+    let pair = |trial: &Trial| {
+        let modelled = rank::estimate(family, problem, &trial.choice, target)?.seconds;
+        Some((modelled, trial.seconds?))
+    };
+    let pairs: Vec<(f64, f64)> = found.best.iter().filter_map(pair).collect();
     let best: Vec<Ranked> = found.best.iter().take(SHOWN).map(ranked).collect();
     Tuned {
         problem: ProblemReport::of(problem),
@@ -364,6 +374,7 @@ fn measured(
         tried_now: found.tried_now,
         failed: found.failed,
         seconds_spent: found.seconds,
+        model: accuracy::compare(&pairs),
         why: reasons(&best),
         best,
         wisdom: file.map(|f| Path::to_path_buf(f.path())),
@@ -430,6 +441,12 @@ fn text(tuned: &Tuned) -> String {
         cells
     };
     let mut lines = vec![heading, render(&columns, &tuned.best.iter().map(row).collect::<Vec<_>>())];
+    lines.extend(tuned.model.iter().map(|m| {
+        format!(
+            "  the model ranks the {} that were measured with a correlation of {:.2}; the fastest is number {} of them, its first takes {:.2} of the least time, the best of its first 8 {:.2}",
+            m.candidates, m.rank_correlation, m.place_of_best, m.first, m.best_of_8
+        )
+    }));
     lines.extend(tuned.why.iter().map(|line| format!("  {line}")));
     lines.extend(
         tuned.wisdom.iter().map(|path| format!("  everything tried is recorded in {}", path.display())),

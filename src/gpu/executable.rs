@@ -98,7 +98,7 @@ impl Executable {
         target: &Target,
         cache: CompileCache,
     ) -> Executable {
-        let arch = architecture(device, &source, target);
+        let arch = architecture(&device.info().arch(), &source, target);
         let kernels = source.kernels.iter().map(|_| OnceCell::new()).collect();
         Executable { source, program, arch, cache, kernels }
     }
@@ -213,18 +213,18 @@ fn compile_unit(
 }
 
 /// Compiles the kernels that a problem needs into the user's cache, where an [`Executable`] will find them; gives the
-/// registers of a thread of the one that has most. The GPU itself is not used.
+/// registers of a thread of the one that has most. `own` is the architecture of the GPU, which itself is not used.
 ///
 /// # Errors
 /// Source that does not compile, and no NVRTC.
 pub fn compile_ahead(
-    device: &Device,
+    own: &str,
     source: &Source,
     target: &Target,
     binding: &Binding,
 ) -> Result<Option<u32>, Diagnosis> {
     let value = |sym: &Sym| binding.value(sym);
-    let (arch, cache) = (architecture(device, source, target), CompileCache::standard());
+    let (arch, cache) = (architecture(own, source, target), CompileCache::standard());
     let mut numbers = Vec::new();
     chosen(&source.host, &value, &mut numbers)?;
     let mut most = None;
@@ -393,10 +393,9 @@ fn configuration(
 }
 
 /// The architecture to compile for: the device's own, in the special form if the program needs that.
-fn architecture(device: &Device, source: &Source, target: &Target) -> String {
+fn architecture(own: &str, source: &Source, target: &Target) -> String {
     let of_target = target.arch_for(&source.needs);
-    let own = device.info().arch();
-    if of_target.starts_with(&own) { of_target } else { own }
+    if of_target.starts_with(own) { of_target } else { own.to_string() }
 }
 
 fn element(dtype: DType) -> Result<TensorType, Diagnosis> {

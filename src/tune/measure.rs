@@ -1,7 +1,7 @@
 //! Measuring candidates on a GPU: each is compiled ahead on all cores, then tried by a [`Worker`].
 //!
 //! A compiled kernel reaches the worker through the cache of compiled kernels. A worker that crashes or does not answer
-//! in time is replaced by a new one, and so is one in which anything failed: an error of CUDA may have spoilt it.
+//! in time is replaced by a new one, and so is one that says that an error has spoilt it.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use warpwright_core::diag::Diagnosis;
 use super::record::{Status, Times, Trial};
 use super::search::Measure;
 use super::space::Candidate;
-use super::worker::{Fault, Job, Request, Worker};
+use super::worker::{Answer, Fault, Job, Request, Worker};
 use crate::kernels::family::Choice;
 
 /// What became of compiling a candidate: registers of a thread, or why there is no kernel.
@@ -129,10 +129,8 @@ impl Isolated<'_> {
         };
         let start = Instant::now();
         let trial = match worker.ask(request, self.limit) {
-            Ok(trial) => {
-                if trial.status != Status::Runtime {
-                    self.worker = Some(worker);
-                }
+            Ok(Answer { trial, spoilt }) => {
+                self.worker = (!spoilt).then_some(worker);
                 trial
             }
             Err(fault) => {
@@ -179,17 +177,20 @@ mod tests {
 
     /// A worker played by the shell: candidate 1 crashes it, 2 hangs, 3 is wrong, 4 fails; the others are right.
     fn shell() -> Command {
-        let answer = |status: &str| {
-            format!(r#"echo "{{\"choice\":{{\"x\":$x}},\"status\":\"{status}\",\"seconds\":0.$x}}""#)
+        let answer = |status: &str, spoilt: bool| {
+            let trial = format!(r#"{{\"choice\":{{\"x\":$x}},\"status\":\"{status}\",\"seconds\":0.$x}}"#);
+            format!(r#"echo "{{\"trial\":{trial},\"spoilt\":{spoilt}}}"; spoilt={spoilt}"#)
         };
         let script = format!(
             "read job; echo '{READY}'; while read -r line; do
                x=${{line#*:}}; x=${{x#*:}}; x=${{x%%\\}}*}}
                case $x in 1) kill -SEGV $$;; 2) exec sleep 100;; 3) {};; 4) {};; *) {};; esac
+               # Who asks a spoilt worker once more has not listened.
+               if $spoilt; then read -r line && exit 9; fi
              done",
-            answer("correctness"),
-            answer("runtime"),
-            answer("correct")
+            answer("correctness", false),
+            answer("runtime", true),
+            answer("correct", false)
         );
         let mut command = Command::new("sh");
         command.args(["-c", &script]);

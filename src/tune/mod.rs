@@ -1,13 +1,14 @@
 //! Tuning: which choice of a family's parameters is fastest for a problem on a GPU, and remembering it.
 //!
 //! [`space`] solves the constraints of a family and gives every candidate; [`rank`] says by a model how long each should
-//! take; [`search`] decides which to measure next, and [`measure`] measures them, each compiled ahead on all cores and
+//! take ([`accuracy`]: how well it does that); [`search`] decides which to measure next, and [`measure`] measures them, each compiled ahead on all cores and
 //! run in a process of its own ([`worker`]). [`session`] puts these together and writes everything that is tried into
 //! the wisdom at once: [`record`] is one line of it, [`file`] where the lines stand, [`wisdom`] what they say, and [`t4`]
 //! the same for other tuners.
 //!
-//! `rank`, `search`, `record`, `wisdom` and `t4` are pure; `file` touches files, `worker` processes, `bench` a GPU.
+//! Only `file` touches files, `worker` processes, and `bench` a GPU.
 
+pub mod accuracy;
 pub mod bench;
 pub mod file;
 pub mod measure;

@@ -73,6 +73,9 @@ pub struct Found {
 /// How many of the best are timed once more, at length: the best of many quick looks is partly luck.
 const FINALISTS: usize = 5;
 
+/// The part of the budget of seconds that is kept for that.
+const RESERVE: f64 = 0.08;
+
 /// A result this much faster than the roofline is a fault of the measurement. The roofline's bandwidth is itself
 /// measured, so a few per cent are possible.
 const TOO_FAST: f64 = 1.15;
@@ -115,6 +118,7 @@ impl Session<'_> {
             start: Instant::now(),
             last: 0.0,
             budget: plan.seconds,
+            reserve: plan.seconds * RESERVE,
         };
         if !self.again {
             run.remember(&wisdom.tried(self.gpu, self.family.name, &key));
@@ -156,6 +160,8 @@ struct Run<'a> {
     /// When the last result was noted.
     last: f64,
     budget: f64,
+    /// What of it is kept for timing the best at length.
+    reserve: f64,
 }
 
 impl Run<'_> {
@@ -204,6 +210,7 @@ impl Run<'_> {
         }
         self.note(trial.clone());
         let best = self.search.best();
+        let going_on = self.search.may_go_on(self.spent() + self.reserve);
         tell(&Progress {
             tried: self.search.count(),
             candidates: self.space.len(),
@@ -212,7 +219,7 @@ impl Run<'_> {
             left: (self.budget - self.spent()).max(0.0),
             latest: &trial,
         });
-        Ok(self.search.may_go_on(self.spent()))
+        Ok(going_on)
     }
 
     fn search(
@@ -220,7 +227,7 @@ impl Run<'_> {
         measure: &mut dyn Measure,
         tell: &mut dyn FnMut(&Progress),
     ) -> Result<(), Diagnosis> {
-        while self.search.may_go_on(self.spent()) {
+        while self.search.may_go_on(self.spent() + self.reserve) {
             let batch = self.candidates(&self.search.next());
             let best = self.search.best();
             let before = self.search.count();

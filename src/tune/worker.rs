@@ -1,7 +1,7 @@
 //! A process that tries candidates, so that a crash, a hang or an error that spoils the GPU's context costs one of them.
 //!
 //! The parent writes a [`Job`], then a [`Request`] at a time, each a line of JSON on the worker's standard input; the
-//! worker answers each with a line on its standard output: `ready` once, then a [`Trial`]. A worker ends when its
+//! worker writes lines on its standard output: `ready` once, then an [`Answer`] to each request. A worker ends when its
 //! standard input does, so none outlives its parent.
 
 use std::io::{BufRead, BufReader, Write};
@@ -47,6 +47,15 @@ pub struct Request {
     pub best: Option<f64>,
     /// Whether to time it at length.
     pub settle: bool,
+}
+
+/// What a worker answers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    /// What came of the candidate.
+    pub trial: Trial,
+    /// Whether the worker is of no use any more: some errors of CUDA spoil everything that comes after them.
+    pub spoilt: bool,
 }
 
 /// The line that a worker writes when it has what it needs.
@@ -141,7 +150,7 @@ impl Worker {
     ///
     /// # Errors
     /// No answer in time or at all; the worker is then given up.
-    pub fn ask(&mut self, request: &Request, limit: Duration) -> Result<Trial, Fault> {
+    pub fn ask(&mut self, request: &Request, limit: Duration) -> Result<Answer, Fault> {
         let line = self.exchange(request, limit)?;
         serde_json::from_str(&line).map_err(|e| Fault::Ended(format!("it answered nonsense ({e})")))
     }
@@ -184,7 +193,7 @@ impl Drop for Worker {
 /// The worker's side: reads the job, makes what tries candidates, and answers until standard input ends.
 pub fn serve<T>(
     make: impl FnOnce(&Job) -> Result<T, Diagnosis>,
-    mut answer: impl FnMut(&mut T, &Request) -> Trial,
+    mut answer: impl FnMut(&mut T, &Request) -> Answer,
 ) {
     let (sender, lines) = mpsc::channel();
     std::thread::spawn(move || {
@@ -248,9 +257,10 @@ mod tests {
     #[test]
     fn answers_are_read_and_faults_are_told_apart() {
         let limit = Duration::from_secs(10);
-        let mut good = worker(r#"echo '{"choice":{"tm":4},"status":"correct","seconds":0.5}'"#);
+        let mut good =
+            worker(r#"echo '{"trial":{"choice":{"tm":4},"status":"correct","seconds":0.5},"spoilt":false}'"#);
         for _ in 0..3 {
-            let trial = good.ask(&request(), limit).unwrap();
+            let trial = good.ask(&request(), limit).unwrap().trial;
             assert_eq!((trial.seconds, trial.choice), (Some(0.5), request().choice));
         }
         let ended = |script: &str| match worker(script).ask(&request(), limit) {
@@ -259,7 +269,7 @@ mod tests {
         };
         assert!(ended("exit 3").contains("exit status: 3"));
         assert!(ended("kill -SEGV $$").contains("signal: 11"));
-        assert!(ended("echo '{\"choice\":'").contains("nonsense"));
+        assert!(ended("echo '{\"trial\":'").contains("nonsense"));
     }
 
     #[test]

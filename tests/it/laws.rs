@@ -142,6 +142,7 @@ fn kernels_use_the_public_schedule_language_only() {
 /// What each part of the tuner may import of the library, besides what stands in every list: `kernels`, `problem`.
 /// Those that know neither files nor processes nor GPUs come first.
 const TUNER: &[(&str, &[&str])] = &[
+    ("accuracy", &[]),
     ("occupancy", &[]),
     ("record", &[]),
     ("rank", &["occupancy"]),
