@@ -18,8 +18,9 @@ use crate::report::progress::Progress;
 use crate::report::{ChosenBy, text};
 use crate::roofline::Roofline;
 use crate::run::{self, Subject};
-use crate::tune::file::{self, WisdomFile};
+use crate::tune::file::WisdomFile;
 use crate::tune::record::Gpu;
+use crate::tune::summary;
 use crate::tune::wisdom::Wisdom;
 use crate::{choose, memory, npy};
 
@@ -153,7 +154,7 @@ fn subject(options: &Options, problem: &Problem, device: &Device) -> Result<Subj
 
 /// What is known of a family. A product can be computed without, so a file that cannot be read costs a notice.
 fn wisdom(family: &str) -> Wisdom {
-    let (wisdom, notices) = file::known(family, WisdomFile::standard().as_ref())
+    let (wisdom, notices) = summary::known(family, WisdomFile::standard().as_ref(), false)
         .unwrap_or_else(|unreadable| (Wisdom::default(), vec![unreadable.to_string()]));
     notices.iter().for_each(|n| notice(n));
     wisdom

@@ -12,10 +12,10 @@ use crate::file::unreadable;
 use crate::kernels;
 use crate::report::number::seconds;
 use crate::report::table::{numbers, render, words};
-use crate::tune::file::{self, WisdomFile};
+use crate::tune::file::WisdomFile;
 use crate::tune::record::Record;
-use crate::tune::t4;
 use crate::tune::wisdom::Wisdom;
+use crate::tune::{summary, t4};
 
 /// Options of `wisdom`.
 #[derive(Args, Debug)]
@@ -132,7 +132,7 @@ fn known(family: Option<&str>) -> Result<Wisdom, Diagnosis> {
     let names = kernels::FAMILIES.iter().map(|f| f.name).filter(|name| family.is_none_or(|f| f == *name));
     let mut said: Vec<String> = Vec::new();
     for name in names {
-        let (wisdom, notices) = file::known(name, file.as_ref())?;
+        let (wisdom, notices) = summary::known(name, file.as_ref(), true)?;
         all.extend(wisdom.records().iter().cloned());
         said.extend(notices);
     }
@@ -182,6 +182,7 @@ fn import(files: &[PathBuf]) -> Outcome {
     }
     if !new.is_empty() {
         file.append(&new)?;
+        summary::write(&file)?;
     }
     notice(&format!("{} new records are in {}", new.len(), file.path().display()));
     Ok(())

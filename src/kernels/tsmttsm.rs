@@ -587,7 +587,7 @@ fn thread_footprint(problem: &Problem, choice: &Choice, common: Footprint) -> Fo
     let ahead = if choice.flag("leapfrog") { 2 } else { 1 };
     Footprint {
         threads: slices * mt * nt,
-        registers: (tm * tn + ahead * loads) * bytes / 4 + 28,
+        registers: (tm * tn + ahead * loads) * bytes / 4 + 24,
         shared_bytes: if slices > 1 { slices * problem.shape.m * problem.shape.n * bytes } else { 0 },
         multiply_adds: warps * 32.0 * (tm * tn) as f64 * if problem.dtype().is_complex() { 4.0 } else { 1.0 },
         wavefronts: warps * (tm as f64 * passes(along_m, tm) + tn as f64 * passes(along_n, tn)),
@@ -634,7 +634,7 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target, common:
     let small = target.has(Capability::MmaF64Wide) && choice.word("instruction") == "m8n8k4";
     Footprint {
         threads: 32 * over_c * choice.int("wk"),
-        registers: (rows * columns / 32 + 2 * fragments) * 2 + 32,
+        registers: (rows * columns / 32 + 2 * fragments) * 2 + 12,
         shared_bytes: depth * stages * row_bytes(problem, choice),
         // Where there are larger instructions, this one reaches 30 of 56 TFLOP/s (one H200, 2026-11-21).
         multiply_adds: steps * (rows * columns * terms) as f64 * if small { 1.9 } else { 1.0 },

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use warpwright_core::diag::Diagnosis;
 
 use super::record::Record;
-use super::wisdom::{self, Wisdom};
+use super::wisdom;
 
 /// A file of wisdom.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,11 +108,16 @@ impl WisdomFile {
                     .instead("set WARPWRIGHT_WISDOM to another file, or to nothing to do without"));
             }
         };
-        let parsed = wisdom::parse(&String::from_utf8_lossy(&bytes), wanted);
+        Ok(self.loaded(&String::from_utf8_lossy(&bytes), wanted))
+    }
+
+    /// The records of a text that is the file, or the end of it.
+    pub fn loaded(&self, text: &str, wanted: &dyn Fn(&str) -> bool) -> Loaded {
+        let parsed = wisdom::parse(text, wanted);
         let notice = |(line, fault): &(usize, String)| {
             format!("{}:{line} is passed over: it {fault}", self.path.display())
         };
-        Ok(Loaded { notices: parsed.skipped.iter().map(notice).collect(), records: parsed.records })
+        Loaded { notices: parsed.skipped.iter().map(notice).collect(), records: parsed.records }
     }
 }
 
@@ -127,64 +132,42 @@ fn ends_in_a_line(file: &mut File) -> std::io::Result<bool> {
     Ok(last[0] == b'\n')
 }
 
-/// What is known of a family: the lines that ship with the program, and after them those of the user's file, which
-/// therefore count where both speak. The second value is what is worth a line on standard error.
-///
-/// # Errors
-/// A file of the user's that is there and cannot be read.
-pub fn known(family: &str, file: Option<&WisdomFile>) -> Result<(Wisdom, Vec<String>), Diagnosis> {
-    // Lines are written without spaces, so most that are of no use can be told before they are read.
+/// The lines on a family, which are written without spaces and so can be told before they are read; and lines that are
+/// cut short, which are to be spoken of.
+pub fn on_family(family: &str) -> impl Fn(&str) -> bool {
     let mark = format!("\"family\":\"{family}\"");
-    let wanted = |line: &str| line.contains(&mark) || !line.ends_with('}');
-    let mut wisdom = Wisdom::default();
-    for (_, text) in SHIPPED {
-        wisdom.extend(wisdom::parse(text, &wanted).records);
-    }
-    let loaded = file.map_or(Ok(Loaded::default()), |f| f.load_where(&wanted))?;
-    wisdom.extend(loaded.records);
-    Ok((wisdom, loaded.notices))
+    move |line| line.contains(&mark) || !line.ends_with('}')
+}
+
+/// The records that ship with the program, among the lines that `wanted` says yes to.
+pub fn shipped(wanted: &dyn Fn(&str) -> bool) -> Vec<Record> {
+    SHIPPED.iter().flat_map(|(_, text)| wisdom::parse(text, wanted).records).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::record;
-    use super::{SHIPPED, WisdomFile, known};
+    use super::super::tests::{Scratch, record};
+    use super::{SHIPPED, on_family};
     use crate::tune::wisdom;
-
-    /// A file in a directory of its own, which goes when this does.
-    struct Scratch(WisdomFile);
-
-    impl Scratch {
-        fn new(name: &str) -> Scratch {
-            let directory = format!("warpwright-wisdom-{name}-{}", std::process::id());
-            Scratch(WisdomFile::at(std::env::temp_dir().join(directory).join("made/when/needed.jsonl")))
-        }
-    }
-
-    impl Drop for Scratch {
-        fn drop(&mut self) {
-            let directory = self.0.path().ancestors().nth(3).unwrap();
-            let _ = std::fs::remove_dir_all(directory);
-        }
-    }
 
     #[test]
     fn what_is_appended_is_read_again() {
-        let Scratch(file) = &Scratch::new("append");
+        let scratch = Scratch::new("append");
+        let file = &scratch.file();
         assert!(file.load().unwrap().records.is_empty());
         let records = [record(20, 1, 1e-3), record(20, 2, 2e-3)];
         file.append(&records[..1]).unwrap();
         file.append(&records[1..]).unwrap();
         let loaded = file.load().unwrap();
         assert_eq!((&loaded.records[..], loaded.notices.len()), (&records[..], 0));
-        let (wisdom, _) = known("tsmttsm", Some(file)).unwrap();
-        assert!(wisdom.records().len() >= 2);
-        assert!(known("tsmm", Some(file)).unwrap().0.records().iter().all(|r| r.family == "tsmm"));
+        assert_eq!(file.load_where(&on_family("tsmttsm")).unwrap().records.len(), 2);
+        assert_eq!(file.load_where(&on_family("tsmm")).unwrap().records.len(), 0);
     }
 
     #[test]
     fn half_a_line_costs_itself_only_wherever_it_was_cut() {
-        let Scratch(file) = &Scratch::new("half");
+        let scratch = Scratch::new("half");
+        let file = &scratch.file();
         let records = [record(20, 1, 1e-3), record(20, 2, 2e-3), record(20, 3, 3e-3)];
         file.append(&records[..2]).unwrap();
         let whole = std::fs::read(file.path()).unwrap();
@@ -202,7 +185,8 @@ mod tests {
 
     #[test]
     fn many_writers_at_once_lose_and_mix_nothing() {
-        let Scratch(file) = &Scratch::new("writers");
+        let scratch = Scratch::new("writers");
+        let file = &scratch.file();
         std::thread::scope(|scope| {
             for writer in 1..=8 {
                 scope.spawn(move || {
@@ -225,7 +209,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_written_or_read_is_refused_with_advice() {
-        let Scratch(file) = &Scratch::new("refused");
+        let scratch = Scratch::new("refused");
+        let file = &scratch.file();
         std::fs::create_dir_all(file.path()).unwrap();
         let message = file.append(&[record(20, 1, 1e-3)]).unwrap_err().to_string();
         assert!(message.contains("set WARPWRIGHT_WISDOM"), "{message}");

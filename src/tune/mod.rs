@@ -3,10 +3,10 @@
 //! [`space`] solves the constraints of a family and gives every candidate; [`rank`] says by a model how long each should
 //! take ([`accuracy`]: how well it does that); [`search`] decides which to measure next, and [`measure`] measures them, each compiled ahead on all cores and
 //! run in a process of its own ([`worker`]). [`session`] puts these together and writes everything that is tried into
-//! the wisdom at once: [`record`] is one line of it, [`file`] where the lines stand, [`wisdom`] what they say, and [`t4`]
+//! the wisdom at once: [`record`] is one line of it, [`mod@file`] where the lines stand ([`summary`]: the best of them), [`wisdom`] what they say, and [`t4`]
 //! the same for other tuners.
 //!
-//! Only `file` touches files, `worker` processes, and `bench` a GPU.
+//! Only `file` and `summary` touch files, `worker` processes, and `bench` a GPU.
 
 pub mod accuracy;
 pub mod bench;
@@ -18,6 +18,7 @@ pub mod record;
 pub mod search;
 pub mod session;
 pub mod space;
+pub mod summary;
 pub mod t4;
 pub mod why;
 pub mod wisdom;

@@ -237,14 +237,19 @@ impl Record {
         struct Form {
             format: u32,
         }
-        let no_record = |e: serde_json::Error| {
-            if e.is_eof() { "is cut short".to_string() } else { format!("is no record of wisdom ({e})") }
+        let record: Record = match serde_json::from_str(line) {
+            Ok(record) => record,
+            Err(e) if e.is_eof() => return Err("is cut short".to_string()),
+            Err(e) => {
+                return Err(match serde_json::from_str::<Form>(line) {
+                    Ok(Form { format }) if format != FORMAT => other_form(format),
+                    _ => format!("is no record of wisdom ({e})"),
+                });
+            }
         };
-        let form: Form = serde_json::from_str(line).map_err(no_record)?;
-        if form.format != FORMAT {
-            return Err(format!("has form {}, and this program reads form {FORMAT}", form.format));
+        if record.format != FORMAT {
+            return Err(other_form(record.format));
         }
-        let record: Record = serde_json::from_str(line).map_err(no_record)?;
         let timed = record.trial.seconds.is_some_and(|s| s.is_finite() && s > 0.0);
         if record.trial.status == Status::Correct && !timed {
             return Err("claims to be correct without a time".to_string());
@@ -253,17 +258,21 @@ impl Record {
     }
 }
 
-/// A hash of the text of a schedule (64-bit FNV-1a), the same on every machine and in every version.
-pub fn schedule_hash(text: &str) -> String {
-    let hash = text
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |h, byte| (h ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+fn other_form(format: u32) -> String {
+    format!("has form {format}, and this program reads form {FORMAT}")
+}
+
+/// A hash (64-bit FNV-1a), the same on every machine and in every version.
+pub fn hash(bytes: &[u8]) -> String {
+    let hash = bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |h, byte| (h ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
     format!("{hash:016x}")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Gpu, Key, Record, Status, Trial, schedule_hash};
+    use super::{Gpu, Key, Record, Status, Trial, hash};
     use crate::problem::Problem;
     use crate::tune::tests::record;
     use warpwright_core::target::Target;
@@ -328,8 +337,8 @@ mod tests {
     }
 
     #[test]
-    fn the_hash_of_a_schedule_never_changes() {
-        assert_eq!(schedule_hash(""), "cbf29ce484222325");
-        assert_eq!(schedule_hash("a"), "af63dc4c8601ec8c");
+    fn the_hash_never_changes() {
+        assert_eq!(hash(b""), "cbf29ce484222325");
+        assert_eq!(hash(b"a"), "af63dc4c8601ec8c");
     }
 }

@@ -8,10 +8,11 @@ use std::time::Instant;
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::target::Target;
 
-use super::file::{self, WisdomFile};
+use super::file::WisdomFile;
 use super::record::{Gpu, Key, Record, Status, Trial};
 use super::search::{Measure, Plan, Search};
 use super::space::{Candidate, Space};
+use super::summary;
 use crate::bench::record::today;
 use crate::kernels::family::{Choice, Family};
 use crate::problem::Problem;
@@ -92,7 +93,7 @@ impl Session<'_> {
         tell: &mut dyn FnMut(&Progress),
     ) -> Result<Found, Diagnosis> {
         let key = Key::of(self.problem);
-        let (wisdom, notices) = file::known(self.family.name, self.file)?;
+        let (wisdom, mut notices) = summary::known(self.family.name, self.file, true)?;
         let space = Space::of(self.family, self.problem, self.target);
         if space.is_empty() {
             return Err(Diagnosis::new(format!(
@@ -126,6 +127,9 @@ impl Session<'_> {
         let known = run.search.count();
         run.search(measure, tell)?;
         run.settle(measure, tell)?;
+        if let Some(Err(diagnosis)) = self.file.map(summary::write) {
+            notices.push(diagnosis.to_string());
+        }
         let failed = run.trials.iter().filter(|t| t.status != Status::Correct).count();
         let mut best: Vec<Trial> =
             run.trials.iter().filter(|t| t.status == Status::Correct).cloned().collect();

@@ -6,7 +6,7 @@ use warpwright_core::diag::Diagnosis;
 use warpwright_core::target::Target;
 
 use super::rank;
-use super::record::schedule_hash;
+use super::record::hash;
 use crate::kernels::family::{Choice, Family, Value};
 use crate::problem::Problem;
 
@@ -39,7 +39,7 @@ impl Space {
             let modelled = rank::estimate(family, problem, choice, target);
             found.push(Candidate {
                 choice: choice.clone(),
-                schedule: schedule_hash(&(family.schedule)(problem, choice)),
+                schedule: hash((family.schedule)(problem, choice).as_bytes()),
                 modelled: modelled.map_or(f64::INFINITY, |e| e.seconds),
             });
             true
