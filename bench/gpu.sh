@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Everything that needs a GPU, in one command: `bench/gpu.sh [BINARY] [DIRECTORY] [PART]...`, the parts being `checks`,
-# `bench` and `sanitize`, all of them unless some are named.
+# `bench`, `tune` and `sanitize`, all of them unless some are named.
 # Says what the machine has, runs every finished program and every rung of every ladder and checks it, times the ladder
-# beside cuBLAS, and runs programs and rungs under compute-sanitizer at odd sizes. Results go to the directory (bench/results by default).
+# beside cuBLAS, tunes two problems for half a minute each, and runs programs and rungs under compute-sanitizer at odd sizes. Results go to the directory (bench/results by default).
 set -uo pipefail
 cd "$(dirname "$0")/.."
 binary=${1:-target/release/warpwright}
@@ -60,6 +60,14 @@ if part bench; then
         step "$binary" bench hgemm --dtype bf16 --layout $layout --sizes 1024,4096,8192 --record "$out"
     done
     step "$binary" bench dgemm --dtype f64 --sizes 1024,4096 --record "$out"
+fi
+if part tune; then
+    # In a file of its own: what a few seconds find is not what should be shipped or used.
+    export WARPWRIGHT_WISDOM="$out/wisdom-try.jsonl"
+    step "$binary" tune 64x64x4000000 --dtype f64 --layout tn --budget 30
+    step "$binary" tune 4000000x20x20 --dtype c128 --budget 30
+    step "$binary" wisdom list
+    unset WARPWRIGHT_WISDOM
 fi
 if ! part sanitize; then
     exit $failed
