@@ -192,7 +192,8 @@ mod tests {
 
     #[test]
     fn what_was_measured_comes_before_neighbours_and_those_before_the_model() {
-        let fma = |tm: i64, tn: i64| Choice::default().with("unit", "fma").with("tm", tm).with("tn", tn);
+        let by_threads = Choice::default().with("unit", "fma").with("staging", "registers");
+        let fma = |tm: i64, tn: i64| by_threads.clone().with("tm", tm).with("tn", tn);
         let tile = |c: &Choice| (c.int("tm"), c.int("tn"));
         let records = [
             record("12x12x1000000", fma(3, 4)),
