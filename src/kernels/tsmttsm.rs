@@ -458,7 +458,12 @@ fn staged_columns(problem: &Problem, choice: &Choice) -> [i64; 2] {
         [choice.int("wm") * rows, choice.int("wn") * columns]
     } else {
         let Threads { mt, nt, .. } = Threads::of(problem, choice);
-        [mt * choice.int("tm"), nt * choice.int("tn")]
+        let (m, n) = (problem.shape.m, problem.shape.n);
+        [(m, choice.int("tm"), mt), (n, choice.int("tn"), nt)].map(|(columns, tile, threads)| {
+            // Pieces that lie far apart end with the last that is needed, tiles with the last thread's.
+            let apart = threads * piece(problem, columns, tile);
+            if choice.flag("transposed") { ceil(columns, apart) * apart } else { threads * tile }
+        })
     }
 }
 
