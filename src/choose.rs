@@ -10,7 +10,7 @@ use warpwright_core::target::Target;
 
 use crate::bind::Binding;
 use crate::compile;
-use crate::kernels::family::{Choice, Family, Value};
+use crate::kernels::family::{Choice, Family};
 use crate::kernels::{self, Kernel, Recipe, Variant};
 use crate::problem::Problem;
 use crate::report::ChosenBy;
@@ -47,7 +47,7 @@ pub fn parameters(
     let near = wisdom.near(gpu, family.name, &key);
     let near = near.into_iter().filter(|(_, r)| is_near(&key, &r.problem)).take(NEIGHBOURS);
     for (_, record) in near {
-        if let Some(kernel) = make(&adapted(family, &record.trial.choice, problem, target)) {
+        if let Some(kernel) = make(&space::adapted(family, &record.trial.choice, problem, target)) {
             return Ok((kernel, ChosenBy::Neighbour));
         }
     }
@@ -68,26 +68,6 @@ fn is_near(key: &Key, other: &Key) -> bool {
     [(key.m, other.m), (key.n, other.n), (key.k, other.k)]
         .iter()
         .all(|(a, b)| within(*a, *b) && within(*b, *a))
-}
-
-/// A choice for another problem as it suits this one: numbers become the nearest of those worth trying here, by their
-/// ratio, and words that are not worth trying here are left out.
-fn adapted(family: &Family, choice: &Choice, problem: &Problem, target: &Target) -> Choice {
-    let mut adapted = Choice::default();
-    for parameter in family.parameters {
-        let values = (parameter.values)(&adapted, problem, target);
-        let Some(wanted) = choice.get(parameter.name) else { continue };
-        let far = |value: &Value| match (value, wanted) {
-            (Value::Int(a), Value::Int(b)) => ((*a).max(1) as f64 / (*b).max(1) as f64).ln().abs(),
-            (a, b) if a == b => 0.0,
-            _ => f64::INFINITY,
-        };
-        let nearest = values.into_iter().map(|v| (far(&v), v)).min_by(|a, b| a.0.total_cmp(&b.0));
-        if let Some((_, value)) = nearest.filter(|(distance, _)| distance.is_finite()) {
-            adapted = adapted.with(parameter.name, value);
-        }
-    }
-    adapted
 }
 
 /// A sensible kernel for a problem on a GPU that no family with parameters suits: the highest rung of the ladder `hgemm`, else the tile of the ladder

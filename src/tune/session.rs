@@ -11,8 +11,9 @@ use warpwright_core::target::Target;
 use super::file::WisdomFile;
 use super::record::{Gpu, Key, Record, Status, Trial};
 use super::search::{Measure, Plan, Search};
-use super::space::{Candidate, Space};
+use super::space::{self, Candidate, Space};
 use super::summary;
+use super::wisdom::Wisdom;
 use crate::bench::record::today;
 use crate::kernels::family::{Choice, Family};
 use crate::problem::Problem;
@@ -103,10 +104,7 @@ impl Session<'_> {
             .because("its constraints hold for no choice")
             .instead("name another family with --kernel"));
         }
-        let mut good: Vec<Choice> = Vec::new();
-        for (_, record) in wisdom.near(self.gpu, self.family.name, &key).into_iter().take(NEAR) {
-            good.push(record.trial.choice.clone());
-        }
+        let mut good = self.good_nearby(&wisdom, &key);
         good.push(self.family.complete(&Choice::default(), self.problem, self.target)?);
         let mut run = Run {
             session: self,
@@ -147,8 +145,28 @@ impl Session<'_> {
     }
 }
 
-/// How many choices of near problems are tried first.
-const NEAR: usize = 4;
+/// How many near problems are asked for their best choices, and for how many each.
+const NEAR: usize = 3;
+const OF_EACH: usize = 2;
+
+impl Session<'_> {
+    /// The best choices of the nearest problems, as they suit this one.
+    fn good_nearby(&self, wisdom: &Wisdom, key: &Key) -> Vec<Choice> {
+        let mut asked: Vec<(&Key, usize)> = Vec::new();
+        let mut good = Vec::new();
+        for (_, record) in wisdom.near(self.gpu, self.family.name, key) {
+            match asked.iter().position(|(problem, _)| **problem == record.problem) {
+                Some(at) if asked[at].1 == OF_EACH => continue,
+                Some(at) => asked[at].1 += 1,
+                None if asked.len() == NEAR => break,
+                None => asked.push((&record.problem, 1)),
+            }
+            let adapted = space::adapted(self.family, &record.trial.choice, self.problem, self.target);
+            good.extend(self.family.complete(&adapted, self.problem, self.target));
+        }
+        good
+    }
+}
 
 /// A session that is going on.
 struct Run<'a> {

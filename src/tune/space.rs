@@ -93,6 +93,13 @@ impl Space {
         self.places.get(choice).copied()
     }
 
+    /// In how many parameters two candidates differ.
+    pub fn differences(&self, a: usize, b: usize) -> usize {
+        let (a, b) = (&self.candidates[a].choice, &self.candidates[b].choice);
+        let lacking = b.iter().filter(|(name, _)| a.get(name).is_none()).count();
+        a.iter().filter(|(name, value)| b.get(name) != Some(value)).count() + lacking
+    }
+
     /// For every parameter that is no number, and every value of it, the most promising candidate that has it: one of
     /// each kind.
     pub fn kinds(&self) -> Vec<usize> {
@@ -122,6 +129,26 @@ impl Space {
         places.retain(|p| *p != place);
         places
     }
+}
+
+/// A choice for another problem as it suits this one: numbers become the nearest of those worth trying here, by their
+/// ratio, and words that are not worth trying here are left out.
+pub fn adapted(family: &Family, choice: &Choice, problem: &Problem, target: &Target) -> Choice {
+    let mut adapted = Choice::default();
+    for parameter in family.parameters {
+        let values = (parameter.values)(&adapted, problem, target);
+        let Some(wanted) = choice.get(parameter.name) else { continue };
+        let far = |value: &Value| match (value, wanted) {
+            (Value::Int(a), Value::Int(b)) => ((*a).max(1) as f64 / (*b).max(1) as f64).ln().abs(),
+            (a, b) if a == b => 0.0,
+            _ => f64::INFINITY,
+        };
+        let nearest = values.into_iter().map(|v| (far(&v), v)).min_by(|a, b| a.0.total_cmp(&b.0));
+        if let Some((_, value)) = nearest.filter(|(distance, _)| distance.is_finite()) {
+            adapted = adapted.with(parameter.name, value);
+        }
+    }
+    adapted
 }
 
 /// The best choice by the model that changing one parameter at a time finds, beginning at the most usual one for every

@@ -153,7 +153,7 @@ const TUNER: &[(&str, &[&str])] = &[
     ("why", &["rank", "report"]),
     ("file", &["record", "wisdom"]),
     ("summary", &["file", "record", "wisdom"]),
-    ("session", &["bench", "file", "record", "roofline", "search", "space", "summary"]),
+    ("session", &["bench", "file", "record", "roofline", "search", "space", "summary", "wisdom"]),
     ("worker", &["record"]),
     ("measure", &["record", "search", "space", "worker"]),
     ("bench", &["bind", "compile", "gpu", "inputs", "matrix", "measure", "record", "reference", "worker"]),

@@ -22,13 +22,13 @@ use crate::cli::{json, refusal, warpwright};
 /// Makes up how long a candidate takes: the model's opinion with whims of its own; some candidates fail.
 struct MadeUp {
     pause: Duration,
-    /// Candidates measured so far.
-    count: usize,
+    /// What was measured so far.
+    order: Vec<Choice>,
 }
 
 impl MadeUp {
     fn new(pause: Duration) -> MadeUp {
-        MadeUp { pause, count: 0 }
+        MadeUp { pause, order: Vec::new() }
     }
 
     fn trial(candidate: &Candidate) -> Trial {
@@ -52,7 +52,7 @@ impl Measure for MadeUp {
     ) -> Result<(), Diagnosis> {
         for candidate in candidates {
             std::thread::sleep(self.pause);
-            self.count += 1;
+            self.order.push(candidate.choice.clone());
             if !each(MadeUp::trial(candidate))? {
                 break;
             }
@@ -176,7 +176,7 @@ fn a_tuner_killed_at_any_moment_goes_on_and_tries_nothing_twice() {
     assert_eq!(found.best[0].choice, uninterrupted.best[0].choice);
     // And a further run finds everything done.
     let mut measure = MadeUp::new(Duration::ZERO);
-    assert_eq!((tune(&file, &EXHAUSTIVE, &mut measure).tried_now, measure.count), (0, 0));
+    assert_eq!((tune(&file, &EXHAUSTIVE, &mut measure).tried_now, measure.order.len()), (0, 0));
 }
 
 #[test]
@@ -207,6 +207,22 @@ fn a_budget_of_seconds_counts_what_earlier_runs_have_spent() {
     assert_eq!((second.tried_now, second.tried), (0, first.tried));
     let third = tune(&file, &plan(1e6), &mut MadeUp::new(Duration::ZERO));
     assert_eq!(third.tried, third.candidates);
+}
+
+#[test]
+fn the_best_of_a_problem_nearby_is_tried_first() {
+    let scratch = Scratch::new("nearby");
+    let file = scratch.file();
+    let gpu = Gpu::of_target(target::DEFAULT);
+    let nearby = Problem::new("2000000x14x18".parse().unwrap(), problem().precision, problem().layout);
+    let choice = ["block", "threads", "unroll"].into_iter().zip([512, 2, 3]);
+    let choice =
+        choice.fold(Choice::default().with("c_source", "l1"), |c, (name, value)| c.with(name, value));
+    let trial = Trial { choice: choice.clone(), seconds: Some(1e-3), ..Trial::default() };
+    file.append(&[Record::new("2026-11-22", &gpu, "tsmm", &Key::of(&nearby), "", trial)]).unwrap();
+    let mut measure = MadeUp::new(Duration::ZERO);
+    tune(&file, &Plan { candidates: 5, ..Plan::default() }, &mut measure);
+    assert_eq!(measure.order[0], choice);
 }
 
 #[test]
