@@ -11,6 +11,9 @@ use super::names::Names;
 use super::specifications;
 use crate::check::with_aligned_rows;
 
+/// Each doubles the program; with two more, a case takes minutes.
+const MOST_SPECIALIZATIONS: usize = 6;
+
 /// A specification, sizes to try it at, and steps.
 pub struct Case {
     pub seed: u64,
@@ -138,8 +141,13 @@ pub struct Draw<'a> {
 }
 
 impl Draw<'_> {
-    /// Tries a step. Whatever happens is looked at when the case is run.
+    /// Tries a step, if the program does not grow too large. Whatever happens is looked at when the case is run.
     pub fn step(&mut self, step: String) {
+        let specializes = |step: &String| step.starts_with("specialize");
+        if specializes(&step) && self.steps.iter().filter(|s| specializes(s)).count() >= MOST_SPECIALIZATIONS
+        {
+            return;
+        }
         (self.told)(&step);
         let _ = catch_unwind(AssertUnwindSafe(|| self.schedule.steps(&step).map(|_| ())));
         self.steps.push(step);

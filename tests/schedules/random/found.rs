@@ -341,4 +341,6 @@ cache_write(acc, reg) -> own
 split(own.s, 5) -> o, i
 compute_at(part, own.o)",
     ),
+    // What else the loops of a stage compute was computed past its end.
+    ("chain", &[("M", 1), ("N", 8)], "reverse_compute_at(u, t.j)\nsplit(C.j, 3) -> o, i\ncompute_at(t, C.i)"),
 ];

@@ -48,8 +48,8 @@ use crate::ir::{
 use crate::schedule::facts::Facts;
 use crate::schedule::handle::{LoopRef, writes};
 use crate::schedule::rewrite::{
-    Changed, Extent, Place, at_block_scope, at_loops, guard_bounds, guard_loads, guarded_load, head, hull,
-    insert_alloc, is_block, map_elements, none_allocated_by_blocks, rewrite_loops, sink,
+    Changed, Effects, Extent, Place, at_block_scope, at_loops, guard_bounds, guard_loads, guarded_load, head,
+    hull, insert_alloc, is_block, map_elements, none_allocated_by_blocks, rewrite_loops, sink,
 };
 use crate::schedule::step::Call;
 use crate::sym::Sym;
@@ -111,6 +111,15 @@ impl ComputeAt {
             producers.iter().map(|p| canonical_nest(p, buffer)).collect::<Option<_>>().ok_or_else(|| {
                 self.refuse("its own loops have been changed already").instead("apply compute_at first")
             })?;
+        let effects = nests.iter().map(|(_, inner)| Effects::of(inner));
+        if let Some(other) =
+            effects.flat_map(|e| [e.stores, e.updates].concat()).find(|written| *written != buffer.sym)
+        {
+            // Only what is needed of the stage would be computed there, and some of it more than once.
+            return Err(self
+                .refuse(format!("its loops compute `{}`, too", other.name()))
+                .instead("attach it before anything else is brought into its loops"));
+        }
         let users: Vec<usize> = (0..rest.len()).filter(|i| mentions_buffer(&rest[*i], &buffer.sym)).collect();
         let [user] = users[..] else {
             return Err(self.refuse(format!("it is used by {} statements, not by one nest", users.len())));
