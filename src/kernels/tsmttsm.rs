@@ -79,9 +79,11 @@ const PARAMETERS: &[Parameter] = &[
         name: "unit",
         about: "what multiplies: fma (threads) or mma (matrix units)",
         values: |_, problem, target| {
-            let mma = problem.precision == Precision::Of(DType::F64) && target.has(Capability::MmaF64);
+            let doubles = [DType::F64, DType::C128].map(Precision::Of);
+            let mma = doubles.contains(&problem.precision) && target.has(Capability::MmaF64);
             // Below this width the threads have fewer products than loads to do.
-            let wide = problem.shape.m.min(problem.shape.n) >= 12;
+            let bytes = problem.shape.m.min(problem.shape.n) * problem.dtype().bytes();
+            let wide = bytes >= 96;
             match (mma, wide) {
                 (true, true) => vec!["mma".into(), "fma".into()],
                 (true, false) => vec!["fma".into(), "mma".into()],
@@ -130,10 +132,13 @@ const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "instruction",
         about: "extents of the matrix instruction",
-        values: |c, _, target| {
-            let wide = ["m16n8k8", "m16n8k16", "m16n8k4"];
-            let all = wide.iter().filter(|_| target.has(Capability::MmaF64Wide)).chain(&["m8n8k4"]);
-            with_mma(c, all.copied())
+        values: |c, problem, target| {
+            let wide: &[&str] = match (target.has(Capability::MmaF64Wide), problem.dtype().is_complex()) {
+                (true, false) => &["m16n8k8", "m16n8k16", "m16n8k4"],
+                (true, true) => &["m16n8k4", "m16n8k8"],
+                _ => &[],
+            };
+            with_mma(c, wide.iter().chain(&["m8n8k4"]).copied())
         },
     },
     Parameter {
@@ -234,7 +239,7 @@ const CONSTRAINTS: &[Constraint] = &[
         on: &["instruction", "wm", "wn"],
         holds: |c, p, _| {
             let w = Warps::of(p, c);
-            (w.rows * w.columns + (w.rows + w.columns) * w.terms) / 32 * 2 <= 208
+            (w.rows * w.columns + (w.rows + w.columns) * w.terms) / 32 * p.dtype().bytes() / 4 <= 208
         },
     },
     Constraint {
@@ -444,10 +449,15 @@ impl Warps {
 const MOST_PADDING: i64 = 12;
 
 /// By how many elements a row has to grow so that the four rows and eight columns that a warp reads for a matrix
-/// instruction of f64 lie in different banks, as far as copies of `piece` elements allow: to 4 or 12 modulo 16, or to an
-/// odd number. Threads read the same row together, so other types stay as they are.
+/// instruction lie in different banks, as far as copies of `piece` elements allow. For f64, of which 16 fill the banks,
+/// to 4 or 12 modulo 16, or to an odd number; for complex128, of which 8 do and of which a quarter of a warp reads two
+/// columns of four rows at a time, to 2 or 6 modulo 8. Threads read the same row together, so other types stay as they are.
 fn padding(dtype: DType, columns: i64, piece: i64) -> i64 {
-    let free = |c: i64| dtype != DType::F64 || matches!(c % 16, 4 | 12) || c % 2 == 1;
+    let free = |c: i64| match dtype {
+        DType::F64 => matches!(c % 16, 4 | 12) || c % 2 == 1,
+        DType::C128 => matches!(c % 8, 2 | 6),
+        _ => true,
+    };
     (0..=MOST_PADDING).find(|p| free(columns + p) && (columns + p) % piece == 0).unwrap_or(0)
 }
 
@@ -521,7 +531,9 @@ fn by_matrix_units(problem: &Problem, choice: &Choice) -> String {
     let Warps { high, terms, rows, columns } = Warps::of(problem, choice);
     let (depth, parts, stages) = (choice.int("depth"), choice.int("parts"), choice.int("stages"));
     let threads = 32 * choice.int("wm") * choice.int("wn") * choice.int("wk");
-    let instruction = choice.word("instruction");
+    let (instruction, dtype) = (choice.word("instruction"), problem.dtype());
+    let conjugate =
+        if dtype.is_complex() && problem.layout.a == Op::ConjugateTranspose { "_conj" } else { "" };
     let (specialize, staging) = staging(problem, staged_columns(problem, choice), threads);
     format!(
         "{specialize}split(acc.k, {depth}) -> ko, k
@@ -545,7 +557,7 @@ compute_at(b, mine.ks)
 split(mine.i, {high}) -> mi, i
 split(mine.j, {ACROSS}) -> ni, j
 reorder(mine.ks, mine.mi, mine.ni, mine.i, mine.j, mine.k)
-tensorize(mine.i, mma_{instruction}_f64)
+tensorize(mine.i, mma_{instruction}_{dtype}{conjugate})
 pipeline(mine.ko, {stages}, via=cp_async)
 unroll(mine.ks, mine.mi, mine.ni{tiles})
 {SECOND_PASS}",
@@ -634,17 +646,21 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target, common:
     // Steps of all warps, an instruction deep.
     let steps = k / terms as f64 * over_c as f64;
     let fragments = (rows + columns) * terms / 32;
+    let bytes = problem.dtype().bytes();
     let pieces =
         [m, n].map(|width| width as f64 / if width % 2 == 0 { 2.0 } else { 1.0 }).iter().sum::<f64>();
     let small = target.has(Capability::MmaF64Wide) && choice.word("instruction") == "m8n8k4";
     Footprint {
         threads: 32 * over_c * choice.int("wk"),
-        registers: (rows * columns / 32 + 2 * fragments) * 2 + 12,
+        registers: (rows * columns / 32 + 2 * fragments) * bytes / 4 + 12,
         shared_bytes: depth * stages * row_bytes(problem, choice),
         // Where there are larger instructions, this one reaches 30 of 56 TFLOP/s (one H200, 2026-11-21).
-        multiply_adds: steps * (rows * columns * terms) as f64 * if small { 1.9 } else { 1.0 },
+        multiply_adds: steps
+            * (rows * columns * terms) as f64
+            * if small { 1.9 } else { 1.0 }
+            * if problem.dtype().is_complex() { 4.0 } else { 1.0 },
         matrix_units: true,
-        wavefronts: steps * fragments as f64 * 2.0 + k * (m + n) as f64 * 8.0 / 128.0,
+        wavefronts: steps * (fragments * bytes) as f64 / 4.0 + k * ((m + n) * bytes) as f64 / 128.0,
         instructions: steps * (fragments + rows / high * columns / ACROSS + 4) as f64
             + k * pieces / 32.0 * 2.0,
         steps: k / (parts * depth * (stages - 1).max(1)) as f64 + 2.0,

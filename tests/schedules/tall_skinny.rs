@@ -71,7 +71,7 @@ fn choices_drawn_from_the_space_compute_the_same() {
 #[test]
 fn what_cannot_be_chosen_is_refused_with_what_to_change() {
     let family = kernels::family("tsmttsm").unwrap();
-    let problem = problem(family, (64, 64), "c128");
+    let problem = problem(family, (64, 64), "c64");
     let complete = |name: &str, value: i64| {
         let choice = Choice::default().with(name, value);
         family.complete(&choice, &problem, target::DEFAULT).map(|c| c.to_string())

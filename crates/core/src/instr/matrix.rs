@@ -25,7 +25,7 @@ const fn mma_operands(dtype: DType) -> [OperandSpec; 3] {
 }
 
 const MMA_16X8X16: &str = "for i in 0..16, j in 0..8, k in 0..16 { d[i, j] += f32(a[i, k]) * f32(b[k, j]) }";
-const M16N8K16: Behaviour = Behaviour::Multiply { m: 16, n: 8, k: 16 };
+const M16N8K16: Behaviour = Behaviour::Multiply { m: 16, n: 8, k: 16, conjugate: false };
 
 const fn ldmatrix_operands(dtype: DType, place: &'static str) -> [OperandSpec; 2] {
     [
@@ -106,8 +106,50 @@ const fn wide_f64(name: &'static str, operands: &'static [OperandSpec], k: i64) 
             _ => "for i in 0..16, j in 0..8, k in 0..16 { d[i, j] += a[i, k] * b[k, j] }",
         },
         completion: Completion::InOrder,
-        behaviour: Behaviour::Multiply { m: 16, n: 8, k },
+        behaviour: Behaviour::Multiply { m: 16, n: 8, k, conjugate: false },
         needs: &[Capability::MmaF64Wide],
+    }
+}
+
+const M8: Extent = Extent::Fixed(8);
+
+const fn complex_operands(
+    fragments: [&'static str; 3],
+    d: &'static [Extent],
+    a: &'static [Extent],
+    b: &'static [Extent],
+) -> [OperandSpec; 3] {
+    [
+        update("d", fragment(DType::C128, d, Place::Fragment(fragments[0]))),
+        read("a", fragment(DType::C128, a, Place::Fragment(fragments[1]))),
+        read("b", fragment(DType::C128, b, Place::Fragment(fragments[2]))),
+    ]
+}
+
+const COMPLEX_8X8X4: [OperandSpec; 3] =
+    complex_operands(["D8x8", "A8x4", "B4x8"], &[M8, N8], &[M8, K4], &[K4, N8]);
+const COMPLEX_16X8X4: [OperandSpec; 3] =
+    complex_operands(["D16x8", "A16x4", "B4x8"], &[M16, N8], &[M16, K4], &[K4, N8]);
+const COMPLEX_16X8X8: [OperandSpec; 3] =
+    complex_operands(["D16x8", "A16x8", "B8x8"], &[M16, N8], &[M16, K8], &[K8, N8]);
+
+/// Products of complex numbers, made of four instructions on their real and imaginary parts.
+const fn complex(
+    name: &'static str,
+    operands: &'static [OperandSpec],
+    [m, k]: [i64; 2],
+    conjugate: bool,
+    meaning: &'static str,
+) -> Record {
+    let needs: &[Capability] = if m == 8 { &[Capability::MmaF64] } else { &[Capability::MmaF64Wide] };
+    Record {
+        name,
+        threads: 32,
+        operands,
+        meaning,
+        completion: Completion::InOrder,
+        behaviour: Behaviour::Multiply { m, n: 8, k, conjugate },
+        needs,
     }
 }
 
@@ -140,12 +182,54 @@ pub(super) const RECORDS: &[Record] = &[
         ],
         meaning: "for i in 0..8, j in 0..8, k in 0..4 { d[i, j] += a[i, k] * b[k, j] }",
         completion: Completion::InOrder,
-        behaviour: Behaviour::Multiply { m: 8, n: 8, k: 4 },
+        behaviour: Behaviour::Multiply { m: 8, n: 8, k: 4, conjugate: false },
         needs: &[Capability::MmaF64],
     },
     wide_f64("mma_m16n8k4_f64", &wide_f64_operands("A16x4", "B4x8", &[M16, K4], &[K4, N8]), 4),
     wide_f64("mma_m16n8k8_f64", &wide_f64_operands("A16x8", "B8x8", &[M16, K8], &[K8, N8]), 8),
     wide_f64("mma_m16n8k16_f64", &wide_f64_operands("A16x16_f64", "B16x8", &[M16, K16], &[K16, N8]), 16),
+    complex(
+        "mma_m8n8k4_c128",
+        &COMPLEX_8X8X4,
+        [8, 4],
+        false,
+        "for i in 0..8, j in 0..8, k in 0..4 { d[i, j] += a[i, k] * b[k, j] }",
+    ),
+    complex(
+        "mma_m8n8k4_c128_conj",
+        &COMPLEX_8X8X4,
+        [8, 4],
+        true,
+        "for i in 0..8, j in 0..8, k in 0..4 { d[i, j] += conj(a[i, k]) * b[k, j] }",
+    ),
+    complex(
+        "mma_m16n8k4_c128",
+        &COMPLEX_16X8X4,
+        [16, 4],
+        false,
+        "for i in 0..16, j in 0..8, k in 0..4 { d[i, j] += a[i, k] * b[k, j] }",
+    ),
+    complex(
+        "mma_m16n8k4_c128_conj",
+        &COMPLEX_16X8X4,
+        [16, 4],
+        true,
+        "for i in 0..16, j in 0..8, k in 0..4 { d[i, j] += conj(a[i, k]) * b[k, j] }",
+    ),
+    complex(
+        "mma_m16n8k8_c128",
+        &COMPLEX_16X8X8,
+        [16, 8],
+        false,
+        "for i in 0..16, j in 0..8, k in 0..8 { d[i, j] += a[i, k] * b[k, j] }",
+    ),
+    complex(
+        "mma_m16n8k8_c128_conj",
+        &COMPLEX_16X8X8,
+        [16, 8],
+        true,
+        "for i in 0..16, j in 0..8, k in 0..8 { d[i, j] += conj(a[i, k]) * b[k, j] }",
+    ),
     ldmatrix("ldmatrix_x4", &ldmatrix_operands(DType::Bf16, "A16x16"), false, false),
     ldmatrix("ldmatrix_x4_trans", &ldmatrix_operands(DType::Bf16, "B16x16"), true, false),
     ldmatrix("ldmatrix_x4_trans_turned", &ldmatrix_operands(DType::Bf16, "A16x16"), false, true),

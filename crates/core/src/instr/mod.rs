@@ -135,6 +135,8 @@ pub enum Behaviour {
         n: i64,
         /// The summed extent.
         k: i64,
+        /// Whether `a` is conjugated.
+        conjugate: bool,
     },
     /// `d += a b^T` by a warpgroup, `a` and `b` in swizzled shared memory, `n` free, `m` = 64.
     WarpgroupMultiply {

@@ -21,7 +21,8 @@ impl<'a> Machine<'a> {
             }
             Behaviour::WarpgroupMultiply { k } => self.warpgroup_product(job, k),
             Behaviour::LoadMatrix { transposed, turned } => self.take_tiles(job, transposed, turned),
-            Behaviour::Multiply { m, n, k } => self.warp_product(job, m, n, k),
+            // Real numbers are their own conjugates.
+            Behaviour::Multiply { m, n, k, .. } => self.warp_product(job, m, n, k),
             Behaviour::Shuffle(lane) => self.take_lanes(job, lane),
             Behaviour::ChainedSum => Ok(Vec::new()),
         }

@@ -3,6 +3,7 @@
 use warpwright_core::instr::Behaviour;
 
 use super::Machine;
+use super::instruction::multiply_adds;
 use crate::arithmetic::Arithmetic;
 use crate::code::{Argument, Call, Memory, MemoryWindow, WARP};
 use crate::hazard::HazardKind;
@@ -20,8 +21,12 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
             }
         }
         match (call.record.behaviour, &windows[..]) {
-            (Behaviour::Multiply { .. }, [d, a, b]) => self.multiply_in_order(call, d, a, b, false),
-            (Behaviour::WarpgroupMultiply { .. }, [d, a, b]) => self.multiply_in_order(call, d, a, b, true),
+            (Behaviour::Multiply { conjugate, .. }, [d, a, b]) => {
+                self.multiply_in_order(call, d, a, b, [false, conjugate]);
+            }
+            (Behaviour::WarpgroupMultiply { .. }, [d, a, b]) => {
+                self.multiply_in_order(call, d, a, b, [true, false])
+            }
             (Behaviour::LoadMatrix { turned, .. }, [d, a]) => {
                 let mut values = self.read_all(call, a, false);
                 if let (true, [_, columns]) = (turned, &a.shape[..]) {
@@ -134,11 +139,14 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
         d: &MemoryWindow,
         a: &MemoryWindow,
         b: &MemoryWindow,
-        transposed: bool,
+        [transposed, conjugate]: [bool; 2],
     ) {
         let ([m, n], [rows, k]) = (&d.shape[..], &a.shape[..]) else { return };
         let (m, n, k) = (*m as usize, *n as usize, *k as usize);
-        let (x, y) = (self.read_all(call, a, false), self.read_all(call, b, false));
+        let (mut x, y) = (self.read_all(call, a, false), self.read_all(call, b, false));
+        if conjugate {
+            x.iter_mut().for_each(|x| *x = x.conj());
+        }
         let mut sums = self.read_all(call, d, false);
         if *rows as usize != m || y.len() != n * k {
             self.hazard(HazardKind::Operand, call.site, || {
@@ -154,7 +162,7 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
                 }
             }
         }
-        self.counters.fma += (m * n * k) as u64;
+        self.counters.fma += (m * n * k) as u64 * multiply_adds(d.dtype);
         self.write_all(call, d, &sums, false);
     }
 

@@ -1,5 +1,6 @@
 //! Instructions: each moves data by its own address rule, under its own stream.
 
+use warpwright_core::dtype::DType;
 use warpwright_core::instr::{Behaviour, Lane};
 
 use super::{Machine, lanes};
@@ -15,6 +16,11 @@ use crate::shadow::Touch;
 const SWIZZLE_ROW: i64 = 128;
 const PIECE: i64 = 16;
 
+/// Real multiply-adds in one of a type.
+pub(super) fn multiply_adds(dtype: DType) -> u64 {
+    if dtype.is_complex() { 4 } else { 1 }
+}
+
 impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
     pub(super) fn call(&mut self, call: &'a Call, mask: u32) {
         if let Some(fault) = call.fault.as_ref().filter(|_| W == WARP) {
@@ -26,10 +32,10 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
         }
         match (call.record.behaviour, &call.arguments[..]) {
             (
-                Behaviour::Multiply { m, n, k },
+                Behaviour::Multiply { m, n, k, conjugate },
                 [Argument::Registers(d), Argument::Registers(a), Argument::Registers(b)],
             ) => {
-                self.multiply(d, a, b, [m as usize, n as usize, k as usize], false);
+                self.multiply(d, a, b, [m as usize, n as usize, k as usize], conjugate);
             }
             (Behaviour::LoadMatrix { turned, .. }, [Argument::Registers(d), Argument::Memory(a)]) => {
                 self.load_matrix(call, d, a, turned)
@@ -86,17 +92,20 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
         self.register_places(w).map(|at| self.registers[at]).collect()
     }
 
-    /// `d += a b`, or `a b^T` if `transposed`.
+    /// `d += a b`, or `conj(a) b`.
     fn multiply(
         &mut self,
         d: &RegisterWindow,
         a: &RegisterWindow,
         b: &RegisterWindow,
         [m, n, k]: [usize; 3],
-        transposed: bool,
+        conjugate: bool,
     ) {
-        let (a, b) = (self.gather(a), self.gather(b));
-        self.accumulate(d, &a, &b, [m, n, k], transposed);
+        let (mut a, b) = (self.gather(a), self.gather(b));
+        if conjugate {
+            a.iter_mut().for_each(|a| *a = a.conj());
+        }
+        self.accumulate(d, &a, &b, [m, n, k], false);
     }
 
     /// Sums in the order of k, each product added to the accumulator with one rounding.
@@ -125,7 +134,7 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
                 self.registers[places[i * n + j]] = sum.round(d.dtype);
             }
         }
-        self.counters.fma += (m * n * k) as u64;
+        self.counters.fma += (m * n * k) as u64 * multiply_adds(d.dtype);
     }
 
     fn shuffle(&mut self, t: &RegisterWindow, v: &RegisterWindow, lane: Lane, d: i64) {

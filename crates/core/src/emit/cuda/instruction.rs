@@ -6,6 +6,7 @@ use super::spelling::{Helper, async_copy, chained, matrix, tensor_map, wgmma};
 use super::text::Strength;
 use super::threads::Executing;
 use crate::diag::Diagnosis;
+use crate::dtype::DType;
 use crate::index::Index;
 use crate::instr::{self, Behaviour, Lane, Record};
 use crate::ir::{Access, Instruction, Operand, Span, Window};
@@ -44,6 +45,16 @@ impl Body<'_> {
     }
 
     fn multiply(&mut self, record: &Record, d: &Window, a: &Window, b: &Window) -> Result<(), Diagnosis> {
+        if let (DType::C128, Behaviour::Multiply { m, k, conjugate, .. }) =
+            (self.unit.buffer(&a.buffer)?.dtype, record.behaviour)
+        {
+            let (real, text) = matrix::complex(record.name, [m, k], conjugate);
+            self.prelude.require(real);
+            self.prelude.require_text(&text);
+            let (d, a, b) = (self.fragment(d)?, self.fragment(a)?, self.fragment(b)?);
+            self.line(format!("{}({d}, {a}, {b});", record.name));
+            return Ok(());
+        }
         let dtype = self.unit.buffer(&a.buffer)?.dtype;
         let helper: &Helper = match record.name {
             "mma_m16n8k16_bf16" => &matrix::MMA_M16N8K16_BF16,

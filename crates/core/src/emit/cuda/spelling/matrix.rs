@@ -81,3 +81,39 @@ __device__ __forceinline__ void mma_m16n8k16_f64(double (&d)[4], const double (&
           "d"(b[0]), "d"(b[1]), "d"(b[2]), "d"(b[3]));
 }"#,
 };
+
+/// The product of complex fragments, in so many rows and terms, and the instruction on real ones that it is made of.
+pub(in crate::emit::cuda) fn complex(
+    name: &str,
+    [m, k]: [i64; 2],
+    conjugate: bool,
+) -> (&'static Helper, String) {
+    let (real, helper) = match (m, k) {
+        (8, _) => ("mma_m8n8k4_f64", &MMA_M8N8K4_F64),
+        (_, 4) => ("mma_m16n8k4_f64", &MMA_M16N8K4_F64),
+        _ => ("mma_m16n8k8_f64", &MMA_M16N8K8_F64),
+    };
+    let (sums, left, right) = (m * 8 / 32, m * k / 32, k * 8 / 32);
+    let op = if conjugate { "conj(a)" } else { "a" };
+    // (x + iy)(u + iv) = xu - yv + i(xv + yu), and with the conjugate xu + yv + i(xv - yu).
+    let (real_by_v, imaginary_by_u) = if conjugate { ("ay", "minus") } else { ("minus", "ay") };
+    let text = format!(
+        "// d += {op} b: {m} x 8 += ({m} x {k}) ({k} x 8), complex, by four products of real and imaginary parts
+__device__ __forceinline__ void {name}(double2 (&d)[{sums}], const double2 (&a)[{left}], const double2 (&b)[{right}]) {{
+    double re[{sums}], im[{sums}], ax[{left}], ay[{left}], minus[{left}], bx[{right}], by[{right}];
+    #pragma unroll
+    for (int i = 0; i < {sums}; ++i) {{ re[i] = d[i].x; im[i] = d[i].y; }}
+    #pragma unroll
+    for (int i = 0; i < {left}; ++i) {{ ax[i] = a[i].x; ay[i] = a[i].y; minus[i] = -a[i].y; }}
+    #pragma unroll
+    for (int i = 0; i < {right}; ++i) {{ bx[i] = b[i].x; by[i] = b[i].y; }}
+    {real}(re, ax, bx);
+    {real}(im, ax, by);
+    {real}(re, {real_by_v}, by);
+    {real}(im, {imaginary_by_u}, bx);
+    #pragma unroll
+    for (int i = 0; i < {sums}; ++i) d[i] = make_double2(re[i], im[i]);
+}}"
+    );
+    (helper, text)
+}
