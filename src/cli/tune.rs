@@ -278,6 +278,7 @@ fn on_gpu(
         limit: Duration::from_secs_f64(options.limit.clamp(0.1, 1e6)),
         start_limit: START_LIMIT,
         worker: None,
+        has_worked: false,
     };
     let plan = Plan {
         seconds: options.budget,

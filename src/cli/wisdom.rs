@@ -10,6 +10,7 @@ use super::options::OutputOptions;
 use super::output::{Outcome, notice, print, print_json};
 use crate::file::unreadable;
 use crate::kernels;
+use crate::problem::Shape;
 use crate::report::number::seconds;
 use crate::report::table::{numbers, render, words};
 use crate::tune::file::WisdomFile;
@@ -63,6 +64,9 @@ enum Command {
         /// Only this family.
         #[arg(long, value_name = "FAMILY")]
         kernel: Option<String>,
+        /// Only problems of this size.
+        #[arg(long, value_name = "MxNxK")]
+        shape: Option<Shape>,
     },
 }
 
@@ -72,7 +76,7 @@ pub fn run(options: &Options) -> Outcome {
         Command::List { kernel, output } => list(kernel.as_deref(), output.json),
         Command::Merge { files, out, best, kernel } => merge(files, out, *best, kernel.as_deref()),
         Command::Import { files } => import(files),
-        Command::Export { t4, kernel } => export(t4, kernel.as_deref()),
+        Command::Export { t4, kernel, shape } => export(t4, kernel.as_deref(), *shape),
     }
 }
 
@@ -188,12 +192,14 @@ fn import(files: &[PathBuf]) -> Outcome {
     Ok(())
 }
 
-fn export(path: &Path, family: Option<&str>) -> Outcome {
+fn export(path: &Path, family: Option<&str>, shape: Option<Shape>) -> Outcome {
     let wisdom = known(family)?;
-    let text = serde_json::to_string_pretty(&t4::export(wisdom.records()))
+    let wanted = |r: &&Record| shape.is_none_or(|s| s == r.problem.shape());
+    let records: Vec<Record> = wisdom.records().iter().filter(wanted).cloned().collect();
+    let text = serde_json::to_string_pretty(&t4::export(&records))
         .map_err(|e| Diagnosis::new("wisdom cannot be written as JSON").because(e.to_string()))?;
     write(path, &(text + "\n"))?;
-    notice(&format!("{} results are in {}", wisdom.records().len(), path.display()));
+    notice(&format!("{} results are in {}", records.len(), path.display()));
     Ok(())
 }
 

@@ -35,7 +35,14 @@ pub struct Isolated<'a> {
     pub start_limit: Duration,
     /// The worker, once it was needed.
     pub worker: Option<Worker>,
+    /// Whether there was a worker that could work.
+    pub has_worked: bool,
 }
+
+/// How often a worker is started anew, and how long after the one before, where there was one that could work: the
+/// system may need a while to take the GPU from a process that was killed.
+const RESTARTS: usize = 3;
+const RESTART_PAUSE: Duration = Duration::from_secs(2);
 
 impl Measure for Isolated<'_> {
     fn measure(
@@ -122,10 +129,26 @@ impl Isolated<'_> {
         })
     }
 
+    fn start(&mut self) -> Result<Worker, Diagnosis> {
+        let attempts = if self.has_worked { RESTARTS } else { 1 };
+        let mut attempt = 1;
+        loop {
+            match Worker::start((self.command)(), &self.job, self.start_limit) {
+                Err(_) if attempt < attempts => std::thread::sleep(RESTART_PAUSE),
+                Err(diagnosis) => return Err(diagnosis),
+                Ok(worker) => {
+                    self.has_worked = true;
+                    return Ok(worker);
+                }
+            }
+            attempt += 1;
+        }
+    }
+
     fn try_one(&mut self, request: &Request) -> Result<Trial, Diagnosis> {
         let mut worker = match self.worker.take() {
             Some(worker) => worker,
-            None => Worker::start((self.command)(), &self.job, self.start_limit)?,
+            None => self.start()?,
         };
         let start = Instant::now();
         let trial = match worker.ask(request, self.limit) {
@@ -207,6 +230,7 @@ mod tests {
             limit: Duration::from_millis(400),
             start_limit: Duration::from_secs(10),
             worker: None,
+            has_worked: false,
         }
     }
 

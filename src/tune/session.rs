@@ -112,6 +112,7 @@ impl Session<'_> {
             space: &space,
             search: Search::new(&space, plan.clone(), &good),
             trials: Vec::new(),
+            unmakeable: Vec::new(),
             roofline: Roofline::of(self.problem, self.target).map(|r| r.seconds()),
             spent_before: 0.0,
             start: Instant::now(),
@@ -176,6 +177,8 @@ struct Run<'a> {
     search: Search<'a>,
     /// Of each candidate that was tried, the latest result.
     trials: Vec<Trial>,
+    /// Choices of which it is on record that no kernel can be made of them.
+    unmakeable: Vec<Choice>,
     roofline: Option<f64>,
     spent_before: f64,
     start: Instant,
@@ -187,13 +190,19 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Takes up what earlier runs have recorded, as far as the same choice still means the same schedule.
+    /// Takes up what earlier runs have recorded, as far as the same choice still means the same schedule. A kernel that
+    /// could not be made is tried again, which costs milliseconds: this version may know how.
     fn remember(&mut self, records: &[&Record]) {
         for record in records {
             let same = |c: &Candidate| c.schedule == record.schedule;
             let place = self.space.place(&record.trial.choice);
-            if place.is_some_and(|p| same(&self.space.candidates()[p])) {
-                self.spent_before += record.trial.times.all;
+            if !place.is_some_and(|p| same(&self.space.candidates()[p])) {
+                continue;
+            }
+            self.spent_before += record.trial.times.all;
+            if record.trial.status == Status::Constraints {
+                self.unmakeable.push(record.trial.choice.clone());
+            } else {
                 self.note(record.trial.clone());
             }
         }
@@ -225,7 +234,9 @@ impl Run<'_> {
             trial.status = Status::Correctness;
             trial.message = Some(format!("it was timed at {fraction:.2} of the roofline, which cannot be"));
         }
-        if let (Some(file), Some(place)) = (self.session.file, self.space.place(&trial.choice)) {
+        let is_on_record = trial.status == Status::Constraints && self.unmakeable.contains(&trial.choice);
+        let place = self.space.place(&trial.choice).filter(|_| !is_on_record);
+        if let (Some(file), Some(place)) = (self.session.file, place) {
             let Session { gpu, family, .. } = self.session;
             let schedule = &self.space.candidates()[place].schedule;
             file.append(&[Record::new(&today(), gpu, family.name, self.key, schedule, trial.clone())])?;

@@ -1,4 +1,4 @@
-//! Wisdom in the T4 format of other tuners, one file of results for one problem on one GPU.
+//! Wisdom in the T4 format of other tuners.
 //!
 //! The schema (github.com/KernelTuner/kernel_tuner, schema/T4/1.0.0) and Kernel Tuner's own writer spell the times of a
 //! result differently; both spellings are given. Times are in milliseconds, as the metadata say.
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::record::{Record, Status};
 
-/// The records as T4 results. What the records share, such as GPU and problem, stands in the metadata of each result.
+/// The records as T4 results. Their GPU, family and problem stand in the metadata of each result.
 pub fn export(records: &[Record]) -> Value {
     let results: Vec<Value> = records.iter().map(result).collect();
     json!({

@@ -34,6 +34,8 @@ impl MadeUp {
     fn trial(candidate: &Candidate) -> Trial {
         let whim = u64::from_str_radix(&candidate.schedule, 16).unwrap() % 1000;
         let (status, seconds) = match whim % 9 {
+            // A kernel that cannot be made may be possible in a later version.
+            0 if whim.is_multiple_of(2) => (Status::Constraints, None),
             0 => (Status::Runtime, None),
             1 => (Status::Correctness, None),
             // Longer than any roofline.
@@ -118,7 +120,7 @@ const FILE: &str = "WARPWRIGHT_TEST_TUNER_FILE";
 #[ignore = "run by other tests, in a process of its own"]
 fn a_tuner_that_is_killed() {
     if let Some(file) = std::env::var_os(FILE) {
-        tune(&WisdomFile::at(file), &EXHAUSTIVE, &mut MadeUp::new(Duration::from_millis(2)));
+        tune(&WisdomFile::at(file), &EXHAUSTIVE, &mut MadeUp::new(Duration::from_millis(4)));
     }
 }
 
@@ -174,9 +176,12 @@ fn a_tuner_killed_at_any_moment_goes_on_and_tries_nothing_twice() {
     let whole = Scratch::new("whole");
     let uninterrupted = tune(&whole.file(), &EXHAUSTIVE, &mut MadeUp::new(Duration::ZERO));
     assert_eq!(found.best[0].choice, uninterrupted.best[0].choice);
-    // And a further run finds everything done.
+    // A further run finds everything done, but for kernels that could not be made, which it does not record again.
     let mut measure = MadeUp::new(Duration::ZERO);
-    assert_eq!((tune(&file, &EXHAUSTIVE, &mut measure).tried_now, measure.order.len()), (0, 0));
+    tune(&file, &EXHAUSTIVE, &mut measure);
+    let unmakeable = |c: &&Candidate| MadeUp::trial(c).status == Status::Constraints;
+    assert_eq!(measure.order.len(), space.candidates().iter().filter(unmakeable).count());
+    assert_eq!(file.load().unwrap().records, loaded.records);
 }
 
 #[test]
@@ -204,7 +209,8 @@ fn a_budget_of_seconds_counts_what_earlier_runs_have_spent() {
     assert!(first.seconds < 2.0);
     assert!(first.best[0].settled, "the best are timed at length");
     let second = tune(&file, &plan(0.15), &mut MadeUp::new(Duration::ZERO));
-    assert_eq!((second.tried_now, second.tried), (0, first.tried));
+    assert_eq!(second.tried_now, 0);
+    assert_eq!(second.best, first.best);
     let third = tune(&file, &plan(1e6), &mut MadeUp::new(Duration::ZERO));
     assert_eq!(third.tried, third.candidates);
 }
@@ -372,6 +378,8 @@ fn wisdom_is_listed_merged_imported_and_exported() {
     assert_eq!(with_wisdom(&other, &format!("wisdom export --t4 {}", path("t4"))).0, Some(0));
     let exported: serde_json::Value = serde_json::from_slice(&std::fs::read(path("t4")).unwrap()).unwrap();
     assert_eq!(exported["results"].as_array().unwrap().len(), 20);
+    let none = with_wisdom(&other, &format!("wisdom export --t4 {} --shape 8x8x8", path("t4")));
+    assert!(none.2.contains("0 results"), "{}", none.2);
     let (status, _, said) = with_wisdom(&file, "wisdom merge /no/such/file --out x");
     assert!(status == Some(2) && said.contains("/no/such"), "{said}");
 }
