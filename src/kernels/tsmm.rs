@@ -157,16 +157,18 @@ fn footprint(problem: &Problem, choice: &Choice, _: &Target) -> Footprint {
         "shared" => ((across as f64).min(32.0) * size / 128.0, columns, small_bytes),
         _ => ((across as f64).min(32.0) * size.max(32.0) / 128.0, columns, 0),
     };
-    let a_passes = unroll as f64 * k * rows_of_warp;
+    // A line for each of its rows, or fewer where several rows fit in a line of 128 bytes.
+    let lines = |width: f64| (rows_of_warp * (unroll as f64 * width * size / 128.0).min(1.0)).max(1.0);
+    let a_passes = unroll as f64 * k * lines(k);
     let b_passes = k * columns as f64 * small_passes.max(if small_passes > 0.0 { 1.0 } else { 0.0 });
-    let c_passes = (unroll * columns) as f64 * rows_of_warp.max(32.0 * size / 128.0);
+    let c_passes = (unroll * columns) as f64 * lines(n).max(32.0 * size / 128.0);
     let fill = if shared_bytes > 0 { blocks * small_bytes as f64 / 64.0 } else { 0.0 };
     let once_a_block = if choice.word("c_source") == "shared" { 1.0 } else { 0.0 };
     let passes_over_c = if problem.beta.norm() == 0.0 { 1.0 } else { 2.0 };
     Footprint {
         blocks,
         threads: rows * across,
-        registers: (unroll * (columns + 4) + small_registers) * words + 28,
+        registers: (unroll * (columns + 2) + small_registers) * words + 20,
         shared_bytes,
         multiply_adds: blocks * (rows * unroll * across * columns) as f64 * k * parts_of_number,
         matrix_units: false,
