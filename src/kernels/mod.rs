@@ -9,6 +9,7 @@ pub mod family;
 pub mod gemm;
 mod hgemm;
 mod sgemm;
+mod staging;
 mod tsmm;
 mod tsmttsm;
 mod tvm;

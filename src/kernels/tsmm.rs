@@ -1,14 +1,19 @@
 //! The family `tsmm`: a tall skinny matrix times a small one. C = alpha A B + beta C with A: M x K and B: K x N, M long
-//! and N, K short; the mappings are those of Ernst, Hager, Thies and Wellein (IJHPCA 35(1), 2021).
+//! and N, K short. There are two forms:
 //!
-//! `threads` threads share out the columns of a row of the result, and take `unroll` rows at a time.
+//! - `unit=fma`: the mappings of Ernst, Hager, Thies and Wellein (IJHPCA 35(1), 2021). `threads` threads share out the
+//!   columns of a row of the result, and take `unroll` rows at a time.
+//! - `unit=mma`: a block takes every so many groups of `rows` rows. They are copied to shared memory, `stages` ahead,
+//!   and `wm` x `wn` warps multiply them by the small matrix, which stays in shared memory, by matrix instructions.
 
 use warpwright_core::diag::Diagnosis;
-use warpwright_core::target::Target;
+use warpwright_core::dtype::DType;
+use warpwright_core::target::{Capability, Target};
 
 use super::family::{Choice, Constraint, Family, Footprint, Parameter, Value};
 use super::gemm::Fixed;
-use crate::problem::{Op, Problem};
+use super::staging::{self, ACROSS, copied_at_once};
+use crate::problem::{Op, Precision, Problem};
 
 /// The family.
 pub const FAMILY: Family = Family {
@@ -21,7 +26,10 @@ pub const FAMILY: Family = Family {
     },
     parameters: PARAMETERS,
     constraints: CONSTRAINTS,
-    schedule,
+    schedule: |problem, choice| match choice.word("unit") {
+        "mma" => by_matrix_units(problem, choice),
+        _ => by_threads(problem, choice),
+    },
     footprint,
 };
 
@@ -44,33 +52,88 @@ fn fixed(problem: &Problem) -> Result<Fixed, Diagnosis> {
     Ok(Fixed { m: None, n: Some(shape.n), k: Some(shape.k) })
 }
 
+/// The values of a parameter of one of the two forms.
+fn with(unit: &str, choice: &Choice, values: impl IntoIterator<Item = impl Into<Value>>) -> Vec<Value> {
+    if choice.word("unit") == unit { values.into_iter().map(Into::into).collect() } else { Vec::new() }
+}
+
 const PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "unit",
+        about: "what multiplies: fma (threads) or mma (matrix units)",
+        values: |_, problem, target| {
+            let doubles = [DType::F64, DType::C128].map(Precision::Of);
+            let mma = doubles.contains(&problem.precision) && target.has(Capability::MmaF64);
+            // Below this width threads have fewer products than loads to do.
+            let wide = problem.shape.k.min(problem.shape.n) * problem.dtype().bytes() >= 96;
+            match (mma, wide) {
+                (true, true) => vec!["mma".into(), "fma".into()],
+                (true, false) => vec!["fma".into(), "mma".into()],
+                (false, _) => vec!["fma".into()],
+            }
+        },
+    },
     Parameter {
         name: "block",
         about: "threads of a block",
-        values: |_, _, _| [256, 128, 512, 1024].map(Value::from).to_vec(),
+        values: |c, _, _| with("fma", c, [256, 128, 512, 1024]),
     },
     Parameter {
         name: "threads",
         about: "threads that share out a row",
-        values: |_, problem, _| {
+        values: |choice, problem, _| {
             // Eight columns a thread are usual, four threads at least where there are as many columns.
             let usual = (problem.shape.n / 8).clamp(problem.shape.n.min(4), 16);
             let mut counts: Vec<i64> =
                 [1, 2, 4, 8, 16, 32].into_iter().filter(|t| *t <= problem.shape.n).collect();
             counts.sort_by_key(|t| (t - usual).abs());
-            counts.into_iter().map(Value::from).collect()
+            with("fma", choice, counts)
         },
     },
-    Parameter {
-        name: "unroll",
-        about: "rows of a thread",
-        values: |_, _, _| [2, 1, 3, 4].map(Value::from).to_vec(),
-    },
+    Parameter { name: "unroll", about: "rows of a thread", values: |c, _, _| with("fma", c, [2, 1, 3, 4]) },
     Parameter {
         name: "c_source",
         about: "where the small matrix is read from",
-        values: |_, _, _| ["shared", "l1", "registers"].map(Value::from).to_vec(),
+        values: |c, _, _| with("fma", c, ["shared", "l1", "registers"]),
+    },
+    Parameter {
+        name: "instruction",
+        about: "extents of the matrix instruction",
+        values: |c, problem, target| with("mma", c, staging::instructions(problem.dtype(), target)),
+    },
+    Parameter {
+        name: "rows",
+        about: "rows of A that a block takes at a time",
+        values: |c, _, _| with("mma", c, [64, 32, 128, 256]),
+    },
+    Parameter {
+        name: "wm",
+        about: "warps that share out these rows",
+        values: |c, _, _| with("mma", c, [4, 2, 8, 1]),
+    },
+    Parameter {
+        name: "wn",
+        about: "warps that share out the columns of C",
+        values: |c, _, _| with("mma", c, [1, 2, 4]),
+    },
+    Parameter {
+        name: "stages",
+        about: "groups of rows in shared memory at a time",
+        values: |c, _, _| with("mma", c, [3, 4, 2, 6]),
+    },
+    Parameter {
+        name: "blocks",
+        about: "blocks, of which each takes every so many groups of rows",
+        values: |c, problem, target| {
+            let all = i64::from(target.sm_count.value);
+            let groups = (problem.shape.m / c.int("rows").max(1)).max(1);
+            let mut counts: Vec<i64> =
+                [1, 2, 3, 4].iter().map(|n| n * all).filter(|b| *b <= groups).collect();
+            if counts.is_empty() {
+                counts.push(groups);
+            }
+            with("mma", c, counts)
+        },
     },
 ];
 
@@ -85,6 +148,35 @@ const CONSTRAINTS: &[Constraint] = &[
         },
     },
     Constraint {
+        about: "a warp has a whole number of instructions in its rows",
+        on: &["instruction", "rows", "wm"],
+        holds: |c, p, _| {
+            let warps = Warps::of(p, c);
+            c.int("rows") % c.int("wm") == 0 && warps.rows > 0 && warps.rows % warps.high == 0
+        },
+    },
+    Constraint {
+        about: "warps would have no columns of C, or a block has other than 2 to 16 warps",
+        on: &["wm", "wn"],
+        holds: |c, p, _| {
+            let warps = c.int("wm") * c.int("wn");
+            (c.int("wn") - 1) * Warps::of(p, c).columns < p.shape.n && (2..=16).contains(&warps)
+        },
+    },
+    Constraint {
+        about: "a lane's elements of C and of the operands do not fit in 255 registers",
+        on: &["instruction", "rows", "wm", "wn"],
+        holds: |c, p, _| {
+            let w = Warps::of(p, c);
+            (w.rows * w.columns + (w.rows + w.columns) * w.terms) / 32 * p.dtype().bytes() / 4 <= 208
+        },
+    },
+    Constraint {
+        about: "the groups of rows and the small matrix do not fit in shared memory",
+        on: &["instruction", "rows", "wn", "stages"],
+        holds: |c, p, t| staged_bytes(p, c) <= i64::from(t.limits.shared_per_block_opt_in),
+    },
+    Constraint {
         about: "the small matrix does not fit in shared memory",
         on: &["c_source"],
         holds: |c, p, t| {
@@ -94,13 +186,118 @@ const CONSTRAINTS: &[Constraint] = &[
     },
 ];
 
+/// How the warps of a block stand over its rows.
+struct Warps {
+    /// Rows of an instruction.
+    high: i64,
+    /// Terms of an instruction.
+    terms: i64,
+    /// Rows of a warp.
+    rows: i64,
+    /// Columns of a warp.
+    columns: i64,
+}
+
+impl Warps {
+    fn of(problem: &Problem, choice: &Choice) -> Warps {
+        let (high, terms) = staging::instruction(choice.word("instruction"));
+        let columns = (problem.shape.n + ACROSS - 1) / ACROSS;
+        let wn = choice.int("wn").max(1);
+        Warps {
+            high,
+            terms,
+            rows: choice.int("rows") / choice.int("wm").max(1),
+            columns: (columns + wn - 1) / wn * ACROSS,
+        }
+    }
+}
+
+/// Columns of A and rows of the small matrix in shared memory: whole instructions.
+fn staged_terms(problem: &Problem, choice: &Choice) -> i64 {
+    let (_, terms) = staging::instruction(choice.word("instruction"));
+    (problem.shape.k + terms - 1) / terms * terms
+}
+
+/// By how many elements rows of A and of the small matrix grow, so that a warp reads from different banks: of A eight
+/// rows and four columns, of the small matrix four rows and eight columns.
+fn paddings(problem: &Problem, choice: &Choice) -> [i64; 2] {
+    let (dtype, staged) = (problem.dtype(), staged_terms(problem, choice));
+    let piece = copied_at_once(dtype, problem.shape.k, staged);
+    let columns = choice.int("wn") * Warps::of(problem, choice).columns;
+    if dtype == DType::C128 {
+        [
+            staging::padding(staged, piece, |c| c % 8 == 4),
+            staging::padding(columns, 1, |c| matches!(c % 8, 2 | 6)),
+        ]
+    } else {
+        let free = |c: i64| matches!(c % 16, 4 | 12);
+        [staging::padding(staged, piece, free), staging::padding(columns, 1, free)]
+    }
+}
+
+/// Bytes of shared memory of a block that multiplies by matrix units.
+fn staged_bytes(problem: &Problem, choice: &Choice) -> i64 {
+    let [a, b] = paddings(problem, choice);
+    let staged = staged_terms(problem, choice);
+    let columns = choice.int("wn") * Warps::of(problem, choice).columns;
+    (choice.int("stages") * choice.int("rows") * (staged + a) + staged * (columns + b))
+        * problem.dtype().bytes()
+}
+
+fn by_matrix_units(problem: &Problem, choice: &Choice) -> String {
+    let Warps { high, terms, rows, columns } = Warps::of(problem, choice);
+    let (dtype, instruction) = (problem.dtype(), choice.word("instruction"));
+    let threads = 32 * choice.int("wm") * choice.int("wn");
+    let piece = copied_at_once(dtype, problem.shape.k, staged_terms(problem, choice));
+    let specialize = if piece > 1 { format!("specialize(lda%{piece})\n") } else { String::new() };
+    let [pad_a, pad_b] = paddings(problem, choice);
+    let below = if rows > high { ", a.ro, C.io" } else { "" };
+    let beside = if columns > ACROSS { ", b.co, C.jo" } else { "" };
+    format!(
+        "{specialize}split(C.i, {group}) -> blk, i
+split(C.blk, {blocks}) -> blk, g
+split(C.i, {rows}) -> wm, i
+split(C.j, {columns}) -> wn, j
+reorder(C.g, C.blk, C.wm, C.wn, C.i, C.j)
+bind(C.g, block.x)
+bind(C.wm, C.wn, threads@32)
+set_scope(acc, reg)
+compute_at(acc, C.wn)
+split(acc.k, {terms}) -> ks, k
+reorder(acc.ks, acc.i, acc.j, acc.k)
+{copy}{longer_a}cache_read(B, acc, shared) -> Bs
+compute_at(Bs, C.g)
+fuse(Bs.r, Bs.c) -> f
+split(Bs.f, {threads}) -> u, t
+reorder(Bs.t, Bs.u)
+bind(Bs.t, threads)
+{longer_b}cache_read(As, acc, reg) -> a
+compute_at(a, acc.ks)
+cache_read(Bs, acc, reg) -> b
+compute_at(b, acc.ks)
+split(acc.i, {high}) -> mi, i
+split(acc.j, {ACROSS}) -> ni, j
+reorder(acc.ks, acc.mi, acc.ni, acc.i, acc.j, acc.k)
+tensorize(acc.i, mma_{instruction}_{dtype})
+pipeline(C.blk, {stages}, via=cp_async)
+unroll(acc.ks, acc.mi, acc.ni{below}{beside})
+",
+        group = choice.int("rows"),
+        blocks = choice.int("blocks"),
+        copy = staging::copy("A", "acc", "As", "C.blk", piece, threads, dtype),
+        longer_a = staging::pad("As", pad_a),
+        longer_b = staging::pad("Bs", pad_b),
+        stages = choice.int("stages"),
+    )
+}
+
 /// Columns of the result of a thread.
 fn columns(problem: &Problem, choice: &Choice) -> i64 {
     let threads = choice.int("threads").max(1);
     (problem.shape.n + threads - 1) / threads
 }
 
-fn schedule(problem: &Problem, choice: &Choice) -> String {
+fn by_threads(problem: &Problem, choice: &Choice) -> String {
     let (block, unroll, columns) = (choice.int("block"), choice.int("unroll"), columns(problem, choice));
     let across = (problem.shape.n + columns - 1) / columns;
     let rows = (block / across).max(1);
@@ -139,7 +336,49 @@ compute_at(a, acc.k)
     )
 }
 
-fn footprint(problem: &Problem, choice: &Choice, _: &Target) -> Footprint {
+fn footprint(problem: &Problem, choice: &Choice, target: &Target) -> Footprint {
+    match choice.word("unit") {
+        "mma" => matrix_footprint(problem, choice, target),
+        _ => thread_footprint(problem, choice),
+    }
+}
+
+fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target) -> Footprint {
+    let Warps { high, terms, rows, columns } = Warps::of(problem, choice);
+    let (m, n, k) = (problem.shape.m as f64, problem.shape.n as f64, problem.shape.k as f64);
+    let (bytes, blocks, group) = (problem.dtype().bytes(), choice.int("blocks"), choice.int("rows"));
+    let staged = staged_terms(problem, choice);
+    let over_rows = m / rows as f64 * choice.int("wn") as f64;
+    // Steps of all warps, an instruction deep.
+    let steps = over_rows * (staged / terms) as f64;
+    let fragments = (rows + columns) * terms / 32;
+    let small = target.has(Capability::MmaF64Wide) && choice.word("instruction") == "m8n8k4";
+    let parts_of_number = if problem.dtype().is_complex() { 4.0 } else { 1.0 };
+    let passes_over_c = if problem.beta.norm() == 0.0 { 1.0 } else { 2.0 };
+    let piece = copied_at_once(problem.dtype(), problem.shape.k, staged);
+    Footprint {
+        blocks: blocks as f64,
+        threads: 32 * choice.int("wm") * choice.int("wn"),
+        registers: (rows * columns / 32 + 2 * fragments) * bytes / 4 + 24,
+        shared_bytes: staged_bytes(problem, choice),
+        // As in the family tsmttsm.
+        multiply_adds: steps
+            * (rows * columns * terms) as f64
+            * if small { 1.9 } else { 1.0 }
+            * parts_of_number,
+        matrix_units: true,
+        dram_bytes: m * (k + passes_over_c * n) * bytes as f64,
+        wavefronts: steps * (fragments * bytes) as f64 / 4.0 + m * (k + n) * bytes as f64 / 128.0,
+        instructions: steps * (fragments + rows / high * columns / ACROSS + 4) as f64
+            + m * k / (32 * piece) as f64 * 2.0
+            + over_rows * (rows * columns / 32 * 4) as f64,
+        steps: m / (blocks * group * (choice.int("stages") - 1).max(1)) as f64 + 2.0,
+        overlaps: true,
+        launches: 1,
+    }
+}
+
+fn thread_footprint(problem: &Problem, choice: &Choice) -> Footprint {
     let (block, unroll, columns) = (choice.int("block"), choice.int("unroll"), columns(problem, choice));
     let across = (problem.shape.n + columns - 1) / columns;
     let rows = (block / across).max(1);

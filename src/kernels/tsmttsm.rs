@@ -18,6 +18,7 @@ use warpwright_core::target::{Capability, Target};
 
 use super::family::{Choice, Constraint, Family, Footprint, Parameter, Value};
 use super::gemm::Fixed;
+use super::staging::{self, ACROSS, copied_at_once};
 use crate::problem::{Op, Precision, Problem};
 
 /// The family.
@@ -132,14 +133,7 @@ const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "instruction",
         about: "extents of the matrix instruction",
-        values: |c, problem, target| {
-            let wide: &[&str] = match (target.has(Capability::MmaF64Wide), problem.dtype().is_complex()) {
-                (true, false) => &["m16n8k8", "m16n8k16", "m16n8k4"],
-                (true, true) => &["m16n8k4", "m16n8k8"],
-                _ => &[],
-            };
-            with_mma(c, wide.iter().chain(&["m8n8k4"]).copied())
-        },
+        values: |c, problem, target| with_mma(c, staging::instructions(problem.dtype(), target)),
     },
     Parameter {
         name: "wm",
@@ -343,7 +337,8 @@ compute_at(mine, slice.jt)
 reorder(mine.ko, mine.k, mine.i, mine.j)
 {staging}{reads}pipeline(mine.ko, {stages}, via=cp_async)
 unroll(mine.k, mine.i, mine.j, slice.i, slice.j)
-{SECOND_PASS}",
+{second_pass}{SETS_AS_THEY_ARE_READ}",
+        second_pass = second_pass(problem, choice),
         rows = depth / slices,
         rows_of_c = shared_out("i", tm, mt, piece(problem, problem.shape.m, tm), transposed),
         columns_of_c = shared_out("j", tn, nt, piece(problem, problem.shape.n, tn), transposed),
@@ -356,15 +351,33 @@ fn slices_of_a_group(problem: &Problem, choice: &Choice) -> i64 {
     (1..=most).rev().find(|s| choice.int("depth") % s == 0).unwrap_or(1)
 }
 
-/// The launch that adds up the parts.
-const SECOND_PASS: &str = "fuse(C.i, C.j) -> e
-split(C.e, 128) -> block, t
-bind(C.block, block.x)
-bind(C.t, threads)
+/// The launch that adds up the parts: a block for each row of C, in which several threads share out the parts of an
+/// element and one adds up what they have, always in the same order.
+fn second_pass(problem: &Problem, choice: &Choice) -> String {
+    let most = (SECOND_PASS_THREADS / problem.shape.n).min(choice.int("parts")).min(32);
+    let shares = (0..=5).map(|e| 1 << e).rfind(|shares| *shares <= most).unwrap_or(1);
+    format!(
+        "split_reduce(acc.g, {shares}, combine=shared, order=cyclic) -> sub, t
+cache_write(sub, reg) -> sum
+bind(C.i, block.x)
+bind(C.j, threads)
 set_scope(acc, reg)
-compute_at(acc, C.t)
-set_scope(part, reg)
-compute_at(part, acc.g)
+compute_at(acc, C.j)
+compute_at(sub, C.i)
+reorder(sub.t, sub.i, sub.j)
+bind(sub.t, sub.j, threads)
+compute_at(sum, sub.j)
+unroll(acc.t)
+"
+    )
+}
+
+/// Threads of a block that adds up parts, at most.
+const SECOND_PASS_THREADS: i64 = 512;
+
+/// The steps that make the sets of a part, which the first launch leaves behind, one sum as they are read.
+const SETS_AS_THEY_ARE_READ: &str = "set_scope(part, reg)
+compute_at(part, sum.g)
 unroll(part.s)
 ";
 
@@ -405,14 +418,9 @@ fuse(part.i, part.j) -> e
 split(part.e, {threads}) -> u, t
 reorder(part.t, part.u)
 bind(part.t, threads)
-fuse(C.i, C.j) -> e
-split(C.e, 128) -> block, t
-bind(C.block, block.x)
-bind(C.t, threads)
-set_scope(acc, reg)
-compute_at(acc, C.t)
 unroll(a.c, b.c, mine.i, mine.j)
-{overlap}"
+{overlap}{second_pass}",
+        second_pass = second_pass(problem, choice),
     )
 }
 
@@ -428,37 +436,24 @@ struct Warps {
     columns: i64,
 }
 
-/// Columns of C of every f64 instruction.
-const ACROSS: i64 = 8;
-
 impl Warps {
     fn of(problem: &Problem, choice: &Choice) -> Warps {
-        let (high, terms) = match choice.word("instruction") {
-            "m8n8k4" => (8, 4),
-            "m16n8k4" => (16, 4),
-            "m16n8k8" => (16, 8),
-            _ => (16, 16),
-        };
+        let (high, terms) = staging::instruction(choice.word("instruction"));
         let rows = ceil(ceil(problem.shape.m, high), choice.int("wm")) * high;
         let columns = ceil(ceil(problem.shape.n, ACROSS), choice.int("wn")) * ACROSS;
         Warps { high, terms, rows, columns }
     }
 }
 
-/// The most elements that are added to a row in shared memory.
-const MOST_PADDING: i64 = 12;
-
-/// By how many elements a row has to grow so that the four rows and eight columns that a warp reads for a matrix
-/// instruction lie in different banks, as far as copies of `piece` elements allow. For f64, of which 16 fill the banks,
-/// to 4 or 12 modulo 16, or to an odd number; for complex128, of which 8 do and of which a quarter of a warp reads two
-/// columns of four rows at a time, to 2 or 6 modulo 8. Threads read the same row together, so other types stay as they are.
+/// By how many elements a row of `columns` grows: as much as takes the four rows and eight columns that a warp reads for
+/// a matrix instruction to different banks. Threads read the same row together, so other types stay as they are.
 fn padding(dtype: DType, columns: i64, piece: i64) -> i64 {
-    let free = |c: i64| match dtype {
-        DType::F64 => matches!(c % 16, 4 | 12) || c % 2 == 1,
-        DType::C128 => matches!(c % 8, 2 | 6),
-        _ => true,
-    };
-    (0..=MOST_PADDING).find(|p| free(columns + p) && (columns + p) % piece == 0).unwrap_or(0)
+    match dtype {
+        DType::F64 => staging::padding(columns, piece, |c| matches!(c % 16, 4 | 12) || c % 2 == 1),
+        // A quarter of a warp reads two columns of four rows at a time.
+        DType::C128 => staging::padding(columns, piece, |c| matches!(c % 8, 2 | 6)),
+        _ => staging::padding(columns, piece, |_| true),
+    }
 }
 
 /// Columns of A and B in shared memory: those of all tiles of C.
@@ -485,12 +480,6 @@ fn row_bytes(problem: &Problem, choice: &Choice) -> i64 {
     (of(problem.shape.m, a) + of(problem.shape.n, b)) * dtype.bytes()
 }
 
-/// Elements that are copied at a time: as many as divide the rows in either memory, in 16 bytes at most.
-fn copied_at_once(dtype: DType, width: i64, staged: i64) -> i64 {
-    let most = 16 / dtype.bytes();
-    (1..=most).rev().find(|p| most % p == 0 && width % p == 0 && staged % p == 0).unwrap_or(1)
-}
-
 /// The step that tells products whose rows start at multiples of 16 bytes from others, and the steps that copy groups
 /// of rows of both operands to shared memory with so many threads. There the rows have as many elements as the tiles
 /// that read them, in `staged`.
@@ -505,22 +494,8 @@ fn staging(problem: &Problem, staged: [i64; 2], threads: i64) -> (String, String
         if piece > 1 {
             aligned.push(format!("{stride}%{piece}"));
         }
-        steps += &format!(
-            "cache_read({operand}, mine, shared) -> {tile}
-compute_at({tile}, mine.ko)
-fuse({tile}.r, {tile}.c) -> f
-split({tile}.f, {piece}) -> f, e
-split({tile}.f, {threads}) -> u, t
-reorder({tile}.t, {tile}.u, {tile}.e)
-bind({tile}.t, threads)
-unroll({tile}.u)
-tensorize({tile}.e, cp_async{bytes}_{dtype})
-",
-            bytes = dtype.bytes() * piece,
-        );
-        if let pad @ 1.. = padding(dtype, staged, piece) {
-            steps += &format!("storage_align({tile}, r, {pad})\n");
-        }
+        steps += &staging::copy(operand, "mine", tile, "mine.ko", piece, threads, dtype);
+        steps += &staging::pad(tile, padding(dtype, staged, piece));
     }
     let specialize =
         if aligned.is_empty() { String::new() } else { format!("specialize({})\n", aligned.join(", ")) };
@@ -560,7 +535,8 @@ reorder(mine.ks, mine.mi, mine.ni, mine.i, mine.j, mine.k)
 tensorize(mine.i, mma_{instruction}_{dtype}{conjugate})
 pipeline(mine.ko, {stages}, via=cp_async)
 unroll(mine.ks, mine.mi, mine.ni{tiles})
-{SECOND_PASS}",
+{second_pass}{SETS_AS_THEY_ARE_READ}",
+        second_pass = second_pass(problem, choice),
         slice = depth / choice.int("wk"),
         tiles = [(rows > high, ", a.co, slice.io"), (columns > ACROSS, ", b.co, slice.jo")]
             .map(|(several, loops)| if several { loops } else { "" })

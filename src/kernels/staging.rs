@@ -1,0 +1,72 @@
+//! What kernels that stage rows in shared memory and multiply them by matrix units have in common.
+
+use warpwright_core::dtype::DType;
+use warpwright_core::target::{Capability, Target};
+
+/// Columns of C of every instruction on f64 and complex128.
+pub(super) const ACROSS: i64 = 8;
+
+/// The matrix instructions on f64 or complex128 that a GPU has, the most usual first.
+pub(super) fn instructions(dtype: DType, target: &Target) -> Vec<&'static str> {
+    let wide: &[&str] = match (target.has(Capability::MmaF64Wide), dtype.is_complex()) {
+        (true, false) => &["m16n8k8", "m16n8k16", "m16n8k4"],
+        (true, true) => &["m16n8k4", "m16n8k8"],
+        _ => &[],
+    };
+    wide.iter().chain(&["m8n8k4"]).copied().collect()
+}
+
+/// Rows of C and terms of an instruction.
+pub(super) fn instruction(name: &str) -> (i64, i64) {
+    match name {
+        "m8n8k4" => (8, 4),
+        "m16n8k4" => (16, 4),
+        "m16n8k8" => (16, 8),
+        _ => (16, 16),
+    }
+}
+
+/// The most elements that are added to a row in shared memory.
+const MOST_PADDING: i64 = 15;
+
+/// By how many elements a row has to grow so that its length is `free` of bank conflicts and whole pieces fit in it;
+/// by none where no length is.
+pub(super) fn padding(columns: i64, piece: i64, free: impl Fn(i64) -> bool) -> i64 {
+    (0..=MOST_PADDING).find(|p| free(columns + p) && (columns + p) % piece == 0).unwrap_or(0)
+}
+
+/// The step that makes rows of a tile longer.
+pub(super) fn pad(tile: &str, elements: i64) -> String {
+    if elements > 0 { format!("storage_align({tile}, r, {elements})\n") } else { String::new() }
+}
+
+/// Elements that are copied at a time: as many as divide the rows in either memory, in 16 bytes at most.
+pub(super) fn copied_at_once(dtype: DType, width: i64, staged: i64) -> i64 {
+    let most = 16 / dtype.bytes();
+    (1..=most).rev().find(|p| most % p == 0 && width % p == 0 && staged % p == 0).unwrap_or(1)
+}
+
+/// The steps by which so many threads copy a tile of an operand to shared memory in the loop `at`, asynchronously.
+pub(super) fn copy(
+    operand: &str,
+    reader: &str,
+    tile: &str,
+    at: &str,
+    piece: i64,
+    threads: i64,
+    dtype: DType,
+) -> String {
+    format!(
+        "cache_read({operand}, {reader}, shared) -> {tile}
+compute_at({tile}, {at})
+fuse({tile}.r, {tile}.c) -> f
+split({tile}.f, {piece}) -> f, e
+split({tile}.f, {threads}) -> u, t
+reorder({tile}.t, {tile}.u, {tile}.e)
+bind({tile}.t, threads)
+unroll({tile}.u)
+tensorize({tile}.e, cp_async{bytes}_{dtype})
+",
+        bytes = dtype.bytes() * piece,
+    )
+}
