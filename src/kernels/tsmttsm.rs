@@ -580,7 +580,7 @@ fn thread_footprint(problem: &Problem, choice: &Choice, common: Footprint) -> Fo
     let ahead = if choice.flag("leapfrog") { 2 } else { 1 };
     Footprint {
         threads: slices * mt * nt,
-        registers: (tm * tn + ahead * loads) * bytes / 4 + 24,
+        registers: (tm * tn + ahead * loads) * bytes / 4 + 16,
         shared_bytes: if slices > 1 { slices * problem.shape.m * problem.shape.n * bytes } else { 0 },
         multiply_adds: warps * 32.0 * (tm * tn) as f64 * if problem.dtype().is_complex() { 4.0 } else { 1.0 },
         wavefronts: warps * (tm as f64 * passes(along_m, tm) + tn as f64 * passes(along_n, tn)),
