@@ -1,0 +1,109 @@
+//! What a choice asks of a GPU.
+
+use warpwright_core::target::{Capability, Target};
+
+use super::mapping::{Threads, Warps, piece, row_bytes, slices_of_a_group};
+use crate::kernels::family::{Choice, Footprint};
+use crate::kernels::staging::ACROSS;
+use crate::problem::Problem;
+
+pub(super) fn footprint(problem: &Problem, choice: &Choice, target: &Target) -> Footprint {
+    let (m, n, k) = (problem.shape.m as f64, problem.shape.n as f64, problem.shape.k as f64);
+    let parts = choice.int("parts");
+    let common = Footprint {
+        blocks: parts as f64,
+        // Every row once; a part of C for each block, written and read.
+        dram_bytes: (k * (m + n) + 2.0 * parts as f64 * m * n) * problem.dtype().bytes() as f64,
+        launches: 2,
+        ..Footprint::default()
+    };
+    match choice.word("unit") {
+        "mma" => matrix_footprint(problem, choice, target, common),
+        _ if choice.word("staging") == "shared" => shared_footprint(problem, choice, common),
+        _ => thread_footprint(problem, choice, common),
+    }
+}
+
+fn thread_footprint(problem: &Problem, choice: &Choice, common: Footprint) -> Footprint {
+    let Threads { mt, nt, slices } = Threads::of(problem, choice);
+    let (tm, tn, parts) = (choice.int("tm"), choice.int("tn"), choice.int("parts"));
+    let (k, bytes) = (problem.shape.k as f64, problem.dtype().bytes());
+    let covering = (mt * nt) as f64;
+    // A warp stands on so many rows, and in each on so many tiles along M and along N.
+    let rows = (32.0 / covering).max(1.0);
+    let along_n = (nt as f64).min(32.0);
+    let along_m = (32.0 / nt as f64).clamp(1.0, mt as f64);
+    // Threads that read side by side share sectors; those that read a tile apart do not.
+    let passes = |neighbours: f64, tile: i64| {
+        let apart = if choice.flag("transposed") { bytes } else { (tile * bytes).min(bytes.max(32)) };
+        (rows * (neighbours * apart as f64 / 128.0).max(0.25)).max(1.0)
+    };
+    let warps = k * covering / 32.0;
+    let loads = tm + tn;
+    let ahead = if choice.flag("leapfrog") { 2 } else { 1 };
+    Footprint {
+        threads: slices * mt * nt,
+        registers: (tm * tn + ahead * loads) * bytes / 4 + 16,
+        shared_bytes: if slices > 1 { slices * problem.shape.m * problem.shape.n * bytes } else { 0 },
+        multiply_adds: warps * 32.0 * (tm * tn) as f64 * if problem.dtype().is_complex() { 4.0 } else { 1.0 },
+        wavefronts: warps * (tm as f64 * passes(along_m, tm) + tn as f64 * passes(along_n, tn)),
+        instructions: warps * (2 * loads + 8) as f64,
+        steps: k / (parts * slices) as f64 + 4.0,
+        overlaps: choice.flag("leapfrog"),
+        ..common
+    }
+}
+
+fn shared_footprint(problem: &Problem, choice: &Choice, common: Footprint) -> Footprint {
+    let Threads { mt, nt, .. } = Threads::of(problem, choice);
+    let (tm, tn, parts) = (choice.int("tm"), choice.int("tn"), choice.int("parts"));
+    let (depth, stages) = (choice.int("depth"), choice.int("stages"));
+    let (m, n, k) = (problem.shape.m, problem.shape.n, problem.shape.k as f64);
+    let bytes = problem.dtype().bytes();
+    let warps = k * (mt * nt) as f64 / 32.0;
+    // Loads of a thread from shared memory for a row; a warp takes a wavefront for each 4 bytes of a thread at most.
+    let loads = tm / piece(problem, m, tm) + tn / piece(problem, n, tn);
+    let copies = k * ((m + n) * bytes) as f64 / 16.0 / 32.0;
+    Footprint {
+        threads: slices_of_a_group(problem, choice) * mt * nt,
+        registers: (tm * tn + 2 * (tm + tn)) * bytes / 4 + 28,
+        shared_bytes: depth * stages * row_bytes(problem, choice),
+        multiply_adds: warps * 32.0 * (tm * tn) as f64 * if problem.dtype().is_complex() { 4.0 } else { 1.0 },
+        wavefronts: warps * ((tm + tn) * bytes) as f64 / 16.0 + k * ((m + n) * bytes) as f64 / 128.0,
+        instructions: warps * loads as f64 + 2.0 * copies,
+        steps: k / (parts * depth * (stages - 1).max(1)) as f64 + 2.0,
+        overlaps: true,
+        ..common
+    }
+}
+
+fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target, common: Footprint) -> Footprint {
+    let Warps { high, terms, rows, columns } = Warps::of(problem, choice);
+    let (depth, parts, stages) = (choice.int("depth"), choice.int("parts"), choice.int("stages"));
+    let (m, n, k) = (problem.shape.m, problem.shape.n, problem.shape.k as f64);
+    let over_c = choice.int("wm") * choice.int("wn");
+    // Steps of all warps, an instruction deep.
+    let steps = k / terms as f64 * over_c as f64;
+    let fragments = (rows + columns) * terms / 32;
+    let bytes = problem.dtype().bytes();
+    let pieces =
+        [m, n].map(|width| width as f64 / if width % 2 == 0 { 2.0 } else { 1.0 }).iter().sum::<f64>();
+    let small = target.has(Capability::MmaF64Wide) && choice.word("instruction") == "m8n8k4";
+    Footprint {
+        threads: 32 * over_c * choice.int("wk"),
+        registers: (rows * columns / 32 + 2 * fragments) * bytes / 4 + 12,
+        shared_bytes: depth * stages * row_bytes(problem, choice),
+        // Where there are larger instructions, this one reaches 30 of 56 TFLOP/s (one H200, 2026-11-21).
+        multiply_adds: steps
+            * (rows * columns * terms) as f64
+            * if small { 1.9 } else { 1.0 }
+            * if problem.dtype().is_complex() { 4.0 } else { 1.0 },
+        matrix_units: true,
+        wavefronts: steps * (fragments * bytes) as f64 / 4.0 + k * ((m + n) * bytes) as f64 / 128.0,
+        instructions: steps * (fragments + rows / high * columns / ACROSS + 4) as f64
+            + k * pieces / 32.0 * 2.0,
+        steps: k / (parts * depth * (stages - 1).max(1)) as f64 + 2.0,
+        overlaps: true,
+        ..common
+    }
+}

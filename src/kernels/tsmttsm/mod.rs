@@ -1,0 +1,256 @@
+//! The family `tsmttsm`: a tall skinny matrix, transposed, times another. C = alpha op(A) B + beta C with A: K x M and
+//! B: K x N, K long and M, N short.
+//!
+//! A block takes every `parts`-th group of rows of A and B, adds up their products in registers, and leaves its part
+//! of the sum in device memory; a second launch adds the parts in order, so the bits are the same every time. There
+//! are three forms:
+//!
+//! - `unit=fma`: the threads of a block are divided into slices; the threads of a slice share out C in tiles of
+//!   `tm` x `tn`. With `staging=registers` each slice takes one row of a group, and threads read their elements of it
+//!   from device memory: the mappings of Ernst, Hager, Thies and Wellein (IJHPCA 35(1), 2021). With `staging=shared`
+//!   groups of `depth` rows are copied to shared memory, `stages` ahead, and slices share out the rows of a group.
+//! - `unit=mma`: groups of rows are staged in shared memory likewise. `wm` x `wn` warps share out C in tiles of matrix
+//!   instructions, `wk` such sets of warps share out the rows of a group.
+
+mod footprint;
+mod mapping;
+mod schedule;
+
+use warpwright_core::diag::Diagnosis;
+use warpwright_core::dtype::DType;
+use warpwright_core::target::Capability;
+
+use self::mapping::{Threads, Warps, row_bytes};
+use super::family::{Choice, Constraint, Family, Parameter, Value};
+use super::gemm::Fixed;
+use super::staging;
+use crate::problem::{Op, Precision, Problem};
+
+/// The family.
+pub const FAMILY: Family = Family {
+    name: "tsmttsm",
+    about: "tall skinny matrix, transposed, times tall skinny matrix",
+    fixed,
+    suits: |problem| {
+        let short = problem.shape.m.max(problem.shape.n);
+        fixed(problem).is_ok() && problem.shape.k >= 8 * short
+    },
+    parameters: PARAMETERS,
+    constraints: CONSTRAINTS,
+    schedule: |problem, choice| match choice.word("unit") {
+        "mma" => schedule::by_matrix_units(problem, choice),
+        _ if choice.word("staging") == "shared" => schedule::by_threads_from_shared(problem, choice),
+        _ => schedule::by_threads(problem, choice),
+    },
+    footprint: footprint::footprint,
+};
+
+/// The largest M and N that are served.
+const WIDEST: i64 = 128;
+
+fn fixed(problem: &Problem) -> Result<Fixed, Diagnosis> {
+    let shape = problem.shape;
+    let refuse = |because: &str, instead: &str| {
+        Err(Diagnosis::new(format!("tsmttsm has no kernel for {shape} {}", problem.layout))
+            .because(because)
+            .instead(instead))
+    };
+    if !problem.layout.a.transposes() || problem.layout.b != Op::None {
+        return refuse("it multiplies a transposed matrix by one as it is stored", "use --layout tn or cn");
+    }
+    if !(1..=WIDEST).contains(&shape.m) || !(1..=WIDEST).contains(&shape.n) {
+        return refuse("it takes 1 to 128 rows and columns of C", "use another kernel for wider products");
+    }
+    Ok(Fixed { m: Some(shape.m), n: Some(shape.n), k: None })
+}
+
+/// The values of a parameter of the form by threads.
+fn with_fma(choice: &Choice, values: impl IntoIterator<Item = impl Into<Value>>) -> Vec<Value> {
+    if choice.word("unit") == "fma" { values.into_iter().map(Into::into).collect() } else { Vec::new() }
+}
+
+/// The values of a parameter of the forms that stage rows in shared memory.
+fn with_stages(choice: &Choice, values: impl IntoIterator<Item = impl Into<Value>>) -> Vec<Value> {
+    let staged = choice.word("unit") == "mma" || choice.word("staging") == "shared";
+    if staged { values.into_iter().map(Into::into).collect() } else { Vec::new() }
+}
+
+/// The values of a parameter of the form by matrix units.
+fn with_mma(choice: &Choice, values: impl IntoIterator<Item = impl Into<Value>>) -> Vec<Value> {
+    if choice.word("unit") == "mma" { values.into_iter().map(Into::into).collect() } else { Vec::new() }
+}
+
+const PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "unit",
+        about: "what multiplies: fma (threads) or mma (matrix units)",
+        values: |_, problem, target| {
+            let doubles = [DType::F64, DType::C128].map(Precision::Of);
+            let mma = doubles.contains(&problem.precision) && target.has(Capability::MmaF64);
+            // Below this width the threads have fewer products than loads to do.
+            let bytes = problem.shape.m.min(problem.shape.n) * problem.dtype().bytes();
+            let wide = bytes >= 96;
+            match (mma, wide) {
+                (true, true) => vec!["mma".into(), "fma".into()],
+                (true, false) => vec!["fma".into(), "mma".into()],
+                (false, _) => vec!["fma".into()],
+            }
+        },
+    },
+    Parameter {
+        name: "staging",
+        about: "where threads read rows from: their own registers, or shared memory",
+        values: |c, problem, target| {
+            let (m, n) = (problem.shape.m, problem.shape.n);
+            // Where few threads read an element, sharing it gains nothing.
+            let order = if m.min(n) * problem.dtype().bytes() < 128 {
+                ["registers", "shared"]
+            } else {
+                ["shared", "registers"]
+            };
+            with_fma(c, order.into_iter().filter(|s| *s == "registers" || target.has(Capability::CpAsync)))
+        },
+    },
+    Parameter { name: "block", about: "threads of a block", values: |c, _, _| with_fma(c, [256, 128]) },
+    Parameter {
+        name: "tm",
+        about: "rows of C of a thread",
+        values: |c, problem, _| with_fma(c, tiles(problem.shape.m)),
+    },
+    Parameter {
+        name: "tn",
+        about: "columns of C of a thread",
+        values: |c, problem, _| with_fma(c, tiles(problem.shape.n)),
+    },
+    Parameter {
+        name: "transposed",
+        about: "whether a thread's elements of C are as far apart as possible, so that neighbours read side by side",
+        values: |c, _, _| with_fma(c, [true, false]),
+    },
+    Parameter {
+        name: "leapfrog",
+        about: "whether the next row is loaded into registers before this one is multiplied",
+        values: |c, _, _| {
+            let flags = with_fma(c, [false, true]);
+            if c.word("staging") == "registers" { flags } else { Vec::new() }
+        },
+    },
+    Parameter {
+        name: "instruction",
+        about: "extents of the matrix instruction",
+        values: |c, problem, target| with_mma(c, staging::instructions(problem.dtype(), target)),
+    },
+    Parameter {
+        name: "wm",
+        about: "warps that share out the rows of C",
+        values: |c, _, _| with_mma(c, [1, 2, 4]),
+    },
+    Parameter {
+        name: "wn",
+        about: "warps that share out the columns of C",
+        values: |c, _, _| with_mma(c, [1, 2, 4]),
+    },
+    Parameter {
+        name: "wk",
+        about: "sets of warps that share out the rows of a group",
+        values: |c, _, _| with_mma(c, [4, 8, 2, 1]),
+    },
+    Parameter {
+        name: "depth",
+        about: "rows of A and B in a group",
+        values: |c, _, _| with_stages(c, [32, 64, 16, 128]),
+    },
+    Parameter {
+        name: "stages",
+        about: "groups of rows in shared memory at a time",
+        values: |c, _, _| with_stages(c, [4, 3, 6, 2]),
+    },
+    Parameter {
+        name: "parts",
+        about: "blocks, of which each adds up its own part of the sum",
+        values: |choice, problem, target| {
+            let all = i64::from(target.sm_count.value);
+            let waves = if choice.get("stages").is_some() { [1, 2, 3, 4] } else { [4, 2, 8, 1] };
+            let least = choice.int("depth").max(LEAST_ROWS);
+            let mut parts: Vec<i64> =
+                waves.iter().map(|n| n * all).filter(|p| p * least <= problem.shape.k).collect();
+            if parts.is_empty() {
+                parts.push((problem.shape.k / least).clamp(1, all));
+            }
+            parts.into_iter().map(Value::from).collect()
+        },
+    },
+];
+
+/// A block with fewer rows to add up than this is not worth its start.
+const LEAST_ROWS: i64 = 32;
+
+/// Extents of the tiles of a thread along an axis of C: those that leave less than a tile over, the largest up to 8
+/// that divides the axis first.
+fn tiles(extent: i64) -> Vec<i64> {
+    let useful = |t: &i64| extent % t == 0 || 2 * t <= extent + 1;
+    let mut tiles: Vec<i64> = (1..=extent.min(16)).rev().filter(useful).collect();
+    tiles.sort_by_key(|t| (extent % t != 0 || *t > 8, (t - 8).abs()));
+    tiles
+}
+
+const CONSTRAINTS: &[Constraint] = &[
+    Constraint {
+        about: "a block has too few threads to cover C once",
+        on: &["block", "tm", "tn"],
+        holds: |c, p, _| Threads::of(p, c).covering() <= c.int("block"),
+    },
+    Constraint {
+        about: "a thread's elements of C and of the operands do not fit in 255 registers",
+        on: &["tm", "tn", "transposed"],
+        holds: |c, p, _| {
+            let (tm, tn) = (c.int("tm"), c.int("tn"));
+            let rows = if c.flag("leapfrog") { 2 } else { 1 };
+            (tm * tn + rows * (tm + tn)) * p.result_dtype().bytes() / 4 <= 224
+        },
+    },
+    Constraint {
+        about: "the slices of a block do not fit in shared memory",
+        on: &["staging", "block", "tm", "tn"],
+        holds: |c, p, t| {
+            let slices = Threads::of(p, c).slices;
+            slices == 1
+                || c.word("staging") == "shared"
+                || slices * p.shape.m * p.shape.n * p.result_dtype().bytes()
+                    <= i64::from(t.limits.shared_per_block_opt_in)
+        },
+    },
+    Constraint {
+        about: "warps would have no part of C",
+        on: &["instruction", "wm", "wn"],
+        holds: |c, p, _| {
+            let w = Warps::of(p, c);
+            (c.int("wm") - 1) * w.rows < p.shape.m && (c.int("wn") - 1) * w.columns < p.shape.n
+        },
+    },
+    Constraint {
+        about: "a block has 2 to 16 warps",
+        on: &["wm", "wn", "wk"],
+        holds: |c, _, _| (2..=16).contains(&(c.int("wm") * c.int("wn") * c.int("wk"))),
+    },
+    Constraint {
+        about: "a lane's elements of C and of the operands do not fit in 255 registers",
+        on: &["instruction", "wm", "wn"],
+        holds: |c, p, _| {
+            let w = Warps::of(p, c);
+            (w.rows * w.columns + (w.rows + w.columns) * w.terms) / 32 * p.dtype().bytes() / 4 <= 208
+        },
+    },
+    Constraint {
+        about: "a set of warps has a whole number of instructions in a group of rows",
+        on: &["instruction", "wk", "depth"],
+        holds: |c, p, _| c.int("depth") % (c.int("wk") * Warps::of(p, c).terms) == 0,
+    },
+    Constraint {
+        about: "the groups of rows do not fit in shared memory",
+        on: &["depth", "stages"],
+        holds: |c, p, t| {
+            c.int("depth") * c.int("stages") * row_bytes(p, c) <= i64::from(t.limits.shared_per_block_opt_in)
+        },
+    },
+];
