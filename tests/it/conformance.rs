@@ -8,7 +8,9 @@ use std::fs;
 use std::path::Path;
 
 use warpwright::compile::validated;
+use warpwright::kernels::family::Choice;
 use warpwright::kernels::{self, Variant};
+use warpwright::problem::Problem;
 use warpwright_core::emit::cuda::{self, Source};
 use warpwright_core::ir::{parse, validate};
 use warpwright_core::target::Target;
@@ -69,6 +71,33 @@ fn the_ladder_sgemm_compiles_for_every_family_of_targets() {
 #[test]
 fn the_other_ladders_compile_for_every_family_of_targets() {
     ["tvm", "hgemm", "dgemm"].into_iter().for_each(every_rung_compiles);
+}
+
+#[test]
+fn families_with_parameters_compile_for_every_family_of_targets() {
+    if !nvrtc_is_here() {
+        return;
+    }
+    for family in kernels::FAMILIES {
+        for (dtype, width) in [("f32", 16), ("f64", 24), ("f64", 37), ("c64", 7), ("c128", 12)] {
+            let (shape, layout) = match family.name {
+                "tsmm" => (format!("1000000x{width}x{width}"), "nn"),
+                _ => (format!("{width}x{width}x1000000"), if dtype.starts_with('c') { "cn" } else { "tn" }),
+            };
+            let problem =
+                Problem::new(shape.parse().unwrap(), dtype.parse().unwrap(), layout.parse().unwrap());
+            for name in FAMILIES {
+                let target = Target::by_name(name).expect("is known");
+                let choice =
+                    family.complete(&Choice::default(), &problem, target).unwrap_or_else(|e| panic!("{e}"));
+                let kernel = family.build(&problem, &choice).unwrap_or_else(|e| panic!("{e}"));
+                let valid = validated(kernel.program(), target)
+                    .unwrap_or_else(|e| panic!("{} with {choice} for {name}: {e}", kernel.name));
+                let compiled = compiled(&cuda::emit(&valid).expect("has a spelling"), name);
+                assert_eq!(compiled.warnings(), "", "{} with {choice}: the compiler warns", kernel.name);
+            }
+        }
+    }
 }
 
 /// Compiles the rungs of a ladder for the families that have their instructions; with next to no spills for the GPU
