@@ -204,7 +204,7 @@ impl Family {
     /// The constraints are tried as early as their parameters are known, so whole branches fall at once.
     pub fn choices(&self, problem: &Problem, target: &Target, each: &mut dyn FnMut(&Choice) -> bool) {
         let given = Choice::default();
-        let mut walk = Walk { family: self, given: &given, problem, target, broken: None };
+        let mut walk = Walk { family: self, given: &given, problem, target, broken: None, idle: None };
         walk.extend(&Choice::default(), 0, each);
     }
 
@@ -219,7 +219,7 @@ impl Family {
     /// # Errors
     /// A parameter or a value that the family does not know, and constraints that no choice fulfils.
     pub fn complete(&self, given: &Choice, problem: &Problem, target: &Target) -> Result<Choice, Diagnosis> {
-        let mut walk = Walk { family: self, given, problem, target, broken: None };
+        let mut walk = Walk { family: self, given, problem, target, broken: None, idle: None };
         let mut first = None;
         walk.extend(&Choice::default(), 0, &mut |choice| {
             first = Some(choice.clone());
@@ -228,11 +228,16 @@ impl Family {
         let Some(choice) = first else {
             let refusal =
                 Diagnosis::new(format!("{} cannot be made with {given} for {}", self.name, problem.shape));
-            return Err(match walk.broken {
-                Some(broken) => {
+            return Err(match (walk.broken, walk.idle) {
+                (Some(broken), _) => {
                     refusal.because(broken.about).instead(format!("change {}", broken.on.join(", ")))
                 }
-                None => refusal.because("it has no kernel for this problem").instead("use another kernel"),
+                (None, Some((name, others))) => {
+                    refusal.because(format!("{name} has no meaning with {others}")).instead("leave it out")
+                }
+                (None, None) => {
+                    refusal.because("it has no kernel for this problem").instead("use another kernel")
+                }
             });
         };
         given.iter().try_for_each(|(name, value)| self.check(name, value, &choice, problem, target))?;
@@ -295,6 +300,8 @@ struct Walk<'a> {
     target: &'a Target,
     /// The constraint that was broken last.
     broken: Option<&'static Constraint>,
+    /// The fixed parameter that had no meaning, beside what, when that was last so.
+    idle: Option<(&'static str, Choice)>,
 }
 
 impl Walk<'_> {
@@ -303,11 +310,14 @@ impl Walk<'_> {
     fn extend(&mut self, choice: &Choice, known: usize, each: &mut dyn FnMut(&Choice) -> bool) -> bool {
         let Some(parameter) = self.family.parameters.get(known) else { return each(choice) };
         let mut values = (parameter.values)(choice, self.problem, self.target);
-        if let Some(value) = self.given.get(parameter.name) {
-            values = vec![value.clone()];
-        }
-        if values.is_empty() {
-            return self.extend(choice, known + 1, each);
+        match self.given.get(parameter.name) {
+            Some(_) if values.is_empty() => {
+                self.idle = Some((parameter.name, choice.clone()));
+                return true;
+            }
+            Some(value) => values = vec![value.clone()],
+            None if values.is_empty() => return self.extend(choice, known + 1, each),
+            None => {}
         }
         values.into_iter().all(|value| {
             let longer = choice.clone().with(parameter.name, value);

@@ -264,17 +264,37 @@ fn product<T: product::Arithmetic>(a: &Operand, b: &Operand, k: usize, region: &
     product::multiply(&left, &right, region.rows.len(), region.columns.len(), k)
 }
 
-/// A dense row-major copy of a part of a matrix.
-fn pack<T>(rows: Range<usize>, columns: Range<usize>, get: impl Fn(usize, usize) -> T) -> Vec<T> {
-    let mut packed = Vec::with_capacity(rows.len() * columns.len());
-    if columns.is_empty() {
-        return packed;
-    }
-    for row in rows {
-        packed.extend(columns.clone().map(|column| get(row, column)));
-    }
+/// A dense row-major copy of a part of a matrix, made by all cores where it is large.
+fn pack<T: product::Arithmetic>(
+    rows: Range<usize>,
+    columns: Range<usize>,
+    get: impl Fn(usize, usize) -> T + Sync,
+) -> Vec<T> {
+    let width = columns.len();
+    let mut packed = vec![T::ZERO; rows.len() * width];
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    let each = packed.len().div_ceil(workers).max(PACKED_AT_ONCE);
+    let fill = |first: usize, part: &mut [T]| {
+        for (e, element) in part.iter_mut().enumerate() {
+            let at = first + e;
+            *element = get(rows.start + at / width, columns.start + at % width);
+        }
+    };
+    std::thread::scope(|scope| {
+        for (number, part) in packed.chunks_mut(each).enumerate() {
+            let fill = &fill;
+            if part.len() < PACKED_AT_ONCE || number == 0 && each >= rows.len() * width {
+                fill(number * each, part);
+            } else {
+                scope.spawn(move || fill(number * each, part));
+            }
+        }
+    });
     packed
 }
+
+/// Elements that are not worth a thread of their own.
+const PACKED_AT_ONCE: usize = 1 << 16;
 
 /// alpha times the product, plus beta times the old C.
 fn combine<T: product::Arithmetic>(

@@ -1,5 +1,7 @@
 //! The product of two packed matrices: blocked for the cache, on all cores.
 
+use std::ops::Range;
+
 use num_complex::Complex64;
 
 /// The arithmetic of a reference: what elements become, and how they multiply and add.
@@ -77,6 +79,9 @@ pub fn multiply<T: Arithmetic>(left: &[T], right: &[T], m: usize, n: usize, k: u
         return result;
     }
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    if m < FEW_ROWS && k > K_SLICE {
+        return long_sum(left, right, [m, n, k], workers);
+    }
     // A thread is not worth starting for less than about a tenth of a millisecond of work.
     let useful = (m as f64 * n as f64 * k as f64 / 1e5) as usize + 1;
     let rows = m.div_ceil(workers.min(useful));
@@ -85,20 +90,55 @@ pub fn multiply<T: Arithmetic>(left: &[T], right: &[T], m: usize, n: usize, k: u
             let first = chunk * rows;
             let left = &left[first * k..(first + part.len() / n) * k];
             if rows == m {
-                multiply_rows(left, right, part, n, k);
+                multiply_rows(left, right, part, n, k, 0..k);
             } else {
-                scope.spawn(move || multiply_rows(left, right, part, n, k));
+                scope.spawn(move || multiply_rows(left, right, part, n, k, 0..k));
             }
         }
     });
     result
 }
 
-fn multiply_rows<T: Arithmetic>(left: &[T], right: &[T], result: &mut [T], n: usize, k: usize) {
+/// Fewer rows than this leave threads without work.
+const FEW_ROWS: usize = 256;
+/// Terms that are added up together where a sum is long and rows are few: the same on every machine, so that the sums are.
+const K_SLICE: usize = 1 << 16;
+
+/// The same for few rows: threads share out the terms, and what the slices give is added in order.
+fn long_sum<T: Arithmetic>(left: &[T], right: &[T], [m, n, k]: [usize; 3], workers: usize) -> Vec<T> {
+    let slices = k.div_ceil(K_SLICE);
+    let one = |slice: usize| {
+        let mut part = vec![T::ZERO; m * n];
+        multiply_rows(left, right, &mut part, n, k, slice * K_SLICE..((slice + 1) * K_SLICE).min(k));
+        part
+    };
+    let each = slices.div_ceil(workers);
+    std::thread::scope(|scope| {
+        let of_worker = |first: usize| {
+            scope.spawn(move || (first..(first + each).min(slices)).map(one).collect::<Vec<_>>())
+        };
+        let threads: Vec<_> = (0..slices).step_by(each).map(of_worker).collect();
+        let mut total = vec![T::ZERO; m * n];
+        for part in threads.into_iter().flat_map(|t| t.join().expect("arithmetic does not panic")) {
+            total.iter_mut().zip(part).for_each(|(sum, part)| *sum = sum.plus(part));
+        }
+        total
+    })
+}
+
+/// Adds the products of some of the `k` terms to rows of the result.
+fn multiply_rows<T: Arithmetic>(
+    left: &[T],
+    right: &[T],
+    result: &mut [T],
+    n: usize,
+    k: usize,
+    terms: Range<usize>,
+) {
     for n_start in (0..n).step_by(N_BLOCK) {
         let n_end = (n_start + N_BLOCK).min(n);
-        for k_start in (0..k).step_by(K_BLOCK) {
-            let k_end = (k_start + K_BLOCK).min(k);
+        for k_start in terms.clone().step_by(K_BLOCK) {
+            let k_end = (k_start + K_BLOCK).min(terms.end);
             for (row, sums) in result.chunks_exact_mut(n).enumerate() {
                 let sums = &mut sums[n_start..n_end];
                 for term in k_start..k_end {
@@ -109,5 +149,20 @@ fn multiply_rows<T: Arithmetic>(left: &[T], right: &[T], result: &mut [T], n: us
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{K_SLICE, multiply};
+
+    #[test]
+    fn long_sums_are_those_of_their_slices() {
+        let (m, n, k) = (2, 3, 2 * K_SLICE + 5);
+        let left: Vec<i64> = (0..m * k).map(|e| (e % 7) as i64 - 3).collect();
+        let right: Vec<i64> = (0..k * n).map(|e| (e % 11) as i64 - 5).collect();
+        let sum = |i: usize, j: usize| (0..k).map(|t| left[i * k + t] * right[t * n + j]).sum::<i64>();
+        let expected: Vec<i64> = (0..m * n).map(|e| sum(e / n, e % n)).collect();
+        assert_eq!(multiply(&left, &right, m, n, k), expected);
     }
 }

@@ -222,8 +222,8 @@ fn the_best_of_a_problem_nearby_is_tried_first() {
     let gpu = Gpu::of_target(target::DEFAULT);
     let nearby = Problem::new("2000000x14x18".parse().unwrap(), problem().precision, problem().layout);
     let choice = ["block", "threads", "unroll"].into_iter().zip([512, 2, 3]);
-    let choice =
-        choice.fold(Choice::default().with("c_source", "l1"), |c, (name, value)| c.with(name, value));
+    let form = Choice::default().with("unit", "fma").with("c_source", "l1");
+    let choice = choice.fold(form, |c, (name, value)| c.with(name, value));
     let trial = Trial { choice: choice.clone(), seconds: Some(1e-3), ..Trial::default() };
     file.append(&[Record::new("2026-11-22", &gpu, "tsmm", &Key::of(&nearby), "", trial)]).unwrap();
     let mut measure = MadeUp::new(Duration::ZERO);
@@ -328,8 +328,8 @@ fn gemm_uses_what_was_tuned_and_says_who_chose() {
     assert_eq!(by("4000x12x20 --dtype f64"), "model");
     let gpu = Gpu::of_target(target::DEFAULT);
     let tuned = Problem::new("4000x12x20".parse().unwrap(), "f64".parse().unwrap(), "nn".parse().unwrap());
-    let trial =
-        Trial { choice: Choice::default().with("unroll", 3), seconds: Some(1e-3), ..Trial::default() };
+    let choice = Choice::default().with("unit", "fma").with("unroll", 3);
+    let trial = Trial { choice, seconds: Some(1e-3), ..Trial::default() };
     file.append(&[Record::new("2026-11-22", &gpu, "tsmm", &Key::of(&tuned), "", trial)]).unwrap();
     assert_eq!(chosen("4000x12x20 --dtype f64"), ("wisdom".to_string(), Some(3)));
     assert_eq!(chosen("4000x12x20 --dtype f64 --kernel tsmm").0, "wisdom");

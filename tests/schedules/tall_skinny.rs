@@ -79,6 +79,9 @@ fn what_cannot_be_chosen_is_refused_with_what_to_change() {
     assert!(complete("tx", 1).unwrap_err().to_string().contains("use one of unit, staging, block"));
     assert!(complete("tm", 64).unwrap_err().to_string().contains("cannot be made with"));
     assert!(complete("tm", 4).is_ok());
+    // What has a meaning in one form only asks for that form, and of both at once there is no kernel.
+    let of_both = Choice::default().with("tm", 4).with("wk", 2);
+    assert!(family.complete(&of_both, &problem, target::DEFAULT).is_err());
     let word = Choice::default().with("staging", "registers").with("leapfrog", "perhaps");
     assert!(family.complete(&word, &problem, target::DEFAULT).unwrap_err().to_string().contains("true"));
 }
