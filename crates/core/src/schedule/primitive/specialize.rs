@@ -81,9 +81,31 @@ impl Primitive for Specialize {
                 size(program, name).ok_or_else(|| Diagnosis::new(format!("there is no size `{name}`")))?;
             cond = cond.and(Cond::eq(Index::var(&sym).rem(*factor), 0.into()));
         }
+        if cond == Cond::TRUE {
+            return Err(Diagnosis::new("there is nothing to specialize for")
+                .because("every number is a multiple of 1")
+                .instead("name a factor of 2 at least"));
+        }
         let otherwise = walk::refresh(&program.body);
         let body =
             vec![Stmt::If(If { cond, then: program.body.clone().into(), otherwise: otherwise.into() })];
         Ok(program.with_body(body))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ir::parse;
+    use crate::schedule::Schedule;
+
+    #[test]
+    fn a_condition_that_always_holds_makes_no_second_version() {
+        let run = |step: &str| {
+            let text = "program p(n: size, x: in f32[n], y: out f32[n]) { for i in 0..n { y[i] = x[i] } }";
+            Schedule::run(parse::program(text).expect("reads"), step).map(|s| s.program().to_string())
+        };
+        let refusal = run("specialize(n%1)").expect_err("is refused").to_string();
+        assert!(refusal.contains("nothing to specialize for"), "{refusal}");
+        assert!(run("specialize(n%1, n%4)").expect("is taken").contains("if n%4 == 0 {"));
     }
 }
