@@ -341,6 +341,12 @@ cache_write(acc, reg) -> own
 split(own.s, 5) -> o, i
 compute_at(part, own.o)",
     ),
+    // The parts of a peeled loop were as many as those of its last piece.
+    (
+        "gemm",
+        &[("M", 4), ("N", 1), ("K", 7)],
+        "split(acc.k, 3) -> ko, ki\ntail(acc.ko, peel)\nrfactor(acc.ko, combine=shared) -> part",
+    ),
     // What else the loops of a stage compute was computed past its end.
     ("chain", &[("M", 1), ("N", 8)], "reverse_compute_at(u, t.j)\nsplit(C.j, 3) -> o, i\ncompute_at(t, C.i)"),
 ];

@@ -295,6 +295,12 @@ impl SplitReduce {
         let body = walk::rewrite(inner.to_vec(), &mut |stmt| match stmt {
             Stmt::For(l) if self.target.means(&l) => match self.restrict(l.clone(), &index, &bound) {
                 Ok((stmts, parts)) => {
+                    if count.as_ref().is_some_and(|others| *others != parts) {
+                        failure = Some(
+                            self.refuse("it is several loops, each with iterations of its own")
+                                .instead("apply it before the loop is peeled, or give a number of parts"),
+                        );
+                    }
                     count = Some(parts);
                     stmts
                 }
