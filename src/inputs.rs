@@ -42,18 +42,24 @@ pub fn random(
     stride: usize,
     seed: u64,
 ) -> Result<Matrix, Diagnosis> {
-    let mut rng = Rng::with_seed(seed);
     let mut matrix = Matrix::zeros(dtype, rows, columns, stride)?;
-    matrix.fill(|_, _| match dtype {
-        DType::I32 => Complex64::new(f64::from(rng.i32(-9..=9)), 0.0),
-        DType::C64 | DType::C128 => {
-            let re = 2.0 * rng.f64() - 1.0;
-            Complex64::new(re, 2.0 * rng.f64() - 1.0)
+    // Bands do not depend on the number of cores, so neither do the numbers.
+    matrix.fill_in_bands((BAND / columns.max(1)).max(1), |band| {
+        let mut rng = Rng::with_seed(seed ^ (band as u64).wrapping_mul(0xd6e8_feb8_6659_fd93));
+        move || match dtype {
+            DType::I32 => Complex64::new(f64::from(rng.i32(-9..=9)), 0.0),
+            DType::C64 | DType::C128 => {
+                let re = 2.0 * rng.f64() - 1.0;
+                Complex64::new(re, 2.0 * rng.f64() - 1.0)
+            }
+            DType::F16 | DType::Bf16 | DType::F32 | DType::F64 => Complex64::new(2.0 * rng.f64() - 1.0, 0.0),
         }
-        DType::F16 | DType::Bf16 | DType::F32 | DType::F64 => Complex64::new(2.0 * rng.f64() - 1.0, 0.0),
     });
     Ok(matrix)
 }
+
+/// Elements that one stream of random numbers makes.
+const BAND: usize = 1 << 18;
 
 /// Replaces `count` elements at random places by infinities of either sign and NaNs. Integers stay as they are.
 pub fn sprinkle(matrix: &mut Matrix, count: usize, seed: u64) {
@@ -77,7 +83,7 @@ pub fn sprinkle(matrix: &mut Matrix, count: usize, seed: u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::{random, sprinkle};
+    use super::{BAND, random, sprinkle};
     use warpwright_core::dtype::DType;
 
     #[test]
@@ -85,6 +91,17 @@ mod tests {
         let make = |seed| random(DType::F32, 4, 5, 5, seed).unwrap();
         assert_eq!(make(1), make(1));
         assert_ne!(make(1), make(2));
+    }
+
+    #[test]
+    fn a_matrix_of_many_bands_repeats_nothing_and_leaves_the_padding() {
+        let matrix = random(DType::F64, 3 * BAND / 8 + 1, 8, 9, 1).unwrap();
+        let rows = BAND / 8;
+        assert_ne!(matrix.get(0, 0), matrix.get(rows, 0));
+        assert_ne!(matrix.get(rows, 0), matrix.get(2 * rows, 0));
+        assert_ne!(matrix.get(3 * rows, 7).re, 0.0, "the last row");
+        assert!(matrix.bytes()[8 * 8..9 * 8].iter().all(|b| *b == 0));
+        assert_eq!(random(DType::F64, 5, 8, 9, 1).unwrap().get(4, 7), matrix.get(4, 7));
     }
 
     #[test]

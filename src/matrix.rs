@@ -29,10 +29,9 @@ impl Matrix {
         };
         let elements = rows.checked_mul(stride).ok_or_else(too_large)?;
         let size = elements.checked_mul(dtype.bytes() as usize).ok_or_else(too_large)?;
-        let mut bytes = Vec::new();
-        bytes.try_reserve_exact(size).map_err(|_| too_large())?;
-        bytes.resize(size, 0);
-        Ok(Matrix { dtype, rows, columns, stride, bytes })
+        // Pages that the system gives zeroed are not touched here, where one thread would do it.
+        Vec::<u8>::new().try_reserve_exact(size).map_err(|_| too_large())?;
+        Ok(Matrix { dtype, rows, columns, stride, bytes: vec![0; size] })
     }
 
     /// A dense matrix around bytes that are already in place.
@@ -108,6 +107,38 @@ impl Matrix {
                 self.set(row, column, value(row, column));
             }
         }
+    }
+
+    /// Writes every element, bands of so many rows side by side on all cores. `values` makes what gives the elements of
+    /// a band, row by row, from the number of the band.
+    pub fn fill_in_bands<F: FnMut() -> Complex64>(
+        &mut self,
+        rows_of_a_band: usize,
+        values: impl Fn(usize) -> F + Sync,
+    ) {
+        let size = self.dtype.bytes() as usize;
+        let (dtype, row_bytes, used) = (self.dtype, self.stride * size, self.columns * size);
+        if used == 0 {
+            return;
+        }
+        let bands = self.bytes.chunks_mut(rows_of_a_band * row_bytes).enumerate();
+        let fill = |(number, band): (usize, &mut [u8])| {
+            let mut value = values(number);
+            for row in band.chunks_mut(row_bytes) {
+                row[..used].chunks_exact_mut(size).for_each(|e| encode(dtype, value(), e));
+            }
+        };
+        if bands.len() == 1 {
+            return bands.for_each(fill);
+        }
+        let bands = std::sync::Mutex::new(bands);
+        let next = || bands.lock().unwrap_or_else(std::sync::PoisonError::into_inner).next();
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        std::thread::scope(|scope| {
+            for _ in 0..cores {
+                scope.spawn(|| std::iter::from_fn(next).for_each(fill));
+            }
+        });
     }
 
     /// The bytes of one row, padding left out.
