@@ -12,14 +12,23 @@ use super::output::{Outcome, print, print_json};
 use super::source::{self, Source};
 use crate::compile;
 use crate::gpu::diagnosis;
+use crate::kernels;
+use crate::kernels::family::{Choice, Value, parse_parameter};
+use crate::problem::{Problem, Shape};
 use crate::report::diff;
 
 /// Options of `show`.
 #[derive(Args, Debug)]
 pub struct Options {
-    /// A kernel, the number of a rung of the sgemm ladder, or a file with a schedule or a program.
-    #[arg(value_name = "KERNEL|FILE")]
+    /// A kernel, the number of a rung of the sgemm ladder, a family, or a file with a schedule or a program.
+    #[arg(value_name = "KERNEL|FAMILY|FILE")]
     kernel: String,
+    /// The size of the product, of which a family's kernels depend.
+    #[arg(long, value_name = "MxNxK")]
+    size: Option<Shape>,
+    /// A parameter of the family, such as tm=4; the others keep their usual values.
+    #[arg(long = "param", value_name = "NAME=VALUE", value_parser = parse_parameter, value_delimiter = ',')]
+    parameters: Vec<(String, Value)>,
     /// What to show.
     #[arg(long, value_enum, default_value = "program")]
     stage: Stage,
@@ -77,8 +86,28 @@ pub fn run(options: &Options) -> Outcome {
     if options.output.json { print_json(&shown) } else { print(shown.text.trim_end()) }
 }
 
+/// The kernel that is asked for.
+fn source(options: &Options) -> Result<Source, Diagnosis> {
+    let variant = options.variant.variant();
+    let Some(family) = kernels::family(&options.kernel) else {
+        if options.size.is_some() || !options.parameters.is_empty() {
+            return Err(Diagnosis::new(format!("{} is no family of kernels", options.kernel))
+                .because("only kernels of a family depend on a size and have parameters")
+                .instead("leave out --size and --param, or name a family: tsmttsm or tsmm"));
+        }
+        return source::find(&options.kernel, variant);
+    };
+    let shape = options.size.ok_or_else(|| {
+        Diagnosis::new(format!("{} has a kernel for each size", family.name)).instead("give --size MxNxK")
+    })?;
+    let problem = Problem::new(shape, variant.precision, variant.layout);
+    let given = options.parameters.iter().cloned().fold(Choice::default(), |c, (name, v)| c.with(&name, v));
+    let choice = family.complete(&given, &problem, options.gpu)?;
+    family.build(&problem, &choice).map(|kernel| Source::Kernel(Box::new(kernel)))
+}
+
 fn show(options: &Options) -> Result<Shown, Diagnosis> {
-    let source = source::find(&options.kernel, options.variant.variant())?;
+    let source = source(options)?;
     let prefixes = prefixes(&source)?;
     let steps = prefixes.len() - 1;
     let step = options.step.unwrap_or(steps);
