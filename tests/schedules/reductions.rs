@@ -102,9 +102,13 @@ unroll(acc.s)
 
 #[test]
 fn atomic_additions_need_no_second_pass() {
-    // The loops over C stand twice: before, where beta C is stored, and after, where parts are added.
+    // The loops over C stand twice: before, with a 0, where beta C is stored, and after, where parts are added.
     let steps = "
 split_reduce(acc.k, 3, combine=atomic) -> part, s
+split(C.j0, 4) -> j0, t0
+bind(C.i0, block.y)
+bind(C.j0, block.x)
+bind(C.t0, threads)
 split(C.i, 4) -> by, ty
 split(C.j, 4) -> bx, tx
 reorder(C.by, C.bx, C.ty, C.tx)
@@ -116,6 +120,31 @@ set_scope(part, reg)
 compute_at(part, C.tx)
 ";
     holds(steps, true);
+    is_a_kernel(steps);
+}
+
+#[test]
+fn atomic_additions_nest() {
+    // The threads of a block each add to the result what they have of the block's part.
+    let steps = "
+split(acc.k, 4) -> ko, t
+split_reduce(acc.ko, 3, combine=atomic) -> part, s
+rfactor(part.t, combine=atomic) -> mine
+split(C.j0, 4) -> j0, t0
+bind(C.i0, block.y)
+bind(C.j0, block.x)
+bind(C.t0, threads)
+split(C.j, 2) -> j, jt
+reorder(C.s, C.i, C.j, C.t, C.jt)
+bind(C.s, block.z)
+bind(C.i, block.y)
+bind(C.j, block.x)
+bind(C.t, C.jt, threads)
+set_scope(mine, reg)
+compute_at(mine, C.jt)
+";
+    holds(steps, true);
+    is_a_kernel(steps);
 }
 
 #[test]
@@ -180,6 +209,10 @@ fn threads_add_in_shared_memory_and_blocks_to_the_result() {
 split(acc.k, 4) -> ko, t
 split_reduce(acc.ko, 3, combine=atomic) -> part, s
 rfactor(part.t, combine=shared_atomic) -> mine
+split(C.j0, 4) -> j0, t0
+bind(C.i0, block.y)
+bind(C.j0, block.x)
+bind(C.t0, threads)
 split(C.i, 4) -> by, ty
 split(C.j, 4) -> bx, tx
 reorder(C.by, C.bx, C.ty, C.tx)

@@ -6,12 +6,13 @@
 //! for i { acc[i] = 0; for k { acc[i] += x[i, k] } }
 //! for i { C[i] = alpha acc[i] + beta C[i] }
 //!     =>
-//! for i { C[i] = beta C[i] }
+//! for i0 { C[i0] = beta C[i0] }
 //! for s, i { part[s, i] = 0; for k in part(s, S) { part[s, i] += x[i, k] } }
 //! for s, i { atomic C[i] += alpha part[s, i] }
 //! ```
 //!
 //! The result must be linear in the sum: each of its values is `a sum + b`, where neither `a` nor `b` reads the sum.
+//! It may be one that is added to atomically already; then nothing is stored first.
 //! What stood between the sum and its result, a copy that the result reads or its buffer, stands before both.
 //!
 //! In shared memory, where the sum must be an intermediate buffer:
@@ -99,7 +100,7 @@ pub(super) fn combine(
         return Err(format!("between `{sum}` and its result, `{needed}` is written, which the sum reads"));
     }
     let s = Sym::new(parts.name);
-    let first = leaves(consumer, &|a| Ok(Some(without(a, sum)?)))?;
+    let first = numbered(&leaves(consumer, &|a| without(a, sum))?);
     let then = leaves(&walk::refresh(consumer), &|a| with_part(a, parts, &s))?;
     let without_sum = |stmts: &[Stmt]| -> Vec<Stmt> {
         stmts.iter().filter(|s| !matches!(s, Stmt::Alloc(b) if b.sym == *sum)).cloned().collect()
@@ -127,7 +128,8 @@ pub(super) fn in_shared(parts: &PartialSums) -> Result<[Vec<Stmt>; 2], String> {
     Ok([parts.nest(&first, vec![parts.start(&first)]), parts.nest(&then, vec![parts.add(&then, true)])])
 }
 
-/// Rebuilds statements with every assignment changed by `f`, or left out; arms that have become the same are joined.
+/// Rebuilds statements with every assignment changed by `f`, or left out; arms that have become the same are joined,
+/// and loops in which nothing is left fall away.
 fn leaves(
     stmts: &[Stmt],
     f: &dyn Fn(&Assign) -> Result<Option<Assign>, String>,
@@ -135,7 +137,12 @@ fn leaves(
     let mut out = Vec::new();
     for stmt in stmts {
         match stmt {
-            Stmt::For(l) => out.push(Stmt::For(For { body: leaves(&l.body, f)?.into(), ..l.clone() })),
+            Stmt::For(l) => {
+                let body = leaves(&l.body, f)?;
+                if !body.is_empty() {
+                    out.push(Stmt::For(For { body: body.into(), ..l.clone() }));
+                }
+            }
             Stmt::If(i) => {
                 let (then, otherwise) = (leaves(&i.then, f)?, leaves(&i.otherwise, f)?);
                 if alike(&then, &otherwise) {
@@ -156,11 +163,23 @@ fn leaves(
     Ok(out)
 }
 
-/// The assignment without what depends on the sum.
-fn without(a: &Assign, sum: &Sym) -> Result<Assign, String> {
+/// The same statements in loops with a 0 to their names, so that they can be bound on their own.
+fn numbered(stmts: &[Stmt]) -> Vec<Stmt> {
+    let named: Vec<(Sym, Index)> = walk::binders(stmts)
+        .into_iter()
+        .map(|s| (s.clone(), Index::var(&Sym::new(&format!("{}0", s.name())))))
+        .collect();
+    walk::substitute(stmts, &|s| named.iter().find(|(old, _)| old == s).map(|(_, new)| new.clone()))
+}
+
+/// The assignment without what depends on the sum; none where nothing is left of it.
+fn without(a: &Assign, sum: &Sym) -> Result<Option<Assign>, String> {
     check(a, sum)?;
     let (_, rest) = linear(&a.value, sum)?;
-    Ok(Assign { value: rest.unwrap_or(Value::Const(0.0)), ..a.clone() })
+    match a.op {
+        AssignOp::Store => Ok(Some(Assign { value: rest.unwrap_or(Value::Const(0.0)), ..a.clone() })),
+        AssignOp::Reduce(_) => Ok(rest.map(|value| Assign { value, ..a.clone() })),
+    }
 }
 
 /// The atomic addition of what one part contributes.
@@ -179,8 +198,9 @@ fn with_part(a: &Assign, parts: &PartialSums, s: &Sym) -> Result<Option<Assign>,
 }
 
 fn check(a: &Assign, sum: &Sym) -> Result<(), String> {
-    if a.op != AssignOp::Store || a.target.buffer == *sum {
-        return Err("its result is not stored once".into());
+    let adds = a.atomic && a.op == AssignOp::Reduce(Reduction::Sum);
+    if !(adds || a.op == AssignOp::Store) || a.target.buffer == *sum {
+        return Err("its result is neither stored once nor added to atomically".into());
     }
     let mut itself = true;
     a.value.for_each_access(&mut |access| {

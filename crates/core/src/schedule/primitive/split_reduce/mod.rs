@@ -43,10 +43,12 @@
 //! - `shared_atomic`: the result of the stage moves to shared memory, and the parts are added to it atomically. The
 //!   loops of its initial store get a 0 to their names (`i0`), so that they can be bound on their own.
 //! - `atomic`: they are added to the result atomically, in any order. What the result is besides is stored first, by a
-//!   launch of its own, so the reduction must enter the result linearly: `C = alpha sum + beta C` does.
+//!   launch of its own, so the reduction must enter the result linearly: `C = alpha sum + beta C` does. The loops of
+//!   that launch, too, get a 0 to their names.
 //!
-//! Ways of combining nest: after `split_reduce(acc.ko, 8, combine=atomic) -> part, s` blocks add to the result, and
-//! `rfactor(part.t, combine=shared_atomic) -> mine` lets the threads of each block add to `part` first.
+//! Ways of combining nest: after `split_reduce(acc.ko, 8, combine=atomic) -> part, s` blocks add to the result;
+//! `rfactor(part.t, combine=shared_atomic) -> mine` lets the threads of each block add to `part` first, and
+//! `rfactor(part.t, combine=atomic) -> mine` lets them, too, add to the result.
 //!
 //! `rfactor(label.loop)` takes the iterations of a loop as the parts: after `split(C.k, 4) -> ko, s` it does what
 //! TVM's primitive of that name does.
