@@ -10,7 +10,7 @@ use warpwright_core::target::Target;
 
 use crate::bind::Binding;
 use crate::compile;
-use crate::kernels::family::{Choice, Family};
+use crate::kernels::family::{Choice, Family, Order};
 use crate::kernels::{self, Kernel, Recipe, Variant};
 use crate::problem::Problem;
 use crate::report::ChosenBy;
@@ -23,7 +23,7 @@ pub fn family(problem: &Problem) -> Option<&'static Family> {
     kernels::FAMILIES.iter().copied().find(|f| (f.suits)(problem))
 }
 
-/// The parameters of a family for a problem, and who chose them.
+/// The parameters of a family for a problem that keep to an order of additions, and who chose them.
 ///
 /// # Errors
 /// Constraints that no choice fulfils.
@@ -33,6 +33,7 @@ pub fn parameters(
     target: &Target,
     gpu: &Gpu,
     wisdom: &Wisdom,
+    order: Order,
 ) -> Result<(Kernel, ChosenBy), Diagnosis> {
     let key = Key::of(problem);
     // What others have found need not suit this version, this problem or this table: it has to make a kernel that fits.
@@ -41,17 +42,17 @@ pub fn parameters(
         let kernel = family.build(problem, &choice).ok()?;
         compile::validated(kernel.program(), target).is_ok().then_some(kernel)
     };
-    if let Some(kernel) = wisdom.best(gpu, family.name, &key).and_then(|r| make(&r.trial.choice)) {
+    if let Some(kernel) = wisdom.best(gpu, family.name, &key, order).and_then(|r| make(&r.trial.choice)) {
         return Ok((kernel, ChosenBy::Wisdom));
     }
-    let near = wisdom.near(gpu, family.name, &key);
+    let near = wisdom.near(gpu, family.name, &key, order);
     let near = near.into_iter().filter(|(_, r)| is_near(&key, &r.problem)).take(NEIGHBOURS);
     for (_, record) in near {
         if let Some(kernel) = make(&space::adapted(family, &record.trial.choice, problem, target)) {
             return Ok((kernel, ChosenBy::Neighbour));
         }
     }
-    if let Some(kernel) = make(&space::descend(family, problem, target)?) {
+    if let Some(kernel) = make(&space::descend(family, problem, target, order)?) {
         return Ok((kernel, ChosenBy::Model));
     }
     let usual = family.complete(&Choice::default(), problem, target)?;
@@ -144,7 +145,7 @@ fn fitting(recipe: &Recipe, variant: Variant, problem: &Problem, target: &Target
 mod tests {
     use super::{LAST_SMALL_RUNG, kernel, parameters};
     use crate::kernels;
-    use crate::kernels::family::Choice;
+    use crate::kernels::family::{Choice, Order};
     use crate::problem::Problem;
     use crate::report::ChosenBy;
     use crate::tune::record::{Gpu, Key, Record, Trial};
@@ -166,7 +167,8 @@ mod tests {
         let mut wisdom = Wisdom::default();
         wisdom.extend(records.iter().cloned());
         let (family, gpu) = (kernels::family("tsmttsm").unwrap(), Gpu::of_target(target::DEFAULT));
-        let (kernel, by) = parameters(family, &skinny(shape), target::DEFAULT, &gpu, &wisdom).unwrap();
+        let (kernel, by) =
+            parameters(family, &skinny(shape), target::DEFAULT, &gpu, &wisdom, Order::Fixed).unwrap();
         (kernel.parameters, by)
     }
 

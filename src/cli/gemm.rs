@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 use warpwright_core::diag::Diagnosis;
 
-use super::options::{DeviceOptions, EffortOptions, OutputOptions, ProductOptions, StrideOptions};
+use super::options::{
+    DeviceOptions, EffortOptions, OrderOptions, OutputOptions, ProductOptions, StrideOptions,
+};
 use super::output::{Failure, Outcome, notice, print, print_json};
 use super::source;
 use crate::device::Device;
@@ -34,6 +36,8 @@ pub struct Options {
     product: ProductOptions,
     #[command(flatten)]
     strides: StrideOptions,
+    #[command(flatten)]
+    order: OrderOptions,
     /// The kernel to use [default: by what was measured, else by model or rule].
     #[arg(long, value_name = "NAME|FILE", conflicts_with = "schedule")]
     kernel: Option<String>,
@@ -130,7 +134,8 @@ fn subject(options: &Options, problem: &Problem, device: &Device) -> Result<Subj
             return Ok(Subject::from(&family.build(problem, &choice)?));
         }
         let gpu = gpu_of(device);
-        match choose::parameters(family, problem, device.target(), &gpu, &wisdom(family.name)) {
+        let (known, order) = (wisdom(family.name), options.order.order());
+        match choose::parameters(family, problem, device.target(), &gpu, &known, order) {
             Ok((kernel, chosen_by)) => return Ok(Subject { chosen_by, ..Subject::from(&kernel) }),
             Err(refusal) if options.kernel.is_some() => return Err(refusal),
             Err(refusal) => notice(&format!("a general kernel is used: {refusal}")),

@@ -7,6 +7,7 @@ use warpwright_cuda::MeasureOptions;
 
 use crate::device::{Device, DeviceChoice};
 use crate::kernels::Variant;
+use crate::kernels::family::Order;
 use crate::problem::{Layout, Precision, Problem, Shape, Strides, parse_factor};
 use crate::run::Effort;
 use crate::simulator::SimOptions;
@@ -71,6 +72,21 @@ pub struct StrideOptions {
     /// Row stride of C in elements.
     #[arg(long, value_name = "ELEMENTS")]
     pub ldc: Option<i64>,
+}
+
+/// What a kernel that nobody names may do.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct OrderOptions {
+    /// Permit kernels that add by atomics, in any order, so that their bits differ from run to run.
+    #[arg(long)]
+    pub allow_atomics: bool,
+}
+
+impl OrderOptions {
+    /// In which order a kernel may add.
+    pub fn order(&self) -> Order {
+        if self.allow_atomics { Order::Any } else { Order::Fixed }
+    }
 }
 
 /// How much is to be found out.

@@ -10,13 +10,13 @@ use warpwright_core::diag::Diagnosis;
 use warpwright_core::target::{self, Target};
 use warpwright_cuda::nvrtc::Nvrtc;
 
-use super::options::{DeviceOptions, OutputOptions, ProductOptions, StrideOptions};
+use super::options::{DeviceOptions, OrderOptions, OutputOptions, ProductOptions, StrideOptions};
 use super::output::{Failure, Outcome, notice, print, print_json};
 use crate::bind::Binding;
 use crate::device::{Device, DeviceChoice};
 use crate::file::unreadable;
 use crate::kernels;
-use crate::kernels::family::{Choice, Family};
+use crate::kernels::family::{Choice, Family, Order};
 use crate::problem::{Problem, Shape};
 use crate::report::number::seconds;
 use crate::report::progress::Progress;
@@ -48,6 +48,8 @@ pub struct Options {
     product: ProductOptions,
     #[command(flatten)]
     strides: StrideOptions,
+    #[command(flatten)]
+    order: OrderOptions,
     /// The family of kernels [default: the one that suits the problem].
     #[arg(long, value_name = "FAMILY")]
     kernel: Option<String>,
@@ -139,7 +141,7 @@ pub fn run(options: &Options) -> Outcome {
                     .instead(format!("use --device sim:{} to rank by the model alone", target::DEFAULT.name))
                     .into());
             }
-            Device::Sim(target) => by_model(family, problem, target, &device),
+            Device::Sim(target) => by_model(family, problem, target, options.order.order(), &device),
         };
         if !options.output.json {
             print(&text(&tuned))?;
@@ -213,8 +215,14 @@ impl Options {
 }
 
 /// The candidates ranked by the model.
-fn by_model(family: &'static Family, problem: &Problem, target: &Target, device: &Device) -> Tuned {
-    let space = Space::of(family, problem, target);
+fn by_model(
+    family: &'static Family,
+    problem: &Problem,
+    target: &Target,
+    order: Order,
+    device: &Device,
+) -> Tuned {
+    let space = Space::of(family, problem, target, order);
     let roofline = Roofline::of(problem, target).map(|r| r.seconds());
     let ranked = |choice: &Choice, modelled: f64| Ranked {
         parameters: choice.clone(),
@@ -288,7 +296,15 @@ fn on_gpu(
         batch: (2 * threads).max(8),
     };
     let gpu = Gpu::of_device(device.info(), Some(nvrtc));
-    let session = Session { gpu: &gpu, target, family, problem, file: file.as_ref(), again: options.again };
+    let session = Session {
+        gpu: &gpu,
+        target,
+        family,
+        problem,
+        order: options.order.order(),
+        file: file.as_ref(),
+        again: options.again,
+    };
     let found = {
         let shape = problem.shape;
         let progress = Progress::waiting(format!("{shape}: operands and reference"));

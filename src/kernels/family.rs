@@ -124,6 +124,16 @@ impl fmt::Display for Choice {
     }
 }
 
+/// In which order a kernel may add up the terms of a sum.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// In one that the schedule fixes: the bits are the same every time.
+    #[default]
+    Fixed,
+    /// In any order: atomic additions, whose bits differ from run to run, are permitted too.
+    Any,
+}
+
 /// A hole in the schedule of a family.
 #[derive(Debug)]
 pub struct Parameter {
@@ -192,6 +202,9 @@ pub struct Family {
     pub parameters: &'static [Parameter],
     /// What has to hold between them.
     pub constraints: &'static [Constraint],
+    /// Whether the kernel of a choice adds in any order, so that its bits differ from run to run. Such a choice is made
+    /// only where somebody asks for it or permits it.
+    pub any_order: fn(&Choice) -> bool,
     /// The schedule of a choice.
     pub schedule: fn(&Problem, &Choice) -> String,
     /// What a choice asks of a GPU.
@@ -199,13 +212,25 @@ pub struct Family {
 }
 
 impl Family {
-    /// Every choice that the constraints allow, in order of the parameters; stops when `each` returns false.
+    /// Every choice that the constraints and the order of additions allow, in order of the parameters; stops when
+    /// `each` returns false.
     ///
     /// The constraints are tried as early as their parameters are known, so whole branches fall at once.
-    pub fn choices(&self, problem: &Problem, target: &Target, each: &mut dyn FnMut(&Choice) -> bool) {
+    pub fn choices(
+        &self,
+        problem: &Problem,
+        target: &Target,
+        order: Order,
+        each: &mut dyn FnMut(&Choice) -> bool,
+    ) {
         let given = Choice::default();
-        let mut walk = Walk { family: self, given: &given, problem, target, broken: None, idle: None };
+        let mut walk = Walk { family: self, given: &given, problem, target, order, broken: None, idle: None };
         walk.extend(&Choice::default(), 0, each);
+    }
+
+    /// Whether a choice keeps to an order of additions.
+    pub fn keeps_to(&self, order: Order, choice: &Choice) -> bool {
+        order == Order::Any || !(self.any_order)(choice)
     }
 
     /// Whether every constraint holds of a choice that is complete.
@@ -214,12 +239,14 @@ impl Family {
         self.constraints.iter().filter(concerns).all(|c| (c.holds)(choice, problem, target))
     }
 
-    /// The first choice with these values in it: the most usual one.
+    /// The first choice with these values in it: the most usual one. It adds in any order only where a value that is
+    /// given says so.
     ///
     /// # Errors
     /// A parameter or a value that the family does not know, and constraints that no choice fulfils.
     pub fn complete(&self, given: &Choice, problem: &Problem, target: &Target) -> Result<Choice, Diagnosis> {
-        let mut walk = Walk { family: self, given, problem, target, broken: None, idle: None };
+        let order = Order::Fixed;
+        let mut walk = Walk { family: self, given, problem, target, order, broken: None, idle: None };
         let mut first = None;
         walk.extend(&Choice::default(), 0, &mut |choice| {
             first = Some(choice.clone());
@@ -298,6 +325,8 @@ struct Walk<'a> {
     given: &'a Choice,
     problem: &'a Problem,
     target: &'a Target,
+    /// What may be chosen where nothing is given.
+    order: Order,
     /// The constraint that was broken last.
     broken: Option<&'static Constraint>,
     /// The fixed parameter that had no meaning, beside what, when that was last so.
@@ -321,6 +350,10 @@ impl Walk<'_> {
         }
         values.into_iter().all(|value| {
             let longer = choice.clone().with(parameter.name, value);
+            let keeps = |c: &Choice| self.family.keeps_to(self.order, c);
+            if self.given.get(parameter.name).is_none() && keeps(choice) && !keeps(&longer) {
+                return true;
+            }
             match self.first_broken(&longer, parameter.name) {
                 Some(broken) => {
                     self.broken = Some(broken);

@@ -26,6 +26,7 @@ pub const FAMILY: Family = Family {
     },
     parameters: PARAMETERS,
     constraints: CONSTRAINTS,
+    any_order: |_| false,
     schedule: |problem, choice| match choice.word("unit") {
         "mma" => by_matrix_units(problem, choice),
         _ => by_threads(problem, choice),

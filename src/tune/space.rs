@@ -7,7 +7,7 @@ use warpwright_core::target::Target;
 
 use super::rank;
 use super::record::hash;
-use crate::kernels::family::{Choice, Family, Value};
+use crate::kernels::family::{Choice, Family, Order, Value};
 use crate::problem::Problem;
 
 /// Candidates, the most promising first, and which of them differ in one parameter.
@@ -32,10 +32,10 @@ pub struct Candidate {
 }
 
 impl Space {
-    /// All candidates of a family for a problem.
-    pub fn of(family: &Family, problem: &Problem, target: &Target) -> Space {
+    /// All candidates of a family for a problem, as far as they keep to an order of additions.
+    pub fn of(family: &Family, problem: &Problem, target: &Target, order: Order) -> Space {
         let mut found = Vec::new();
-        family.choices(problem, target, &mut |choice| {
+        family.choices(problem, target, order, &mut |choice| {
             let modelled = rank::estimate(family, problem, choice, target);
             found.push(Candidate {
                 choice: choice.clone(),
@@ -152,11 +152,17 @@ pub fn adapted(family: &Family, choice: &Choice, problem: &Problem, target: &Tar
 }
 
 /// The best choice by the model that changing one parameter at a time finds, beginning at the most usual one for every
-/// value of the first parameter: a bounded number of estimates, for where there is no time to rank the whole space.
+/// value of the first parameter: a bounded number of estimates, for where there is no time to rank the whole space. It
+/// keeps to an order of additions.
 ///
 /// # Errors
 /// Constraints that no choice fulfils.
-pub fn descend(family: &Family, problem: &Problem, target: &Target) -> Result<Choice, Diagnosis> {
+pub fn descend(
+    family: &Family,
+    problem: &Problem,
+    target: &Target,
+    order: Order,
+) -> Result<Choice, Diagnosis> {
     let usual = family.complete(&Choice::default(), problem, target)?;
     let seconds = |choice: &Choice| {
         rank::estimate(family, problem, choice, target).map_or(f64::INFINITY, |e| e.seconds)
@@ -172,7 +178,8 @@ pub fn descend(family: &Family, problem: &Problem, target: &Target) -> Result<Ch
             for parameter in &family.parameters[1..] {
                 for value in (parameter.values)(&best.1, problem, target) {
                     let other = best.1.clone().with(parameter.name, value);
-                    if other == best.1 || !family.allows(&other, problem, target) {
+                    let allowed = family.keeps_to(order, &other) && family.allows(&other, problem, target);
+                    if other == best.1 || !allowed {
                         continue;
                     }
                     let modelled = seconds(&other);
@@ -199,7 +206,7 @@ const ROUNDS: usize = 4;
 mod tests {
     use super::{Candidate, Space, descend};
     use crate::kernels;
-    use crate::kernels::family::Choice;
+    use crate::kernels::family::{Choice, Order};
     use crate::problem::Problem;
     use warpwright_core::target;
 
@@ -211,7 +218,7 @@ mod tests {
     fn candidates_are_ranked_and_no_schedule_stands_twice() {
         for (name, shape, layout) in [("tsmttsm", "20x20x1000000", "tn"), ("tsmm", "1000000x20x20", "nn")] {
             let family = kernels::family(name).unwrap();
-            let space = Space::of(family, &problem(shape, layout), target::DEFAULT);
+            let space = Space::of(family, &problem(shape, layout), target::DEFAULT, Order::Fixed);
             assert!(space.len() > 20, "{}", space.len());
             assert!(space.candidates().windows(2).all(|w| w[0].modelled <= w[1].modelled));
             let mut schedules: Vec<_> = space.candidates().iter().map(|c| &c.schedule).collect();
@@ -263,10 +270,10 @@ mod tests {
             let (family, p) = (kernels::family(name).unwrap(), problem(shape, layout));
             let seconds = |c: &Choice| super::rank::estimate(family, &p, c, target::DEFAULT).unwrap().seconds;
             let usual = family.complete(&Choice::default(), &p, target::DEFAULT).unwrap();
-            let found = descend(family, &p, target::DEFAULT).unwrap();
+            let found = descend(family, &p, target::DEFAULT, Order::Fixed).unwrap();
             assert!(family.allows(&found, &p, target::DEFAULT));
             assert!(seconds(&found) <= seconds(&usual));
-            let space = Space::of(family, &p, target::DEFAULT);
+            let space = Space::of(family, &p, target::DEFAULT, Order::Fixed);
             assert!(seconds(&found) <= 1.5 * space.candidates()[0].modelled, "{found}");
         }
     }

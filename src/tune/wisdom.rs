@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use super::record::{Gpu, Key, Record, Status};
-use crate::kernels::family::Choice;
+use crate::kernels;
+use crate::kernels::family::{Choice, Order};
 
 /// Records, of each configuration the latest.
 #[derive(Clone, Debug, Default)]
@@ -78,17 +79,17 @@ impl Wisdom {
         self.of(&kind, family, &|r| r.problem == *problem)
     }
 
-    /// The fastest right configuration of a problem.
-    pub fn best(&self, gpu: &Gpu, family: &str, problem: &Key) -> Option<&Record> {
+    /// The fastest right configuration of a problem that keeps to an order of additions.
+    pub fn best(&self, gpu: &Gpu, family: &str, problem: &Key, order: Order) -> Option<&Record> {
         let tried = self.tried(gpu, family, problem).into_iter();
-        tried.filter(|r| seconds(r).is_finite()).min_by(|a, b| faster(a, b))
+        tried.filter(|r| is_good(r, order)).min_by(|a, b| faster(a, b))
     }
 
     /// Right configurations of problems that differ in their size alone, and how far those are: the nearest problems
-    /// first, and of each problem the fastest first.
-    pub fn near(&self, gpu: &Gpu, family: &str, problem: &Key) -> Vec<(f64, &Record)> {
+    /// first, and of each problem the fastest first. They keep to an order of additions.
+    pub fn near(&self, gpu: &Gpu, family: &str, problem: &Key, order: Order) -> Vec<(f64, &Record)> {
         let kind = gpu.kind();
-        let right = self.of(&kind, family, &|r| seconds(r).is_finite() && r.problem != *problem);
+        let right = self.of(&kind, family, &|r| is_good(r, order) && r.problem != *problem);
         let mut found: Vec<(f64, &Record)> =
             right.into_iter().filter_map(|r| problem.distance(&r.problem).map(|d| (d, r))).collect();
         // At the same distance, all of one problem come before any of another.
@@ -97,13 +98,16 @@ impl Wisdom {
         found
     }
 
-    /// The fastest right record of every problem, family and GPU: what is worth shipping.
+    /// The fastest right record of every problem, family and GPU, and the fastest that adds in a fixed order if that is
+    /// another: what is worth shipping.
     pub fn distilled(&self) -> Vec<&Record> {
         let mut best: Vec<&Record> = Vec::new();
-        let mut places: HashMap<(String, &str, &Key), usize> = HashMap::new();
-        for record in self.records.iter().filter(|r| seconds(r).is_finite()) {
+        let mut places: HashMap<(String, &str, &Key, bool), usize> = HashMap::new();
+        for record in self.records.iter().filter(|r| is_good(r, Order::Any)) {
             let next = best.len();
-            let place = *places.entry((record.gpu.kind(), &record.family, &record.problem)).or_insert(next);
+            let fixed = keeps_to(record, Order::Fixed);
+            let about = (record.gpu.kind(), record.family.as_str(), &record.problem, fixed);
+            let place = *places.entry(about).or_insert(next);
             if place == next {
                 best.push(record);
             } else if faster(record, best[place]).is_lt() {
@@ -127,6 +131,16 @@ pub fn seconds(record: &Record) -> f64 {
     }
 }
 
+/// Whether a record's choice keeps to an order of additions, as its family says.
+fn keeps_to(record: &Record, order: Order) -> bool {
+    kernels::family(&record.family).is_none_or(|f| f.keeps_to(order, &record.trial.choice))
+}
+
+/// Whether a configuration is right and keeps to an order of additions.
+fn is_good(record: &Record, order: Order) -> bool {
+    seconds(record).is_finite() && keeps_to(record, order)
+}
+
 /// Times that were taken at length come before those of a quick look: the best of many quick looks is partly luck.
 fn faster(a: &Record, b: &Record) -> std::cmp::Ordering {
     b.trial.settled.cmp(&a.trial.settled).then(seconds(a).total_cmp(&seconds(b)))
@@ -137,6 +151,7 @@ mod tests {
     use super::super::record::{Gpu, Record, Status, Trial};
     use super::super::tests::record;
     use super::{Wisdom, parse};
+    use crate::kernels::family::{Choice, Order};
     use warpwright_core::target::Target;
 
     fn wisdom(records: &[Record]) -> Wisdom {
@@ -162,7 +177,7 @@ mod tests {
     fn the_fastest_right_configuration_is_the_best_and_the_latest_word_counts() {
         let mut wisdom = wisdom(&[record(20, 4, 2e-3), record(20, 5, 1e-3), record(20, 10, 3e-3)]);
         let (gpu, key) = (record(20, 4, 1.0).gpu, record(20, 4, 1.0).problem);
-        let best = |w: &Wisdom| w.best(&gpu, "tsmttsm", &key).map(|r| r.trial.choice.int("tm"));
+        let best = |w: &Wisdom| w.best(&gpu, "tsmttsm", &key, Order::Fixed).map(|r| r.trial.choice.int("tm"));
         assert_eq!(best(&wisdom), Some(5));
         let mut wrong = record(20, 5, 1e-3);
         wrong.trial.status = Status::Correctness;
@@ -171,19 +186,20 @@ mod tests {
         let settled = Trial { settled: true, ..record(20, 10, 2.1e-3).trial };
         wisdom.extend([Record { trial: settled, ..record(20, 10, 1.0) }]);
         assert_eq!(best(&wisdom), Some(10), "what was timed at length is believed first");
-        assert_eq!(wisdom.best(&gpu, "tsmm", &key), None);
+        assert_eq!(wisdom.best(&gpu, "tsmm", &key, Order::Any), None);
         let other = Gpu::of_target(Target::by_name("a6000").unwrap());
-        assert_eq!(wisdom.best(&other, "tsmttsm", &key), None);
+        assert_eq!(wisdom.best(&other, "tsmttsm", &key, Order::Any), None);
     }
 
     #[test]
     fn near_problems_come_by_the_distance_of_each_extent() {
         let all = [record(64, 1, 1e-3), record(24, 2, 2e-3), record(24, 3, 1e-3), record(4, 4, 1e-3)];
         let wisdom = wisdom(&all);
-        let near = wisdom.near(&all[0].gpu, "tsmttsm", &record(20, 1, 1.0).problem);
+        let near = wisdom.near(&all[0].gpu, "tsmttsm", &record(20, 1, 1.0).problem, Order::Fixed);
         assert_eq!(near.iter().map(|(_, r)| r.trial.choice.int("tm")).collect::<Vec<_>>(), [3, 2, 1, 4]);
         // 21 columns of f64 are not aligned to 16 bytes: another class.
-        assert!(wisdom.near(&all[0].gpu, "tsmttsm", &record(21, 1, 1.0).problem).is_empty());
+        let other = record(21, 1, 1.0).problem;
+        assert!(wisdom.near(&all[0].gpu, "tsmttsm", &other, Order::Fixed).is_empty());
     }
 
     #[test]
@@ -191,5 +207,23 @@ mod tests {
         let all = [record(64, 1, 2e-3), record(64, 2, 1e-3), record(24, 3, 1e-3)];
         let wisdom = wisdom(&all);
         assert_eq!(wisdom.distilled(), [&all[1], &all[2]]);
+    }
+
+    #[test]
+    fn what_adds_in_any_order_is_found_only_where_that_is_permitted() {
+        let atomics = |tm| Record {
+            trial: Trial {
+                choice: Choice::default().with("tm", tm).with("reduction", "global"),
+                ..record(20, tm, 1e-3).trial
+            },
+            ..record(20, tm, 1e-3)
+        };
+        let all = [record(20, 1, 2e-3), atomics(2), record(24, 3, 2e-3)];
+        let wisdom = wisdom(&all);
+        let best = |order| wisdom.best(&all[0].gpu, "tsmttsm", &all[0].problem, order);
+        assert_eq!((best(Order::Fixed), best(Order::Any)), (Some(&all[0]), Some(&all[1])));
+        let near = |order| wisdom.near(&all[0].gpu, "tsmttsm", &all[2].problem, order).len();
+        assert_eq!((near(Order::Fixed), near(Order::Any)), (1, 2));
+        assert_eq!(wisdom.distilled().len(), 3, "both are worth keeping");
     }
 }

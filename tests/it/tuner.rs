@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use warpwright::kernels;
 use warpwright::kernels::family::Choice;
+use warpwright::kernels::family::Order;
 use warpwright::problem::Problem;
 use warpwright::tune::file::WisdomFile;
 use warpwright::tune::record::{Gpu, Key, Record, Status, Trial};
@@ -83,6 +84,7 @@ fn tune(file: &WisdomFile, plan: &Plan, measure: &mut MadeUp) -> Found {
         target: target::DEFAULT,
         family: kernels::family("tsmm").unwrap(),
         problem: &problem(),
+        order: Order::Fixed,
         file: Some(file),
         again: false,
     };
@@ -166,7 +168,7 @@ fn a_tuner_killed_at_any_moment_goes_on_and_tries_nothing_twice() {
     assert!(kills >= 10, "the tuner ended after {kills} kills");
     let mut measure = MadeUp::new(Duration::ZERO);
     let found = tune(&file, &EXHAUSTIVE, &mut measure);
-    let space = Space::of(kernels::family("tsmm").unwrap(), &problem(), target::DEFAULT);
+    let space = Space::of(kernels::family("tsmm").unwrap(), &problem(), target::DEFAULT, Order::Fixed);
     assert_eq!((found.tried, found.candidates), (space.len(), space.len()));
     let loaded = file.load().unwrap();
     let tries = tries(&loaded.records);
@@ -192,7 +194,7 @@ fn two_tuners_on_one_file_lose_and_spoil_nothing() {
     assert!(children.iter_mut().all(|c| c.wait().unwrap().success()));
     let loaded = file.load().unwrap();
     assert_eq!(loaded.notices, [] as [&str; 0]);
-    let space = Space::of(kernels::family("tsmm").unwrap(), &problem(), target::DEFAULT);
+    let space = Space::of(kernels::family("tsmm").unwrap(), &problem(), target::DEFAULT, Order::Fixed);
     let tries = tries(&loaded.records);
     assert!(tries.len() == space.len() && tries.values().all(|n| *n <= 2));
     assert!(loaded.records.iter().all(|r| r.problem == Key::of(&problem())));
@@ -260,6 +262,7 @@ fn a_time_that_no_gpu_can_reach_is_no_result() {
         target: target::DEFAULT,
         family: kernels::family("tsmm").unwrap(),
         problem: &problem(),
+        order: Order::Fixed,
         file: Some(&scratch.file()),
         again: false,
     };

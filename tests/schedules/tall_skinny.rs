@@ -2,8 +2,9 @@
 
 use warpwright::compile;
 use warpwright::kernels;
-use warpwright::kernels::family::{Choice, Family};
+use warpwright::kernels::family::{Choice, Family, Order};
 use warpwright::problem::Problem;
+use warpwright::run;
 use warpwright_core::target;
 use warpwright_sim::exact::{self, Trials};
 use warpwright_sim::{Blocks, Mode, Options};
@@ -56,7 +57,7 @@ fn choices_drawn_from_the_space_compute_the_same() {
         for (dtype, widths) in [("f64", (5, 7)), ("c64", (16, 12)), ("f32", (33, 31)), ("c128", (3, 8))] {
             let problem = problem(family, widths, dtype);
             let mut choices = Vec::new();
-            family.choices(&problem, target::DEFAULT, &mut |choice| {
+            family.choices(&problem, target::DEFAULT, Order::Fixed, &mut |choice| {
                 choices.push(choice.clone());
                 true
             });
@@ -65,6 +66,59 @@ fn choices_drawn_from_the_space_compute_the_same() {
                 holds(family, &problem, choice, &[0, 531]);
             }
         }
+    }
+}
+
+/// Every combination of the values of these words that a family has for a problem, with the first choice of each.
+fn forms(family: &Family, problem: &Problem, names: &[&str], order: Order) -> Vec<(String, Choice)> {
+    let mut forms: Vec<(String, Choice)> = Vec::new();
+    family.choices(problem, target::DEFAULT, order, &mut |choice| {
+        let form = names.iter().map(|name| choice.word(name)).collect::<Vec<_>>().join(" ");
+        if forms.iter().all(|(known, _)| *known != form) {
+            forms.push((form, choice.clone()));
+        }
+        true
+    });
+    forms
+}
+
+#[test]
+fn parts_come_together_by_atomics_where_that_is_permitted() {
+    let family = kernels::family("tsmttsm").unwrap();
+    let names = ["unit", "staging", "reduction"];
+    for (dtype, widths, count) in [
+        ("f64", (5, 7), 7),
+        ("f64", (64, 33), 7),
+        ("c64", (16, 2), 5),
+        ("f32", (3, 1), 5),
+        ("c128", (9, 8), 7),
+    ] {
+        let problem = problem(family, widths, dtype);
+        let forms = forms(family, &problem, &names, Order::Any);
+        assert_eq!(forms.len(), count, "{forms:?}");
+        for (form, choice) in &forms {
+            let atomics = form.ends_with("global") || form.ends_with("local");
+            let kernel = family.build(&problem, choice).unwrap();
+            assert_eq!(run::deterministic(kernel.program()), !atomics, "{form}");
+            assert_eq!((family.any_order)(choice), atomics, "{form}");
+            if atomics {
+                for transposed in [true, false] {
+                    let choice = match choice.get("transposed") {
+                        Some(_) => choice.clone().with("transposed", transposed),
+                        None => choice.clone(),
+                    };
+                    holds(family, &problem, &choice, &[0, 1, 531]);
+                }
+            }
+        }
+        let fixed = self::forms(family, &problem, &names, Order::Fixed);
+        assert!(!fixed.is_empty() && fixed.iter().all(|(form, _)| form.ends_with("two-pass")), "{fixed:?}");
+        // Somebody who asks for it by name permits it.
+        let asked = Choice::default().with("staging", "registers").with("reduction", "local");
+        let choice = family.complete(&asked, &problem, target::DEFAULT).unwrap();
+        assert_eq!(choice.word("reduction"), "local");
+        let usual = family.complete(&Choice::default(), &problem, target::DEFAULT).unwrap();
+        assert_eq!(usual.word("reduction"), "two-pass");
     }
 }
 

@@ -10,10 +10,11 @@ use crate::problem::Problem;
 pub(super) fn footprint(problem: &Problem, choice: &Choice, target: &Target) -> Footprint {
     let (m, n, k) = (problem.shape.m as f64, problem.shape.n as f64, problem.shape.k as f64);
     let parts = choice.int("parts");
+    // Every row once; a part of C for each block, written and read, or added to C.
+    let passes_over_parts = if choice.word("reduction") == "two-pass" { 2.0 } else { 1.0 };
     let common = Footprint {
         blocks: parts as f64,
-        // Every row once; a part of C for each block, written and read.
-        dram_bytes: (k * (m + n) + 2.0 * parts as f64 * m * n) * problem.dtype().bytes() as f64,
+        dram_bytes: (k * (m + n) + passes_over_parts * parts as f64 * m * n) * problem.dtype().bytes() as f64,
         launches: 2,
         ..Footprint::default()
     };
@@ -40,11 +41,13 @@ fn thread_footprint(problem: &Problem, choice: &Choice, common: Footprint) -> Fo
     };
     let warps = k * covering / 32.0;
     let loads = tm + tn;
+    // Sums of C in shared memory: one of each slice, or one to which all of them add.
+    let sums = if choice.word("reduction") == "local" { slices.min(2) } else { slices };
     let ahead = if choice.flag("leapfrog") { 2 } else { 1 };
     Footprint {
         threads: slices * mt * nt,
         registers: (tm * tn + ahead * loads) * bytes / 4 + 16,
-        shared_bytes: if slices > 1 { slices * problem.shape.m * problem.shape.n * bytes } else { 0 },
+        shared_bytes: if sums > 1 { sums * problem.shape.m * problem.shape.n * bytes } else { 0 },
         multiply_adds: warps * 32.0 * (tm * tn) as f64 * if problem.dtype().is_complex() { 4.0 } else { 1.0 },
         wavefronts: warps * (tm as f64 * passes(along_m, tm) + tn as f64 * passes(along_n, tn)),
         instructions: warps * (2 * loads + 8) as f64,

@@ -1,9 +1,15 @@
 //! The family `tsmttsm`: a tall skinny matrix, transposed, times another. C = alpha op(A) B + beta C with A: K x M and
 //! B: K x N, K long and M, N short.
 //!
-//! A block takes every `parts`-th group of rows of A and B, adds up their products in registers, and leaves its part
-//! of the sum in device memory; a second launch adds the parts in order, so the bits are the same every time. There
-//! are three forms:
+//! A block takes every `parts`-th group of rows of A and B and adds up their products in registers. How the parts
+//! come together is the parameter `reduction`:
+//!
+//! - `two-pass`: a block leaves its part in device memory; a second launch adds the parts in order, so the bits are the
+//!   same every time.
+//! - `global`: a first launch stores beta C, and blocks add their parts to it by atomics, in any order.
+//! - `local`: likewise, and the threads of a block add to the part of the block by atomics in shared memory.
+//!
+//! There are three forms:
 //!
 //! - `unit=fma`: the threads of a block are divided into slices; the threads of a slice share out C in tiles of
 //!   `tm` x `tn`. With `staging=registers` each slice takes one row of a group, and threads read their elements of it
@@ -14,6 +20,7 @@
 
 mod footprint;
 mod mapping;
+mod reduction;
 mod schedule;
 
 use warpwright_core::diag::Diagnosis;
@@ -37,6 +44,7 @@ pub const FAMILY: Family = Family {
     },
     parameters: PARAMETERS,
     constraints: CONSTRAINTS,
+    any_order: |choice| matches!(choice.word("reduction"), "global" | "local"),
     schedule: |problem, choice| match choice.word("unit") {
         "mma" => schedule::by_matrix_units(problem, choice),
         _ if choice.word("staging") == "shared" => schedule::by_threads_from_shared(problem, choice),
@@ -178,6 +186,20 @@ const PARAMETERS: &[Parameter] = &[
                 parts.push((problem.shape.k / least).clamp(1, all));
             }
             parts.into_iter().map(Value::from).collect()
+        },
+    },
+    Parameter {
+        name: "reduction",
+        about: "how the parts come together: in order by a second launch, or in any order by atomics",
+        values: |c, problem, target| {
+            let double = matches!(problem.dtype(), DType::F64 | DType::C128);
+            let all: &[&str] = match c.word("staging") {
+                _ if double && !target.has(Capability::AtomicAddF64) => &["two-pass"],
+                "registers" => &["two-pass", "global", "local"],
+                // What is staged has no sum in shared memory.
+                _ => &["two-pass", "global"],
+            };
+            all.iter().map(|word| Value::from(*word)).collect()
         },
     },
 ];

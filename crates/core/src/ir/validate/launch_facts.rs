@@ -4,6 +4,7 @@
 use super::executors::Executors;
 use super::place;
 use crate::diag::Diagnosis;
+use crate::dtype::DType;
 use crate::index::Index;
 use crate::instr;
 use crate::ir::{AssignOp, Buffer, Launch, Program, Space, Stmt, Sync, walk};
@@ -152,8 +153,8 @@ fn capabilities(program: &Program, launch: &Launch<'_>) -> Vec<Capability> {
         Stmt::Instruction(i) => out.extend(instr::by_name(&i.name).map_or(&[][..], |r| r.needs)),
         Stmt::AllocRing(_) => out.push(Capability::Mbarrier),
         Stmt::Assign(a) => {
-            let f64_sum = buffers.get(&a.target.buffer).is_some_and(|b| b.dtype == crate::dtype::DType::F64);
-            if a.atomic && f64_sum && a.op != AssignOp::Store {
+            let of_f64 = |b: &Buffer| matches!(b.dtype, DType::F64 | DType::C128);
+            if a.atomic && buffers.get(&a.target.buffer).is_some_and(of_f64) && a.op != AssignOp::Store {
                 out.push(Capability::AtomicAddF64);
             }
         }

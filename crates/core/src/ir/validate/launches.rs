@@ -188,8 +188,11 @@ pub(super) fn needs(stmt: &Stmt, buffers: &HashMap<Sym, Buffer>, target: &Target
             }
             if let (true, AssignOp::Reduce(reduction)) = (a.atomic, a.op) {
                 match (reduction, dtype) {
-                    (Reduction::Sum, DType::F64) => need("an atomic sum of f64", Capability::AtomicAddF64),
-                    (Reduction::Sum, DType::F32 | DType::I32) | (_, DType::I32) => {}
+                    // A complex number is added as its two parts: nobody reads it before all have added.
+                    (Reduction::Sum, DType::F64 | DType::C128) => {
+                        need(&format!("an atomic sum of {dtype}"), Capability::AtomicAddF64);
+                    }
+                    (Reduction::Sum, DType::F32 | DType::C64) | (_, DType::I32) => {}
                     _ => faults.push(
                         Diagnosis::new(format!(
                             "an atomic {} of {dtype} exists on no GPU",

@@ -94,6 +94,9 @@ fn targets_lack_features() {
     unfit_on(&text("hgemm_tma_wgmma"), "a100-80gb", &["`regs 40` does not exist"]);
     unfit_on(&text("hgemm_tma_wgmma"), "b200", &["wgmma_bf16_sw128 does not exist on NVIDIA B200"]);
     unfit_on(&text("tsmttsm_atomic"), "gtx980", &["an atomic sum of f64 does not exist"]);
+    let complex = text("tsmttsm_atomic").replace("f64", "c128");
+    unfit_on(&complex, "gtx980", &["an atomic sum of c128 does not exist"]);
+    assert!(valid_on(&complex, "h200").is_ok(), "a complex number is added as its two parts");
     unfit(&launch("for t in threads(1@1) { atomic h[b] += 1 }"), &["an atomic sum of f16 exists on no GPU"]);
     unfit(
         &launch("for t in threads(1@1) { atomic z[b] max= 1 }"),
