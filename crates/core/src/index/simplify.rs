@@ -9,7 +9,7 @@ impl Ranges {
         for (atom, c) in index.terms() {
             sum = &sum + &self.simplify_atom(atom).scaled(*c);
         }
-        sum
+        joined(sum)
     }
 
     /// The same condition, with every part that the ranges decide replaced by its truth.
@@ -87,4 +87,19 @@ impl Ranges {
         }
         (x.div(d), x.rem(d))
     }
+}
+
+/// The sum with the two parts of a number put together again: `d*(x/d) + x%d = x`.
+fn joined(mut sum: Index) -> Index {
+    while let Some((whole, parts)) = sum.terms().iter().find_map(|(atom, c)| {
+        let Atom::Div(x, d) = atom else { return None };
+        let remainder = x.rem(*d);
+        let ([(rest, 1)], 0) = (remainder.terms(), remainder.constant_term()) else { return None };
+        let factor = sum.terms().iter().find(|(other, _)| other == rest)?.1;
+        let parts = &Index::atom(atom.clone()).scaled(*c) + &Index::atom(rest.clone()).scaled(factor);
+        (factor.checked_mul(*d) == Some(*c)).then(|| (x.scaled(factor), parts))
+    }) {
+        sum = &(&sum - &parts) + &whole;
+    }
+    sum
 }

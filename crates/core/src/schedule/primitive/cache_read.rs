@@ -23,19 +23,39 @@
 //!
 //! The copy is whole at first; `compute_at` shrinks it to what one iteration of the consumer needs. The loops of the
 //! copy are `e` in one dimension, `r` and `c` in two, `e0`, `e1`, ... in more.
+//!
+//! With `rows=N` the copy of a buffer of one dimension has two: it is read in rows of N elements, of which the copy can
+//! then be shrunk to a part. So rows that lie densely one behind the other can be brought near as the one piece of
+//! memory that they are, and be used as rows:
+//!
+//! ```
+//! # use warpwright_core::{ir::parse, schedule::Schedule};
+//! let before = parse::program("program p(n: size, x: in f32[3*n], y: out f32[n]) {
+//!   for i in 0..n { y[i] = 0  for k in 0..3 { y[i] += x[3*i + k] } }
+//! }").unwrap();
+//! let after = Schedule::run(before, "cache_read(x, y, reg, rows=3) -> xr").unwrap();
+//! assert!(after.program().to_string().contains("\
+//!   alloc xr: f32[n, 3] reg
+//!   for r in 0..n, c in 0..3 {
+//!     xr[r, c] = x[3*r + c]
+//!   }
+//! "));
+//! assert!(after.program().to_string().contains("y[i] += xr[i, k]"));
+//! ```
 
 use crate::diag::Diagnosis;
 use crate::index::Index;
 use crate::ir::{
     Access, Assign, AssignOp, Buffer, Dim, For, Mode, Operand, Program, Range, Space, Stmt, Value, walk,
 };
+use crate::schedule::facts::Facts;
 use crate::schedule::step::Call;
 use crate::sym::Sym;
 
 use super::Primitive;
 use super::set_scope::{space, space_name};
 
-pub(super) const USAGE: &str = "cache_read(buffer, consumer, shared|reg) -> name";
+pub(super) const USAGE: &str = "cache_read(buffer, consumer, shared|reg[, rows=N]) -> name";
 
 /// See the module documentation.
 #[derive(Clone, Debug)]
@@ -46,6 +66,8 @@ pub struct CacheRead {
     pub consumer: String,
     /// The memory of the copy.
     pub space: Space,
+    /// The elements of a row, where the copy of one dimension has rows.
+    pub rows: Option<i64>,
     /// The name of the copy.
     pub name: String,
 }
@@ -56,13 +78,24 @@ impl CacheRead {
             buffer: call.word_at(0)?.into(),
             consumer: call.word_at(1)?.into(),
             space: space(call, call.word_at(2)?)?,
+            rows: match call.option_of("rows").map(str::parse) {
+                None => None,
+                Some(Ok(n)) if n > 0 => Some(n),
+                Some(_) => return Err(call.wrong("a row has 1 or more elements")),
+            },
             name: call.results(1)?[0].clone(),
         })
     }
 
     /// Puts the copy directly before the outermost statement with the consumer inside which the buffer does not
     /// change; of a parameter, inside the conditions of the host.
-    fn insert(&self, stmts: Vec<Stmt>, source: &Buffer, count: &mut usize) -> Vec<Stmt> {
+    fn insert(
+        &self,
+        stmts: Vec<Stmt>,
+        source: &Buffer,
+        facts: &Facts,
+        count: &mut usize,
+    ) -> Result<Vec<Stmt>, Diagnosis> {
         let mut out = Vec::with_capacity(stmts.len() + 2);
         let mut written = false;
         for mut stmt in stmts {
@@ -74,8 +107,12 @@ impl CacheRead {
             }
             let inside = matches!(stmt, Stmt::If(_)) && !written || changes;
             if inside && !matches!(stmt, Stmt::Assign(_)) {
+                let mut facts = facts.clone();
+                if let Stmt::For(l) = &stmt {
+                    facts.enter(l);
+                }
                 for body in walk::bodies_mut(&mut stmt) {
-                    *body = self.insert(std::mem::take(body), source, count).into();
+                    *body = self.insert(std::mem::take(body), source, &facts, count)?.into();
                 }
                 out.push(stmt);
                 continue;
@@ -83,14 +120,40 @@ impl CacheRead {
             *count += 1;
             let copy = Buffer {
                 space: self.space,
-                dims: source.dims.iter().map(|d| Dim::new(d.extent.clone())).collect(),
+                dims: self.extents(source)?.into_iter().map(Dim::new).collect(),
                 ..Buffer::new(Sym::new(&self.name), source.dtype, Vec::new(), self.space)
             };
-            let nest = copy_nest(&copy, source);
-            let renamed = self.redirect(stmt, &source.sym, &copy.sym);
+            let nest = self.copy_nest(&copy, source);
+            let renamed = self.redirect(stmt, &source.sym, &copy.sym, facts);
             out.extend([Stmt::Alloc(copy), nest, renamed]);
         }
-        out
+        Ok(out)
+    }
+
+    /// The extents of the copy.
+    fn extents(&self, source: &Buffer) -> Result<Vec<Index>, Diagnosis> {
+        let Some(rows) = self.rows else {
+            return Ok(source.dims.iter().map(|d| d.extent.clone()).collect());
+        };
+        match &source.dims[..] {
+            [only] if only.extent.rem(rows) == Index::default() => {
+                Ok(vec![only.extent.div(rows), Index::constant(rows)])
+            }
+            dims => Err(Diagnosis::new(format!("`{}` does not consist of rows of {rows}", self.buffer))
+                .because(match dims {
+                    [only] => format!("{rows} does not divide its {} elements", only.extent),
+                    dims => format!("it has {} dimensions", dims.len()),
+                })
+                .instead("leave `rows` out, or give the length of its rows")),
+        }
+    }
+
+    /// Where the copy keeps the element of the source with this index.
+    fn place(&self, index: &[Index], facts: &Facts) -> Vec<Index> {
+        match (self.rows, index) {
+            (Some(rows), [e]) => [e.div(rows), e.rem(rows)].map(|i| facts.ranges().simplify(&i)).into(),
+            _ => index.to_vec(),
+        }
     }
 
     /// Whether the consumer inside reads this one of the buffers of that name.
@@ -106,22 +169,56 @@ impl CacheRead {
         found
     }
 
-    fn redirect(&self, stmt: Stmt, from: &Sym, to: &Sym) -> Stmt {
-        let mut out = walk::rewrite(vec![stmt], &mut |mut stmt| {
-            if let Stmt::Assign(a) = &mut stmt
-                && a.target.buffer.name() == self.consumer
-            {
+    fn redirect(&self, mut stmt: Stmt, from: &Sym, to: &Sym, facts: &Facts) -> Stmt {
+        let mut inside = facts.clone();
+        match &mut stmt {
+            Stmt::For(l) => inside.enter(l),
+            Stmt::Assign(a) if a.target.buffer.name() == self.consumer => {
                 a.value = a.value.map_accesses(
                     &|access| {
-                        let buffer = if access.buffer == *from { to } else { &access.buffer };
-                        Value::Load(Access { buffer: buffer.clone(), index: access.index.clone() })
+                        Value::Load(if access.buffer == *from {
+                            Access { buffer: to.clone(), index: self.place(&access.index, facts) }
+                        } else {
+                            access.clone()
+                        })
                     },
                     &Clone::clone,
                 );
             }
-            vec![stmt]
+            _ => {}
+        }
+        for body in walk::bodies_mut(&mut stmt) {
+            let stmts = std::mem::take(body).into_iter();
+            *body = stmts.map(|s| self.redirect(s, from, to, &inside)).collect::<Vec<_>>().into();
+        }
+        stmt
+    }
+
+    /// `for r, c { copy[r, c] = source[r, c] }`
+    fn copy_nest(&self, copy: &Buffer, source: &Buffer) -> Stmt {
+        let rank = copy.dims.len();
+        let vars: Vec<Sym> = (0..rank)
+            .map(|i| match rank {
+                1 => Sym::new("e"),
+                2 => Sym::new(["r", "c"][i]),
+                _ => Sym::new(&format!("e{i}")),
+            })
+            .collect();
+        let index: Vec<Index> = vars.iter().map(Index::var).collect();
+        let from = match (self.rows, &index[..]) {
+            (Some(rows), [r, c]) => vec![&r.scaled(rows) + c],
+            _ => index.clone(),
+        };
+        let assign = Stmt::Assign(Assign {
+            target: Access::new(&copy.sym, index),
+            op: AssignOp::Store,
+            atomic: false,
+            value: Value::load(&source.sym, from),
         });
-        out.swap_remove(0)
+        vars.iter()
+            .zip(&copy.dims)
+            .rev()
+            .fold(assign, |inner, (v, d)| For::serial(v, Range::upto(d.extent.clone()), vec![inner]))
     }
 }
 
@@ -141,33 +238,11 @@ fn changes(stmt: &Stmt, buffer: &Sym) -> bool {
     found
 }
 
-/// `for r, c { copy[r, c] = source[r, c] }`
-fn copy_nest(copy: &Buffer, source: &Buffer) -> Stmt {
-    let rank = copy.dims.len();
-    let vars: Vec<Sym> = (0..rank)
-        .map(|i| match rank {
-            1 => Sym::new("e"),
-            2 => Sym::new(["r", "c"][i]),
-            _ => Sym::new(&format!("e{i}")),
-        })
-        .collect();
-    let index: Vec<Index> = vars.iter().map(Index::var).collect();
-    let assign = Stmt::Assign(Assign {
-        target: Access::new(&copy.sym, index.clone()),
-        op: AssignOp::Store,
-        atomic: false,
-        value: Value::load(&source.sym, index),
-    });
-    vars.iter()
-        .zip(&copy.dims)
-        .rev()
-        .fold(assign, |inner, (v, d)| For::serial(v, Range::upto(d.extent.clone()), vec![inner]))
-}
-
 impl Primitive for CacheRead {
     fn call(&self) -> Call {
         let call =
             Call::new("cache_read").word(&self.buffer).word(&self.consumer).word(space_name(self.space));
+        let call = self.rows.into_iter().fold(call, |call, n| call.option("rows", n));
         call.gives([&self.name])
     }
 
@@ -178,9 +253,9 @@ impl Primitive for CacheRead {
                 .instead("choose another name"));
         }
         let mut body = program.body.clone();
-        let mut count = 0;
+        let (facts, mut count) = (Facts::of(program), 0);
         for source in buffers.values().filter(|b| b.sym.name() == self.buffer) {
-            body = self.insert(body, source, &mut count);
+            body = self.insert(body, source, &facts, &mut count)?;
         }
         if count == 0 {
             return Err(Diagnosis::new(format!("`{}` does not read `{}`", self.consumer, self.buffer)));

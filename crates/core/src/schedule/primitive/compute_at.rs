@@ -247,6 +247,14 @@ pub(super) fn canonical_nest(stmt: &Stmt, buffer: &Buffer) -> Option<(Vec<Sym>, 
     canonical.then(|| (vars, body.to_vec()))
 }
 
+/// What a stage copies.
+enum Copied<'a> {
+    /// The elements of a buffer, each at its own indices.
+    AsIs(&'a Sym),
+    /// A buffer of one dimension, in rows.
+    InRows,
+}
+
 /// The attaching of one stage to one consumer.
 struct Attach<'a> {
     step: &'a ComputeAt,
@@ -366,7 +374,18 @@ impl Attach<'_> {
         }
         let mut others = buffers.clone();
         others.remove(&tile.sym);
-        let inner = if hangs_over { guard_all_loads(inner, &others, &facts, fill) } else { inner };
+        let inner = match self.copied() {
+            _ if !hangs_over => inner,
+            // All rows are in the source, and what would lie behind the end of one is the start of the next.
+            Some(Copied::InRows) => {
+                let inside = guard_bounds(&Access::new(&self.buffer.sym, moved), self.buffer, &facts);
+                rewrite_values(inner, &facts, &|value, _| {
+                    let fill = Box::new(Value::Const(fill));
+                    Some(Value::Select(inside.clone(), Box::new(value.clone()), fill))
+                })
+            }
+            _ => guard_all_loads(inner, &others, &facts, fill),
+        };
         let nest = fresh
             .iter()
             .zip(region)
@@ -385,7 +404,11 @@ impl Attach<'_> {
         buffers: &HashMap<Sym, Buffer>,
         fill: f64,
     ) -> Vec<Stmt> {
-        let source = self.copied_from(buffers);
+        let source = match self.copied() {
+            Some(Copied::AsIs(source)) => buffers.get(source),
+            Some(Copied::InRows) => Some(self.buffer),
+            None => None,
+        };
         let relocate = |access: &Access| {
             let index = access.index.iter().zip(region).map(|(i, e)| i - &e.start).collect();
             Access { buffer: tile.sym.clone(), index }
@@ -431,15 +454,22 @@ impl Attach<'_> {
         Access { buffer: tile.sym.clone(), index }
     }
 
-    /// If the stage is a plain copy, what it copies.
-    fn copied_from<'b>(&self, buffers: &'b HashMap<Sym, Buffer>) -> Option<&'b Buffer> {
+    /// If the stage is a plain copy, of what.
+    fn copied(&self) -> Option<Copied<'_>> {
         let [(vars, inner)] = self.nests else { return None };
         let [Stmt::Assign(Assign { op: AssignOp::Store, value: Value::Load(access), .. })] = &inner[..]
         else {
             return None;
         };
-        let identity = access.index.iter().zip(vars).all(|(i, v)| i.as_var() == Some(v));
-        (identity && access.index.len() == vars.len()).then(|| buffers.get(&access.buffer))?
+        let index: Vec<Index> = vars.iter().map(Index::var).collect();
+        match (&access.index[..], &index[..]) {
+            (from, to) if from == to => Some(Copied::AsIs(&access.buffer)),
+            ([from], [r, c]) => {
+                let columns = self.buffer.dims[1].extent.as_constant()?;
+                (*from == &r.scaled(columns) + c).then_some(Copied::InRows)
+            }
+            _ => None,
+        }
     }
 
     /// The hull of what a body reads of the stage.
