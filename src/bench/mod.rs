@@ -1,5 +1,6 @@
-//! Measurements: of the simulator, of the compiler, of first calls, and of kernels beside cuBLAS.
+//! Measurements: of the simulator, of the compiler, of first calls, of memory, and of kernels beside cuBLAS.
 
+pub mod bandwidth;
 pub mod compiler;
 pub mod first_call;
 pub mod gpu;

@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use warpwright_core::diag::Diagnosis;
 use warpwright_cuda::MeasureOptions;
 
+use super::bandwidth;
 use super::ladder::parse_size;
 use super::options::{DeviceOptions, OutputOptions, ProductOptions};
 use super::output::{Failure, Outcome, notice, print, print_json};
@@ -24,7 +25,10 @@ use crate::run::Subject;
 
 /// Options of `bench`.
 #[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Options {
+    #[command(subcommand)]
+    special: Option<Special>,
     /// Ladders, kernels and files with schedules, timed on a GPU beside cuBLAS; or `simulator`, `compiler` or
     /// `first-call`.
     #[arg(value_name = "LADDER|KERNEL|FILE|simulator|compiler|first-call", default_value = "sgemm")]
@@ -52,8 +56,18 @@ pub struct Options {
     output: OutputOptions,
 }
 
+/// Benchmarks with options of their own.
+#[derive(Subcommand, Debug)]
+enum Special {
+    /// How fast a GPU reads and writes its memory: by loads in flight and occupancy, and by the mix of both.
+    Bandwidth(bandwidth::Options),
+}
+
 /// Runs `bench`.
 pub fn run(options: &Options) -> Outcome {
+    if let Some(Special::Bandwidth(options)) = &options.special {
+        return bandwidth::run(options);
+    }
     match options.what.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["simulator"] => bench_simulator(options),
         ["compiler"] => bench_compiler(options),

@@ -3,6 +3,7 @@
 //! Results go to standard output, everything else to standard error. The exit status is 0 for success, 1 for
 //! a check that failed, and 2 for wrong use or for a machine that lacks what was asked for.
 
+mod bandwidth;
 mod bench;
 mod check;
 mod doctor;

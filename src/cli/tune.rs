@@ -339,7 +339,7 @@ fn compile_candidate(
     let source = compile::cuda(&valid).map_err(unmakeable)?;
     let launch_size = i64::from(device.info().sm_count);
     let binding = Binding::new(valid.program(), problem, launch_size).map_err(unmakeable)?;
-    gpu::compile_ahead(&device.info().arch(), &source, target, &binding)
+    gpu::compile_ahead(&device.info().arch(), &source, target, &|sym| binding.value(sym))
         .map_err(|d| (Status::Compile, d.to_string()))
 }
 

@@ -212,8 +212,8 @@ fn compile_unit(
     cache.compile(&unit, &Options::for_arch(arch)).map_err(diagnosis)
 }
 
-/// Compiles the kernels that a problem needs into the user's cache, where an [`Executable`] will find them; gives the
-/// registers of a thread of the one that has most. `own` is the architecture of the GPU, which itself is not used.
+/// Compiles the kernels that are needed where parameters have these values into the user's cache, where an
+/// [`Executable`] will find them; gives the registers of a thread of the one that has most. `own` is the architecture of the GPU, which itself is not used.
 ///
 /// # Errors
 /// Source that does not compile, and no NVRTC.
@@ -221,15 +221,14 @@ pub fn compile_ahead(
     own: &str,
     source: &Source,
     target: &Target,
-    binding: &Binding,
+    value: &dyn Fn(&Sym) -> Option<i64>,
 ) -> Result<Option<u32>, Diagnosis> {
-    let value = |sym: &Sym| binding.value(sym);
     let (arch, cache) = (architecture(own, source, target), CompileCache::standard());
     let mut numbers = Vec::new();
-    chosen(&source.host, &value, &mut numbers)?;
+    chosen(&source.host, value, &mut numbers)?;
     let mut most = None;
     for number in numbers {
-        if configuration(&source.kernels[number], &value)?.is_some() {
+        if configuration(&source.kernels[number], value)?.is_some() {
             let compiled = compile_unit(source, number, &arch, &cache)?.compiled;
             most = most.max(compiled.kernels.iter().map(|k| k.registers).max());
         }
