@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Everything that needs a GPU, in one command: `bench/gpu.sh [BINARY] [DIRECTORY] [PART]...`, the parts being `checks`,
-# `bench`, `tune` and `sanitize`, all of them unless some are named.
+# `bench`, `tsm`, `tune` and `sanitize`, all of them unless some are named.
 # Says what the machine has, runs every finished program and every rung of every ladder and checks it, times the ladder
-# beside cuBLAS, tunes two problems for half a minute each, and runs programs and rungs under compute-sanitizer at odd sizes. Results go to the directory (bench/results by default).
+# beside cuBLAS, measures the figures of tall and skinny products, tunes two problems for half a minute each, and runs
+# programs and rungs under compute-sanitizer at odd sizes. Results go to the directory (bench/results by default).
 set -uo pipefail
 cd "$(dirname "$0")/.."
 binary=${1:-target/release/warpwright}
@@ -60,6 +61,16 @@ if part bench; then
         step "$binary" bench hgemm --dtype bf16 --layout $layout --sizes 1024,4096,8192 --record "$out"
     done
     step "$binary" bench dgemm --dtype f64 --sizes 1024,4096 --record "$out"
+fi
+if part tsm; then
+    # What was measured before is not measured again: a run that was cut goes on where it was.
+    for record in bench/results/bandwidth-*.json bench/results/tsm-*.json; do
+        [ -e "$record" ] && [ ! "$out" -ef bench/results ] && cp -n "$record" "$out"
+    done
+    if ! ls "$out"/bandwidth-*.json >/dev/null 2>&1; then
+        step "$binary" bench bandwidth --record "$out"
+    fi
+    step "$binary" bench tsm --record "$out"
 fi
 if part tune; then
     # In a file of its own: what a few seconds find is not what should be shipped or used.

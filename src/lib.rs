@@ -13,6 +13,8 @@ pub mod kernels;
 pub mod matrix;
 pub mod memory;
 pub mod npy;
+pub mod occupancy;
+pub mod parallel;
 pub mod problem;
 pub mod program;
 pub mod reference;

@@ -1,7 +1,7 @@
 //! The least time a product can take on a GPU: by its arithmetic, and by the memory it has to touch.
 
 use warpwright_core::dtype::DType;
-use warpwright_core::target::{Pipe, Target};
+use warpwright_core::target::{Fact, Pipe, Target};
 
 use crate::problem::{Precision, Problem};
 
@@ -17,13 +17,20 @@ pub struct Roofline {
 impl Roofline {
     /// The bounds, or `None` where the GPU's table has no rate for the element type.
     pub fn of(problem: &Problem, target: &Target) -> Option<Roofline> {
-        let rate =
-            pipes(problem.precision).iter().filter_map(|p| target.fma_per_second(*p)).fold(0.0, f64::max);
+        let rate = fma_per_second(problem.precision, target)?;
         let bandwidth = target.dram_read_bytes_per_second.unwrap_or(target.dram_bytes_per_second).value;
-        (rate > 0.0).then(|| Roofline {
+        Some(Roofline {
             compute_seconds: problem.multiply_adds() / rate,
             memory_seconds: compulsory_bytes(problem) / bandwidth,
         })
+    }
+
+    /// The bounds by what was measured to be reached on a GPU.
+    pub fn under(problem: &Problem, ceilings: &Ceilings) -> Roofline {
+        Roofline {
+            compute_seconds: problem.flops() / ceilings.flops_per_second,
+            memory_seconds: compulsory_bytes(problem) / ceilings.bytes_per_second(problem),
+        }
     }
 
     /// The larger of the two: no kernel is faster.
@@ -37,13 +44,78 @@ impl Roofline {
     }
 }
 
+/// What a GPU reaches, by measurement, and by its table where nobody has measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ceilings {
+    /// Bytes a second that are only read.
+    pub read_bytes_per_second: f64,
+    /// Bytes a second, as many read as written.
+    pub copy_bytes_per_second: f64,
+    /// Real floating-point operations a second of the best product of this element type.
+    pub flops_per_second: f64,
+}
+
+/// Bandwidths that were measured on the GPU at hand, in bytes per second.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Bandwidths {
+    /// Read only.
+    pub read: Option<f64>,
+    /// As many bytes read as written.
+    pub copy: Option<f64>,
+}
+
+impl Ceilings {
+    /// What the table of a GPU says, or `None` where it has no rate for the element type. Of bandwidths that were measured
+    /// on the GPU at hand, if any, and those in the table the larger count.
+    pub fn of(precision: Precision, target: &Target, here: &Bandwidths) -> Option<Ceilings> {
+        let larger = |here: Option<f64>, table: Option<Fact<f64>>| {
+            let measured = here.into_iter().chain(table.map(|fact| fact.value)).reduce(f64::max);
+            measured.unwrap_or(target.dram_bytes_per_second.value)
+        };
+        let of = |real: DType| matches!(precision, Precision::Of(dtype) if dtype.real() == real);
+        let product = target.product_flops_per_second.iter().find(|(dtype, _)| of(*dtype));
+        Some(Ceilings {
+            read_bytes_per_second: larger(here.read, target.dram_read_bytes_per_second),
+            copy_bytes_per_second: larger(here.copy, target.dram_copy_bytes_per_second),
+            flops_per_second: match product {
+                Some((_, fact)) => fact.value,
+                None => 2.0 * fma_per_second(precision, target)?,
+            },
+        })
+    }
+
+    /// The bandwidth at the problem's own mix of reads and writes.
+    pub fn bytes_per_second(&self, problem: &Problem) -> f64 {
+        if written_bytes(problem) > READ_ONLY * compulsory_bytes(problem) {
+            self.copy_bytes_per_second
+        } else {
+            self.read_bytes_per_second
+        }
+    }
+}
+
+/// A product that writes no more than this part of what it moves counts as one that only reads.
+const READ_ONLY: f64 = 0.05;
+
 /// Bytes that every kernel has to move: each operand once.
 fn compulsory_bytes(problem: &Problem) -> f64 {
-    let elements = |(rows, columns): (i64, i64)| rows as f64 * columns as f64;
     let passes_over_c = if problem.beta.norm() == 0.0 { 1.0 } else { 2.0 };
     let operands = elements(problem.stored_a()) + elements(problem.stored_b());
-    operands * problem.dtype().bytes() as f64
-        + passes_over_c * elements(problem.stored_c()) * problem.result_dtype().bytes() as f64
+    operands * problem.dtype().bytes() as f64 + passes_over_c * written_bytes(problem)
+}
+
+/// Bytes that every kernel has to write: the result once.
+fn written_bytes(problem: &Problem) -> f64 {
+    elements(problem.stored_c()) * problem.result_dtype().bytes() as f64
+}
+
+fn elements((rows, columns): (i64, i64)) -> f64 {
+    rows as f64 * columns as f64
+}
+
+/// Multiply-adds a second of the fastest pipe for a precision; `None` where the GPU's table has no rate.
+fn fma_per_second(precision: Precision, target: &Target) -> Option<f64> {
+    pipes(precision).iter().filter_map(|p| target.fma_per_second(*p)).reduce(f64::max)
 }
 
 /// The pipes that can do the arithmetic of a precision without changing its rounding class.
@@ -61,7 +133,7 @@ fn pipes(precision: Precision) -> &'static [Pipe] {
 
 #[cfg(test)]
 mod tests {
-    use super::Roofline;
+    use super::{Bandwidths, Ceilings, Roofline};
     use crate::problem::Problem;
     use warpwright_core::target::Target;
 
@@ -78,6 +150,32 @@ mod tests {
         let skinny = roofline("32x32x4000000", "f64");
         assert_eq!(skinny.limiter(), "memory");
         assert!((skinny.seconds() - 64.0 * 4e6 * 8.0 / 4552e9).abs() < 1e-6);
+    }
+
+    #[test]
+    fn what_was_measured_bounds_tall_and_skinny_products_by_their_mix_of_reads_and_writes() {
+        let h200 = Target::by_name("h200").unwrap();
+        let seconds = |shape: &str, dtype: &str, layout: &str| {
+            let problem =
+                Problem::new(shape.parse().unwrap(), dtype.parse().unwrap(), layout.parse().unwrap());
+            Roofline::under(&problem, &Ceilings::of(problem.precision, h200, &Bandwidths::default()).unwrap())
+                .seconds()
+        };
+        let close = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 1e-4, "{a} {b}");
+        close(seconds("32x32x4000000", "f64", "tn"), 64.0 * 4e6 * 8.0 / 4552e9);
+        close(seconds("4000000x32x32", "f64", "nn"), 64.0 * 4e6 * 8.0 / 4069e9);
+        close(seconds("64x64x4000000", "c128", "cn"), 8.0 * 4096.0 * 4e6 / 56.4e12);
+        close(seconds("128x128x4000000", "f32", "tn"), 2.0 * 16384.0 * 4e6 / 53.6e12);
+        // Where nobody measured, the vendor's numbers stand.
+        let l4 = Target::by_name("l4").unwrap();
+        let with = |target, here: &Bandwidths| Ceilings::of("f64".parse().unwrap(), target, here).unwrap();
+        let nothing = Bandwidths::default();
+        assert_eq!(with(l4, &nothing).copy_bytes_per_second, l4.dram_bytes_per_second.value);
+        let here = Bandwidths { read: Some(4600e9), copy: Some(100e9) };
+        assert_eq!(with(l4, &here).copy_bytes_per_second, 100e9);
+        assert_eq!(with(h200, &here).read_bytes_per_second, 4600e9);
+        assert_eq!(with(h200, &here).copy_bytes_per_second, 4069e9, "the larger counts");
+        assert!(Ceilings::of("i32".parse().unwrap(), h200, &nothing).is_none());
     }
 
     #[test]

@@ -9,9 +9,7 @@
 //! - *How fast is it at best?* Read only, write only, and mixes of the two, each in several ways, of which the fastest
 //!   counts: elements of 8 and of 16 bytes, several loads in flight and several numbers of blocks.
 
-use std::num::NonZero;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use num_complex::Complex64;
 use serde::{Deserialize, Serialize};
@@ -23,9 +21,11 @@ use warpwright_core::sym::Sym;
 use warpwright_core::target::Target;
 use warpwright_cuda::{Buffer, Device, DevicePointer, MeasureOptions, Stream, measure};
 
+use super::record;
 use crate::compile;
 use crate::gpu::{Arguments, Executable, compile_ahead, diagnosis};
-use crate::tune::occupancy;
+use crate::roofline::Bandwidths;
+use crate::{occupancy, parallel};
 
 /// One way to stream through memory, and how fast it is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -293,22 +293,12 @@ pub fn run(
 fn programs(ways: &[Way], arch: &str, target: &Target) -> Result<Vec<(Program, Source)>, Diagnosis> {
     let one = |way: &Way| -> Result<(Program, Source), Diagnosis> {
         let valid = compile::validated(&way.program()?, target)?;
-        Ok((valid.program().clone(), compile::cuda(&valid)?))
+        let source = compile::cuda(&valid)?;
+        // What does not compile says so where it is launched.
+        let _ = compile_ahead(arch, &source, target, &|_: &Sym| Some(1));
+        Ok((valid.program().clone(), source))
     };
-    let programs: Vec<(Program, Source)> = ways.iter().map(one).collect::<Result<_, _>>()?;
-    let next = AtomicUsize::new(0);
-    let workers = std::thread::available_parallelism().map_or(1, NonZero::get);
-    std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| {
-                while let Some((_, source)) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    // What does not compile says so where it is launched.
-                    let _ = compile_ahead(arch, source, target, &|_: &Sym| Some(1));
-                }
-            });
-        }
-    });
-    Ok(programs)
+    parallel::map(ways, one).into_iter().collect()
 }
 
 struct Bench<'a> {
@@ -397,20 +387,16 @@ pub fn best(results: &[Bandwidth], mix: (i64, i64)) -> Option<&Bandwidth> {
         .max_by(|a, b| a.bytes_per_second.total_cmp(&b.bytes_per_second))
 }
 
+/// The bandwidths that rooflines are made of.
+pub fn summary(results: &[Bandwidth]) -> Bandwidths {
+    let of = |mix| best(results, mix).map(|r| r.bytes_per_second);
+    Bandwidths { read: of((1, 0)), copy: of((1, 1)) }
+}
+
 /// What was recorded of a GPU in a directory, on the latest day; empty where there is nothing that can be read.
 pub fn recorded(directory: &Path, gpu: &str) -> Vec<Bandwidth> {
-    #[derive(Deserialize)]
-    struct Recorded {
-        date: String,
-        gpu: String,
-        results: Vec<Bandwidth>,
-    }
-    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
-    let named = |name: &str| name.starts_with(NAME) && name.ends_with(".json");
-    let files = entries.flatten().filter(|e| e.file_name().to_str().is_some_and(named));
-    let texts = files.filter_map(|e| std::fs::read_to_string(e.path()).ok());
-    let records = texts.filter_map(|t| serde_json::from_str::<Recorded>(&t).ok()).filter(|r| r.gpu == gpu);
-    records.max_by(|a, b| a.date.cmp(&b.date)).map(|r| r.results).unwrap_or_default()
+    let records = record::read::<Bandwidth>(directory, NAME).unwrap_or_default();
+    records.into_iter().rfind(|r| r.gpu == gpu).map(|r| r.results).unwrap_or_default()
 }
 
 /// What the results are filed under.
@@ -489,15 +475,16 @@ mod tests {
         assert!(best(&results, (8, 1)).is_none());
         let directory = std::env::temp_dir().join(format!("warpwright-bandwidth-{}", std::process::id()));
         std::fs::create_dir_all(&directory).unwrap();
-        for (file, gpu, date, results) in [
-            ("a", "NVIDIA H200", "2026-11-21", &results[..1]),
-            ("b", "NVIDIA H200", "2026-11-22", &results[..]),
-            ("c", "NVIDIA L4", "2026-11-23", &results[..2]),
+        for (gpu, date, results) in [
+            ("NVIDIA H200", "2026-11-21", &results[..1]),
+            ("NVIDIA H200", "2026-11-22", &results[..]),
+            ("NVIDIA L4", "2026-11-23", &results[..2]),
         ] {
-            let text = serde_json::json!({"gpu": gpu, "date": date, "results": results});
-            std::fs::write(directory.join(format!("{NAME}-{file}.json")), text.to_string()).unwrap();
+            let text = serde_json::json!({
+                "version": "0.1.0", "gpu": gpu, "date": date, "driver": "13.0", "nvrtc": null, "results": results
+            });
+            std::fs::write(directory.join(format!("{NAME}-{date}.json")), text.to_string()).unwrap();
         }
-        std::fs::write(directory.join(format!("{NAME}-d.json")), "{").unwrap();
         assert_eq!(recorded(&directory, "NVIDIA H200"), results);
         assert!(recorded(&directory, "NVIDIA B200").is_empty());
         std::fs::remove_dir_all(&directory).unwrap();

@@ -6,6 +6,7 @@ pub mod first_call;
 pub mod gpu;
 pub mod record;
 pub mod simulator;
+pub mod tsm;
 
 /// The middle of some values; NaN where there are none.
 fn median(mut values: Vec<f64>) -> f64 {

@@ -10,7 +10,7 @@ use super::bandwidth;
 use super::ladder::parse_size;
 use super::options::{DeviceOptions, OutputOptions, ProductOptions};
 use super::output::{Failure, Outcome, notice, print, print_json};
-use super::source;
+use super::{source, tsm};
 use crate::bench::first_call::{self, FirstCall};
 use crate::bench::gpu::Measurement;
 use crate::bench::{compiler, gpu, record, simulator};
@@ -61,12 +61,16 @@ pub struct Options {
 enum Special {
     /// How fast a GPU reads and writes its memory: by loads in flight and occupancy, and by the mix of both.
     Bandwidth(bandwidth::Options),
+    /// Tall and skinny products over widths and types, beside cuBLAS and the roofline.
+    Tsm(tsm::Options),
 }
 
 /// Runs `bench`.
 pub fn run(options: &Options) -> Outcome {
-    if let Some(Special::Bandwidth(options)) = &options.special {
-        return bandwidth::run(options);
+    match &options.special {
+        Some(Special::Bandwidth(options)) => return bandwidth::run(options),
+        Some(Special::Tsm(options)) => return tsm::run(options),
+        None => {}
     }
     match options.what.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["simulator"] => bench_simulator(options),

@@ -13,6 +13,7 @@ mod options;
 mod output;
 mod show;
 mod source;
+mod tsm;
 mod tune;
 mod wisdom;
 

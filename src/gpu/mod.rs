@@ -5,6 +5,7 @@ mod executable;
 mod operands;
 pub mod program;
 mod run;
+pub mod stage;
 
 pub use executable::{Arguments, Executable, Prepared, compile_ahead};
 pub use operands::OperandSets;

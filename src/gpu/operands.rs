@@ -1,5 +1,7 @@
 //! The matrices of a product in the memory of a GPU, in as many copies as timing wants.
 
+use std::rc::Rc;
+
 use warpwright_cuda::{Buffer, Device, Result, Stream, cublas, measure};
 
 use crate::inputs::Operands;
@@ -7,17 +9,24 @@ use crate::matrix::Matrix;
 
 /// One or more copies of A, B and C. Timed launches rotate among them, so that none finds its operands in the
 /// second-level cache because the launch before has left them there.
+#[derive(Clone)]
 pub struct OperandSets {
     sets: Vec<Set>,
 }
 
+#[derive(Clone)]
 struct Set {
-    a: Buffer,
-    b: Buffer,
-    c: Buffer,
+    a: Rc<Buffer>,
+    b: Rc<Buffer>,
+    c: Rc<Buffer>,
 }
 
 impl OperandSets {
+    /// One copy, in buffers that others may use at other times.
+    pub fn of([a, b, c]: [Rc<Buffer>; 3]) -> OperandSets {
+        OperandSets { sets: vec![Set { a, b, c }] }
+    }
+
     /// One copy.
     pub fn single(device: &Device, operands: &Operands) -> Result<OperandSets> {
         OperandSets::upload(device, operands, 1)
@@ -38,12 +47,13 @@ impl OperandSets {
 
     fn upload(device: &Device, operands: &Operands, copies: usize) -> Result<OperandSets> {
         // Tensor maps want an address, also of a matrix that has no element.
-        let input = |bytes: &[u8]| device.upload(if bytes.is_empty() { &[0; 16] } else { bytes });
+        let input =
+            |bytes: &[u8]| device.upload(if bytes.is_empty() { &[0; 16] } else { bytes }).map(Rc::new);
         let one = || {
             Ok(Set {
                 a: input(operands.a.bytes())?,
                 b: input(operands.b.bytes())?,
-                c: device.upload(operands.c.bytes())?,
+                c: Rc::new(device.upload(operands.c.bytes())?),
             })
         };
         Ok(OperandSets { sets: (0..copies).map(|_| one()).collect::<Result<_>>()? })
@@ -76,17 +86,18 @@ impl OperandSets {
         self.sets.iter().try_for_each(|set| set.c.write(stream, 0, operands.c.bytes()))
     }
 
-    /// Some rows of C of one copy, padding included, into the same rows of a matrix, after what the stream holds.
+    /// Rows of C of one copy from `first` on, padding included, into some rows of a matrix, after what the stream holds.
     pub fn download_rows(
         &self,
         stream: &Stream,
         copy: usize,
         c: &mut Matrix,
         rows: std::ops::Range<usize>,
+        first: usize,
     ) -> Result<()> {
         let row_bytes = c.stride() * c.dtype().bytes() as usize;
         let bytes = rows.start * row_bytes..rows.end * row_bytes;
-        self.sets[copy].c.read(stream, bytes.start, &mut c.bytes_mut()[bytes])
+        self.sets[copy].c.read(stream, first * row_bytes, &mut c.bytes_mut()[bytes])
     }
 
     /// C of one copy, padding included, after what the stream holds.

@@ -156,6 +156,18 @@ pub fn expected(problem: &Problem, a: &Matrix, b: &Matrix, c: Option<&Matrix>, r
 }
 
 impl Expected {
+    /// The same region of a product with beta = 0 whose sums have `times` as many terms, the same ones again and again.
+    #[must_use]
+    pub fn repeated(&self, times: i64, problem: &Problem) -> Expected {
+        let times = times as f64;
+        Expected {
+            values: self.values.iter().map(|v| v * times).collect(),
+            magnitudes: self.magnitudes.iter().map(|m| m * times).collect(),
+            rounding: Rounding::of(problem.precision, problem.shape.k as u64),
+            ..self.clone()
+        }
+    }
+
     /// The region that was computed.
     pub fn region(&self) -> &Region {
         &self.region

@@ -12,7 +12,7 @@ pub mod table;
 pub mod text;
 
 use num_complex::Complex64;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::kernels::family::Choice;
 use crate::problem::Problem;
@@ -116,7 +116,7 @@ pub struct KernelReport {
 }
 
 /// Who chose a kernel and its parameters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChosenBy {
     /// Whoever named it.
@@ -130,6 +130,19 @@ pub enum ChosenBy {
     Model,
     /// A rule that knows the kernels of the ladders.
     Rule,
+}
+
+impl ChosenBy {
+    /// The word that stands for it in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            ChosenBy::Named => "named",
+            ChosenBy::Wisdom => "wisdom",
+            ChosenBy::Neighbour => "neighbour",
+            ChosenBy::Model => "model",
+            ChosenBy::Rule => "rule",
+        }
+    }
 }
 
 /// One launch of a kernel.

@@ -12,7 +12,6 @@ pub mod accuracy;
 pub mod bench;
 pub mod file;
 pub mod measure;
-pub mod occupancy;
 pub mod rank;
 pub mod record;
 pub mod search;

@@ -18,8 +18,8 @@ use serde::Serialize;
 use warpwright_core::dtype::DType;
 use warpwright_core::target::{Limits, Pipe, Target};
 
-use super::occupancy::blocks_per_sm;
 use crate::kernels::family::{Choice, Family, Footprint};
+use crate::occupancy::blocks_per_sm;
 use crate::problem::{Precision, Problem};
 
 /// The part of a pipe's peak at the boost clock that large products reach: cuBLAS on one H200, 56.4 of 67 TFLOP/s in

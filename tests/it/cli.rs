@@ -146,6 +146,18 @@ fn a_missing_file_is_refused_with_a_similar_name_or_where_it_was_looked_for() {
     assert!(refusal(&format!("show {programs}")).contains("name a file in that directory"));
 }
 
+/// Where there is a GPU these would measure it, which takes a while.
+#[test]
+fn what_needs_a_gpu_says_so() {
+    for (what, advice) in [("bandwidth", "on a machine with one"), ("tsm", "for what the model says")] {
+        let said = refusal(&format!("bench {what} --device sim"));
+        assert!(said.contains("there is no GPU") && said.contains(advice), "{said}");
+        assert!(refusal(&format!("bench {what} --bytes 7Q")).contains("write 2G"));
+    }
+    assert!(refusal("bench tsm --widths 129").contains("129"));
+    assert!(refusal("bench tsm --ops gemm").contains("use tsmttsm or tsmm"));
+}
+
 #[test]
 fn the_compilers_benchmark_fails_where_a_kernel_takes_longer_than_the_limit() {
     let times = json("bench compiler --json --repeats 1 --limit 600000", 0);

@@ -57,6 +57,15 @@ impl DType {
         matches!(self, DType::C64 | DType::C128)
     }
 
+    /// The type of the parts of a complex element; other elements are their own.
+    pub const fn real(self) -> DType {
+        match self {
+            DType::C64 => DType::F32,
+            DType::C128 => DType::F64,
+            other => other,
+        }
+    }
+
     /// Whether elements are rounded to 16 bits when stored.
     pub const fn is_half(self) -> bool {
         matches!(self, DType::F16 | DType::Bf16)

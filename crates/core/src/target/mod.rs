@@ -27,6 +27,7 @@ pub use limits::{ComputeCapability, Limits};
 pub use pipe::{Pipe, Rate};
 
 use crate::diag::Diagnosis;
+use crate::dtype::DType;
 
 /// One named GPU.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -49,10 +50,16 @@ pub struct Target {
     pub dram_bytes_per_second: Fact<f64>,
     /// The bandwidth that a plain streaming read reaches, in bytes per second, where somebody measured it.
     pub dram_read_bytes_per_second: Option<Fact<f64>>,
+    /// The bandwidth, reads and writes together, that a streaming copy reaches, in bytes per second, where somebody
+    /// measured it.
+    pub dram_copy_bytes_per_second: Option<Fact<f64>>,
     /// The second-level cache in bytes.
     pub l2_bytes: Fact<u64>,
     /// Multiply-adds per clock and multiprocessor, for each pipe the device has.
     pub rates: &'static [Rate],
+    /// The most real floating-point operations a second that any product of real or complex elements was measured to
+    /// reach, by the type of the real ones, where somebody measured it.
+    pub product_flops_per_second: &'static [(DType, Fact<f64>)],
 }
 
 impl Target {

@@ -13,6 +13,7 @@ pub const GPU: Target = Target {
     memory_bytes: Fact::not_verified(48 << 30),
     dram_bytes_per_second: Fact::not_verified(768e9),
     dram_read_bytes_per_second: None,
+    dram_copy_bytes_per_second: None,
     l2_bytes: Fact::not_verified(6 << 20),
     rates: &[
         Rate::new(
@@ -33,4 +34,5 @@ pub const GPU: Target = Target {
             Fact::derived(256, "peak of the datasheet / (multiprocessors x 2 x boost clock)"),
         ),
     ],
+    product_flops_per_second: &[],
 };

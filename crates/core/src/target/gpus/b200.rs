@@ -13,6 +13,7 @@ pub const GPU: Target = Target {
     memory_bytes: Fact::not_verified(180_000_000_000),
     dram_bytes_per_second: Fact::published(7700e9, "hmc-tech.com, data-centre GPU tables; others state 8000"),
     dram_read_bytes_per_second: None,
+    dram_copy_bytes_per_second: None,
     l2_bytes: Fact::not_verified(126 << 20),
     rates: &[
         Rate::new(
@@ -36,4 +37,5 @@ pub const GPU: Target = Target {
             Fact::derived(2048, "datasheet peak / (148 x 2 x 1.86 GHz, the clock it is stated at)"),
         ),
     ],
+    product_flops_per_second: &[],
 };

@@ -13,6 +13,7 @@ pub const GPU: Target = Target {
     memory_bytes: Fact::not_verified(4 << 30),
     dram_bytes_per_second: Fact::not_verified(224e9),
     dram_read_bytes_per_second: None,
+    dram_copy_bytes_per_second: None,
     l2_bytes: Fact::not_verified(2 << 20),
     rates: &[
         Rate::new(
@@ -24,4 +25,5 @@ pub const GPU: Target = Target {
             Fact::published(4, "NVIDIA forum copy of the Programming Guide's arithmetic throughput table"),
         ),
     ],
+    product_flops_per_second: &[],
 };

@@ -16,6 +16,7 @@ pub const GPU: Target = Target {
         1942e9,
         "gpu-benches (te42kyfo), raw output, read kernel",
     )),
+    dram_copy_bytes_per_second: None,
     l2_bytes: Fact::published(50 << 20, "gpu-benches (te42kyfo), raw output: two halves of 25 MB"),
     rates: &[
         Rate::new(
@@ -43,4 +44,5 @@ pub const GPU: Target = Target {
             Fact::derived(128, "peak of the datasheet / (multiprocessors x 2 x boost clock)"),
         ),
     ],
+    product_flops_per_second: &[],
 };

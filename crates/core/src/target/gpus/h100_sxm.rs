@@ -13,6 +13,7 @@ pub const GPU: Target = Target {
     memory_bytes: Fact::not_verified(80 << 30),
     dram_bytes_per_second: Fact::published(3350e9, "glennklockwood.com, H100 page"),
     dram_read_bytes_per_second: None,
+    dram_copy_bytes_per_second: None,
     l2_bytes: Fact::published(50 << 20, "glennklockwood.com, H100 page: two halves of 25 MB"),
     rates: &[
         Rate::new(
@@ -40,4 +41,5 @@ pub const GPU: Target = Target {
             Fact::derived(128, "peak of the datasheet / (multiprocessors x 2 x boost clock)"),
         ),
     ],
+    product_flops_per_second: &[],
 };

@@ -1,5 +1,6 @@
 //! Hopper, 2023: the H100 with larger and faster memory.
 
+use crate::dtype::DType;
 use crate::target::{Fact, Pipe, Rate, Target, limits};
 
 /// NVIDIA H200.
@@ -15,6 +16,10 @@ pub const GPU: Target = Target {
     dram_read_bytes_per_second: Some(Fact::measured(
         4552e9,
         "one H200, driver 580, CUDA 13.0, 2026-11-21: sum of 4 GiB of f64",
+    )),
+    dram_copy_bytes_per_second: Some(Fact::measured(
+        4069e9,
+        "one H200, driver 580, CUDA 13.0, 2026-11-21: scaling 4 GiB of f64",
     )),
     l2_bytes: Fact::published(50 << 20, "glennklockwood.com, H100 page: same die as the H100"),
     rates: &[
@@ -43,4 +48,11 @@ pub const GPU: Target = Target {
             Fact::derived(128, "peak of the datasheet / (multiprocessors x 2 x boost clock)"),
         ),
     ],
+    product_flops_per_second: &[
+        (DType::F32, Fact::measured(53.6e12, MOST_OF_CUBLAS)),
+        (DType::F64, Fact::measured(56.4e12, MOST_OF_CUBLAS)),
+    ],
 };
+
+const MOST_OF_CUBLAS: &str =
+    "one H200, driver 580, CUDA 13.0, 2026-11-21: the most that cuBLAS reaches on any product";

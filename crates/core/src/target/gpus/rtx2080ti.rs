@@ -13,6 +13,7 @@ pub const GPU: Target = Target {
     memory_bytes: Fact::not_verified(11 << 30),
     dram_bytes_per_second: Fact::not_verified(616e9),
     dram_read_bytes_per_second: None,
+    dram_copy_bytes_per_second: None,
     l2_bytes: Fact::not_verified(5632 << 10),
     rates: &[
         Rate::new(
@@ -31,4 +32,5 @@ pub const GPU: Target = Target {
             ),
         ),
     ],
+    product_flops_per_second: &[],
 };

@@ -13,6 +13,7 @@ pub const GPU: Target = Target {
     memory_bytes: Fact::not_verified(24 << 30),
     dram_bytes_per_second: Fact::published(1008e9, "thefpsreview.com review"),
     dram_read_bytes_per_second: None,
+    dram_copy_bytes_per_second: None,
     l2_bytes: Fact::not_verified(72 << 20),
     rates: &[
         Rate::new(
@@ -33,4 +34,5 @@ pub const GPU: Target = Target {
             Fact::derived(128, "peak of the datasheet / (multiprocessors x 2 x boost clock)"),
         ),
     ],
+    product_flops_per_second: &[],
 };

@@ -13,6 +13,7 @@ pub const GPU: Target = Target {
     memory_bytes: Fact::not_verified(32 << 30),
     dram_bytes_per_second: Fact::not_verified(1792e9),
     dram_read_bytes_per_second: None,
+    dram_copy_bytes_per_second: None,
     l2_bytes: Fact::not_verified(96 << 20),
     rates: &[
         Rate::new(
@@ -24,4 +25,5 @@ pub const GPU: Target = Target {
         Rate::new(Pipe::TensorBf16, Fact::not_verified(256)),
         Rate::new(Pipe::TensorTf32, Fact::not_verified(128)),
     ],
+    product_flops_per_second: &[],
 };

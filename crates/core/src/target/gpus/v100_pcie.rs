@@ -16,6 +16,7 @@ pub const GPU: Target = Target {
         866e9,
         "gpu-benches (te42kyfo), raw output, read kernel",
     )),
+    dram_copy_bytes_per_second: None,
     l2_bytes: Fact::published(6 << 20, "gpu-benches (te42kyfo), raw output"),
     rates: &[
         Rate::new(
@@ -31,4 +32,5 @@ pub const GPU: Target = Target {
             Fact::derived(512, "peak of the datasheet / (multiprocessors x 2 x boost clock)"),
         ),
     ],
+    product_flops_per_second: &[],
 };

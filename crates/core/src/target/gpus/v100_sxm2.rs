@@ -13,6 +13,7 @@ pub const GPU: Target = Target {
     memory_bytes: Fact::not_verified(16 << 30),
     dram_bytes_per_second: Fact::published(900e9, "gpu-benches (te42kyfo), raw output"),
     dram_read_bytes_per_second: None,
+    dram_copy_bytes_per_second: None,
     l2_bytes: Fact::published(6 << 20, "gpu-benches (te42kyfo), raw output"),
     rates: &[
         Rate::new(
@@ -28,4 +29,5 @@ pub const GPU: Target = Target {
             Fact::derived(512, "peak of the datasheet / (multiprocessors x 2 x boost clock)"),
         ),
     ],
+    product_flops_per_second: &[],
 };

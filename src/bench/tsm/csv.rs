@@ -1,0 +1,108 @@
+//! A record as a table of comma-separated values, a line for each point.
+
+use super::{Point, Seconds};
+use crate::bench::record::Record;
+
+/// The headings.
+const HEADINGS: &str = "figure,operation,dtype,m,n,k,varied,status,seconds,first_quartile,third_quartile,samples,\
+tflops,fraction,cublas_seconds,cublas_first_quartile,cublas_third_quartile,cublas_fraction,times_cublas,\
+ceiling_seconds,chosen_by,registers,parameters,text,gpu,driver,date";
+
+/// The table, headings first.
+pub fn table(record: &Record<Point>) -> String {
+    let mut lines = vec![HEADINGS.to_string()];
+    lines.extend(record.results.iter().map(|point| {
+        let of_gpu = [record.gpu.clone(), release(record).to_string(), record.date.clone()];
+        let cells: Vec<String> = cells(point).into_iter().chain(of_gpu).map(|cell| quoted(&cell)).collect();
+        cells.join(",")
+    }));
+    lines.join("\n") + "\n"
+}
+
+/// The version of the driver, or of CUDA that it brings.
+fn release(record: &Record<Point>) -> &str {
+    record.driver_release.as_deref().unwrap_or(&record.driver)
+}
+
+fn cells(point: &Point) -> Vec<String> {
+    let key = &point.key;
+    let number = |value: Option<f64>| value.map_or(String::new(), |v| v.to_string());
+    let share = |value: Option<f64>| value.map_or(String::new(), |v| format!("{v:.4}"));
+    let times = |t: Option<Seconds>| {
+        [t.map(|t| t.median), t.map(|t| t.quartiles.0), t.map(|t| t.quartiles.1)].map(number)
+    };
+    let mut cells = vec![word(&key.figure), key.operation.to_string(), key.dtype.clone()];
+    cells.extend([key.size.m, key.size.n, key.size.k].map(|extent| extent.to_string()));
+    cells.extend([key.varied.to_string(), word(&point.status)]);
+    cells.extend(times(point.seconds));
+    cells.push(point.seconds.map_or(String::new(), |t| t.samples.to_string()));
+    cells.push(share(point.flops_per_second().map(|f| f / 1e12)));
+    cells.push(share(point.fraction()));
+    cells.extend(times(point.cublas));
+    cells.extend([point.fraction_of_cublas(), point.times_cublas()].map(share));
+    cells.push(number(point.ceiling.map(|c| c.seconds)));
+    cells.push(point.chosen_by.name().to_string());
+    cells.push(point.registers.map_or(String::new(), |r| r.to_string()));
+    cells.extend([point.parameters.to_string(), point.text.clone()]);
+    cells
+}
+
+/// The word that stands for a value in JSON too.
+fn word(value: &impl serde::Serialize) -> String {
+    let json = serde_json::to_value(value).unwrap_or_default();
+    json.as_str().unwrap_or_default().to_string()
+}
+
+/// A cell, in quotation marks where it needs them (RFC 4180).
+fn quoted(cell: &str) -> String {
+    if cell.contains(['"', ',', '\n', '\r']) {
+        format!("\"{}\"", cell.replace('"', "\"\""))
+    } else {
+        cell.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{quoted, table};
+    use crate::bench::record::Record;
+    use crate::bench::tsm::Point;
+    use crate::bench::tsm::tests::record;
+
+    #[test]
+    fn a_line_has_as_many_cells_as_there_are_headings_and_its_numbers_come_back() {
+        let record = record();
+        let text = table(&record);
+        let lines: Vec<Vec<&str>> = text.lines().map(|l| l.split(',').collect()).collect();
+        assert_eq!(lines.len(), 3);
+        assert!(lines.iter().all(|l| l.len() == lines[0].len()), "{text}");
+        let cell = |line: usize, heading: &str| {
+            lines[line][lines[0].iter().position(|h| *h == heading).expect(heading)]
+        };
+        for (at, point) in record.results.iter().enumerate() {
+            let number = |heading| cell(at + 1, heading).parse::<f64>().unwrap();
+            assert_eq!(Some(number("seconds")), point.seconds.map(|s| s.median));
+            assert_eq!(Some(number("third_quartile")), point.seconds.map(|s| s.quartiles.1));
+            assert_eq!(Some(number("cublas_seconds")), point.cublas.map(|s| s.median));
+            assert_eq!(Some(number("fraction")), point.fraction());
+            assert_eq!(number("k"), point.key.size.k as f64);
+        }
+        assert_eq!(cell(1, "parameters"), "leapfrog=true tm=4 unit=fma");
+        assert_eq!((cell(1, "status"), cell(1, "chosen_by")), ("correct", "neighbour"));
+        assert_eq!((cell(2, "gpu"), cell(2, "driver")), ("Some GPU", "580.159.04"));
+    }
+
+    #[test]
+    fn json_comes_back_as_it_was_written() {
+        let record = record();
+        let text = serde_json::to_string(&record).unwrap();
+        assert_eq!(serde_json::from_str::<Record<Point>>(&text).unwrap(), record);
+        assert!(text.contains(r#""figure":"widths","operation":"tsmttsm","dtype":"f64","m":8"#), "{text}");
+    }
+
+    #[test]
+    fn cells_are_quoted_where_they_have_to_be() {
+        assert_eq!(quoted("a b"), "a b");
+        assert_eq!(quoted("a, \"b\""), "\"a, \"\"b\"\"\"");
+    }
+}

@@ -1,0 +1,389 @@
+//! Measuring points on a GPU, beside cuBLAS on the same operands, with a record that a later run goes on from.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use warpwright_core::diag::Diagnosis;
+use warpwright_core::target::Target;
+use warpwright_cuda::nvrtc::Nvrtc;
+use warpwright_cuda::{Device, Library, MeasureOptions, Stream, Timing, locate, measure};
+
+use super::job::{Job, Maker, Wanted};
+use super::{Ceiling, Key, NAME, Point, Seconds, csv};
+use crate::bench::bandwidth;
+use crate::bench::record::{self, Record};
+use crate::bind::Binding;
+use crate::gpu::stage::{Fault, Space, Stage, shortened};
+use crate::gpu::{self, Executable, Prepared, cublas, diagnosis};
+use crate::parallel;
+use crate::problem::Problem;
+use crate::report::ChosenBy;
+use crate::roofline::{Bandwidths, Ceilings, Roofline};
+use crate::tune::record::{Gpu, Status};
+
+/// What a run is about.
+#[derive(Clone, Copy, Debug)]
+pub struct Run<'a> {
+    /// Where points are recorded, and looked up.
+    pub directory: Option<&'a Path>,
+    /// Whether to measure again what is on record.
+    pub again: bool,
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress<'a> {
+    /// Points that are known now.
+    pub done: usize,
+    /// Points that are wanted.
+    pub of: usize,
+    /// Seconds that the others will take, as those before them did.
+    pub left: f64,
+    /// The latest.
+    pub latest: &'a Point,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// The points that were wanted, in order.
+    pub points: Vec<Point>,
+    /// The files in which they are recorded.
+    pub files: Vec<PathBuf>,
+    /// What is worth a line on standard error.
+    pub notices: Vec<String>,
+}
+
+/// Measures points, and records each before the next is begun.
+///
+/// # Errors
+/// Records that cannot be read or written, memory that cannot be had, and a GPU that an error has spoilt. A kernel that
+/// fails is a point that failed.
+pub fn run(
+    run: &Run,
+    device: &Device,
+    target: &Target,
+    wanted: &[Wanted],
+    tell: &mut dyn FnMut(&Progress),
+) -> Result<Outcome, Diagnosis> {
+    // Without it every point would fail, and be recorded as one that fails.
+    let nvrtc = Nvrtc::get().map_err(diagnosis)?.version();
+    let (maker, mut notices) = Maker::new(target, Gpu::of_device(device.info(), Some(nvrtc)))?;
+    let mut log = Log::open(run.directory, Record::new(device, Vec::new()))?;
+    let jobs: Vec<Result<Job, Diagnosis>> = parallel::map(wanted, |w| maker.make(w));
+    let (free, _) = device.memory().map_err(diagnosis)?;
+    let room = free / 10 * 9;
+    let mut open = Vec::new();
+    for (wanted, job) in wanted.iter().zip(&jobs) {
+        match job {
+            Err(refusal) => log.add(refused(wanted, refusal))?,
+            Ok(job) if !run.again && log.has(&wanted.key, &job.text) => {}
+            Ok(_) if 2 * longest(&wanted.problem) > room => {
+                notices.push(format!("{} in {} does not fit the GPU", wanted.problem.shape, wanted.key.dtype))
+            }
+            Ok(job) => open.push((wanted, job)),
+        }
+    }
+    if !open.is_empty() {
+        if let Some(advice) = locate::find(Library::Cublas).advice {
+            notices.push(format!("not compared with cuBLAS, which was not found; get it: {advice}"));
+        }
+        let recorded = run.directory.map(|d| bandwidth::recorded(d, &device.info().name));
+        let here = bandwidth::summary(&recorded.unwrap_or_default());
+        let bench = Bench::new(device, target, here, &open)?;
+        let before = wanted.len() - open.len();
+        compiling_ahead(device, target, &open, |next| {
+            let start = Instant::now();
+            for (at, (wanted_point, job)) in open.iter().enumerate() {
+                next.fetch_max(at + 1, Ordering::Relaxed);
+                let point = bench.point(wanted_point, job);
+                log.add(point.clone())?;
+                bench.still_works(&point)?;
+                let each = start.elapsed().as_secs_f64() / (at + 1) as f64;
+                let left = each * (open.len() - at - 1) as f64;
+                tell(&Progress { done: before + at + 1, of: wanted.len(), left, latest: &point });
+            }
+            Ok(())
+        })?;
+    }
+    let points = wanted.iter().filter_map(|w| log.known.get(&w.key).cloned()).collect();
+    Ok(Outcome { points, files: log.files, notices })
+}
+
+/// Bytes of the largest matrix of a product.
+fn longest(problem: &Problem) -> usize {
+    let bytes = |(rows, columns): (i64, i64), size: i64| (rows * columns * size) as usize;
+    let (operand, result) = (problem.dtype().bytes(), problem.result_dtype().bytes());
+    bytes(problem.stored_a(), operand)
+        .max(bytes(problem.stored_b(), operand))
+        .max(bytes(problem.stored_c(), result))
+}
+
+/// Does the work while other threads compile the kernels of the jobs into the user's cache, in order, and from the number
+/// on that the work says it has come to.
+fn compiling_ahead(
+    device: &Device,
+    target: &Target,
+    open: &[(&Wanted, &Job)],
+    work: impl FnOnce(&AtomicUsize) -> Result<(), Diagnosis>,
+) -> Result<(), Diagnosis> {
+    let (arch, launch_size) = (device.info().arch(), i64::from(device.info().sm_count));
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        // One core is left for the measurement.
+        for _ in 0..parallel::threads().saturating_sub(1).max(1) {
+            scope.spawn(|| {
+                while let Some((wanted, job)) = open.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let binding = Binding::new(&job.program, &wanted.problem, launch_size);
+                    // What does not compile says so where it is launched.
+                    let _ =
+                        binding.map(|b| gpu::compile_ahead(&arch, &job.source, target, &|sym| b.value(sym)));
+                }
+            });
+        }
+        let outcome = work(&next);
+        next.store(open.len(), Ordering::Relaxed);
+        outcome
+    })
+}
+
+/// A point that has no kernel.
+fn refused(wanted: &Wanted, refusal: &Diagnosis) -> Point {
+    Point {
+        key: wanted.key.clone(),
+        parameters: wanted.choice.clone().unwrap_or_default(),
+        chosen_by: ChosenBy::Named,
+        text: String::new(),
+        registers: None,
+        status: Status::Constraints,
+        message: Some(refusal.to_string()),
+        flops: wanted.problem.flops(),
+        ceiling: None,
+        seconds: None,
+        cublas: None,
+    }
+}
+
+/// What measures points: a GPU, and memory for the operands of all of them.
+struct Bench<'a> {
+    device: &'a Device,
+    target: &'a Target,
+    here: Bandwidths,
+    stream: Stream,
+    space: Space,
+    cublas: bool,
+}
+
+/// Operands of fewer bytes, counted in second-level caches, rotate instead of being long.
+const LONG: usize = 3;
+
+impl<'a> Bench<'a> {
+    fn new(
+        device: &'a Device,
+        target: &'a Target,
+        here: Bandwidths,
+        open: &[(&Wanted, &Job)],
+    ) -> Result<Bench<'a>, Diagnosis> {
+        let bytes = open.iter().map(|(w, _)| longest(&w.problem)).max().unwrap_or(1);
+        Ok(Bench {
+            device,
+            target,
+            here,
+            stream: device.stream().map_err(diagnosis)?,
+            space: Space::new(device, bytes)?,
+            cublas: locate::find(Library::Cublas).advice.is_none(),
+        })
+    }
+
+    /// Measures a point, whatever comes of it.
+    fn point(&self, wanted: &Wanted, job: &Job) -> Point {
+        let problem = &wanted.problem;
+        let ceilings = Ceilings::of(problem.precision, self.target, &self.here);
+        let mut point = Point {
+            key: wanted.key.clone(),
+            parameters: job.parameters.clone(),
+            chosen_by: job.chosen_by,
+            text: job.text.clone(),
+            registers: None,
+            status: Status::Correct,
+            message: None,
+            flops: problem.flops(),
+            ceiling: ceilings.map(|c| Ceiling {
+                seconds: Roofline::under(problem, &c).seconds(),
+                bytes_per_second: c.bytes_per_second(problem),
+                flops_per_second: c.flops_per_second,
+            }),
+            seconds: None,
+            cublas: None,
+        };
+        if let Err((status, because)) = self.measure(wanted, job, &mut point) {
+            (point.status, point.message) = (status, Some(because.to_string()));
+        }
+        point
+    }
+
+    /// Verifies a kernel at a short length and at its own, times it and cuBLAS, and verifies it again.
+    fn measure(&self, wanted: &Wanted, job: &Job, point: &mut Point) -> Result<(), (Status, Diagnosis)> {
+        let crashed = |d: Diagnosis| (Status::Runtime, d);
+        let mut stages = self.stages(wanted).map_err(crashed)?;
+        let executable = Executable::new(self.device, job.program.clone(), job.source.clone(), self.target);
+        let launch_size = i64::from(self.device.info().sm_count);
+        let mut last: Option<Prepared> = None;
+        for stage in &mut stages {
+            let binding = Binding::new(&job.program, &stage.problem, launch_size)
+                .map_err(|d| (Status::Constraints, d))?;
+            let prepared =
+                executable.prepare(self.device, &binding, &stage.sets).map_err(|d| (Status::Compile, d))?;
+            stage.verify(&prepared, &self.stream).map_err(status)?;
+            last = Some(prepared);
+        }
+        let (Some(whole), Some(prepared)) = (stages.last_mut(), last) else { return Ok(()) };
+        point.registers = executable.launches(&prepared).iter().filter_map(|l| l.registers).max();
+        let options = MeasureOptions { seconds: 0.3, ..MeasureOptions::default() };
+        let timing = measure::graph(&self.stream, &options, |s, call| prepared.enqueue(s, call))
+            .map_err(|e| crashed(diagnosis(e)))?;
+        if self.cublas {
+            point.cublas = cublas::time(self.device, &self.stream, &whole.problem, &whole.sets, &options)
+                .map_err(|e| crashed(diagnosis(e)))?
+                .as_ref()
+                .map(seconds);
+        }
+        // Timing may bring out what a single run does not: what is left in scratch memory, say.
+        whole.verify(&prepared, &self.stream).map_err(status)?;
+        point.seconds = Some(seconds(&timing));
+        Ok(())
+    }
+
+    /// The product at a short length, and at its own where that is another.
+    fn stages(&self, wanted: &Wanted) -> Result<Vec<Stage>, Diagnosis> {
+        let long = wanted.problem;
+        let short = shortened(wanted.family()?, &long)?;
+        if long.bytes()? as usize >= LONG * self.device.info().l2_bytes && short != long {
+            return Stage::repeated(&self.stream, &self.space, short, long).map(Vec::from);
+        }
+        let whole = Stage::random(self.device, long, true)?;
+        if short == long {
+            return Ok(vec![whole]);
+        }
+        Ok(vec![Stage::random(self.device, short, false)?, whole])
+    }
+
+    /// Some errors spoil everything that comes after them.
+    fn still_works(&self, point: &Point) -> Result<(), Diagnosis> {
+        if point.status != Status::Runtime || self.stream.synchronize().is_ok() {
+            return Ok(());
+        }
+        let Key { operation, dtype, size, .. } = &point.key;
+        Err(Diagnosis::new("the GPU cannot be used any more by this process")
+            .because(format!(
+                "the kernel of {operation} {dtype} {}x{}x{} has spoilt it: {}",
+                size.m,
+                size.n,
+                size.k,
+                point.message.as_deref().unwrap_or_default()
+            ))
+            .instead("run this again with the same --record to go on with the next point"))
+    }
+}
+
+fn status(fault: Fault) -> (Status, Diagnosis) {
+    match fault {
+        Fault::Crashed(diagnosis) => (Status::Runtime, diagnosis),
+        Fault::Wrong(diagnosis) => (Status::Correctness, diagnosis),
+    }
+}
+
+fn seconds(timing: &Timing) -> Seconds {
+    Seconds { median: timing.median, quartiles: timing.quartiles, samples: timing.samples.len() }
+}
+
+/// The points that are on record, and where new ones go.
+struct Log {
+    known: HashMap<Key, Point>,
+    /// The record of today.
+    today: Record<Point>,
+    directory: Option<PathBuf>,
+    files: Vec<PathBuf>,
+}
+
+impl Log {
+    /// Reads what a directory has about the GPU of a record, which is still empty.
+    fn open(directory: Option<&Path>, mut today: Record<Point>) -> Result<Log, Diagnosis> {
+        let records: Vec<Record<Point>> = match directory {
+            Some(directory) => record::read(directory, NAME)?,
+            None => Vec::new(),
+        };
+        let mut known = HashMap::new();
+        for record in records.into_iter().filter(|r| r.gpu == today.gpu) {
+            known.extend(record.results.iter().map(|p| (p.key.clone(), p.clone())));
+            if record.date == today.date {
+                today.results = record.results;
+            }
+        }
+        Ok(Log { known, today, directory: directory.map(Path::to_path_buf), files: Vec::new() })
+    }
+
+    /// Whether a point is on record with a kernel of this text.
+    fn has(&self, key: &Key, text: &str) -> bool {
+        self.known.get(key).is_some_and(|p| p.text == text)
+    }
+
+    /// Adds a point, or replaces it, and writes the files.
+    fn add(&mut self, point: Point) -> Result<(), Diagnosis> {
+        match self.today.results.iter_mut().find(|p| p.key == point.key) {
+            Some(old) => *old = point.clone(),
+            None => self.today.results.push(point.clone()),
+        }
+        self.known.insert(point.key.clone(), point);
+        if let Some(directory) = &self.directory {
+            let table = self.today.path(directory, NAME, "csv");
+            record::replace(&table, &csv::table(&self.today))?;
+            self.files = vec![self.today.write(directory, NAME)?, table];
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Log;
+    use crate::bench::record::Record;
+    use crate::bench::tsm::tests::{point, record};
+    use crate::bench::tsm::{NAME, Point, csv};
+
+    #[test]
+    fn a_run_goes_on_where_another_was_cut_and_measures_other_texts_again() {
+        let directory = std::env::temp_dir().join(format!("warpwright-tsm-{}", std::process::id()));
+        let empty = |date: &str| Record { results: Vec::new(), date: date.to_string(), ..record() };
+        let open = |date: &str| Log::open(Some(&directory), empty(date)).unwrap();
+        let mut log = open("2026-11-21");
+        log.add(point(8, 0.5)).unwrap();
+        log.add(point(16, 0.5)).unwrap();
+        // The run is cut; the next is on another day.
+        let mut log = open("2026-11-22");
+        let (known, text) = (point(8, 0.5), point(8, 0.5).text);
+        assert!(log.has(&known.key, &text) && !log.has(&known.key, "other"));
+        assert!(!log.has(&point(32, 0.5).key, &text));
+        log.add(Point { text: "other".to_string(), ..point(8, 0.25) }).unwrap();
+        log.add(point(8, 0.125)).unwrap();
+        assert_eq!(log.today.results, [point(8, 0.125)], "a point stands once in a file");
+        let again = open("2026-11-22");
+        assert_eq!(again.today.results, log.today.results);
+        assert_eq!(again.known[&known.key], point(8, 0.125), "the latest counts");
+        assert_eq!(again.known[&point(16, 0.5).key], point(16, 0.5));
+        let table = std::fs::read_to_string(log.today.path(&directory, NAME, "csv")).unwrap();
+        assert_eq!(table, csv::table(&log.today));
+        let other = Record { gpu: "NVIDIA L4".to_string(), ..empty("2026-11-22") };
+        assert!(Log::open(Some(&directory), other).unwrap().known.is_empty());
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn without_a_directory_nothing_is_kept() {
+        let mut log = Log::open(None, Record { results: Vec::new(), ..record() }).unwrap();
+        log.add(point(8, 0.5)).unwrap();
+        assert!(log.files.is_empty() && log.known.len() == 1);
+    }
+}

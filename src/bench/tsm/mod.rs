@@ -1,0 +1,298 @@
+//! The figures of tall and skinny products, beside cuBLAS: what is measured, and what is recorded.
+//!
+//! `tsmttsm` is C = A^T B (of complex elements A^H B) with A and B of two gigabytes or so and a C of at most 128 x 128;
+//! `tsmm` is C = A B with a small B. The main figure takes the kernels that `gemm` would choose, over widths; the others
+//! vary one thing about kernels of `tsmttsm`, as the figures of Ernst, Hager, Thies and Wellein do (IJHPCA 35(1),
+//! 2021). Every point is a line of its own in a record, and a run that was cut short goes on where it was.
+
+pub mod csv;
+pub mod job;
+pub mod measure;
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use warpwright_core::diag::Diagnosis;
+use warpwright_core::dtype::DType;
+
+use crate::gpu::stage::SHORT;
+use crate::kernels::family::Choice;
+use crate::problem::{Layout, Precision, Problem, Shape};
+use crate::report::ChosenBy;
+use crate::tune::record::Status;
+
+/// What records are filed under.
+pub const NAME: &str = "tsm";
+
+/// A tall and skinny product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Operation {
+    /// C = A^T B, the sums long.
+    Tsmttsm,
+    /// C = A B, the columns long.
+    Tsmm,
+}
+
+impl Operation {
+    /// Both.
+    pub const ALL: [Operation; 2] = [Operation::Tsmttsm, Operation::Tsmm];
+
+    /// Its name, which is also that of its family of kernels.
+    pub fn name(self) -> &'static str {
+        match self {
+            Operation::Tsmttsm => "tsmttsm",
+            Operation::Tsmm => "tsmm",
+        }
+    }
+
+    /// What it computes, for people.
+    pub fn formula(self, dtype: DType) -> &'static str {
+        match self {
+            Operation::Tsmttsm if dtype.is_complex() => "C = AᴴB",
+            Operation::Tsmttsm => "C = AᵀB",
+            Operation::Tsmm => "C = AB",
+        }
+    }
+
+    /// The product of this width and length, dense.
+    pub fn problem(self, dtype: DType, width: i64, length: i64) -> Problem {
+        let layout = match self {
+            Operation::Tsmttsm if dtype.is_complex() => "cn",
+            Operation::Tsmttsm => "tn",
+            Operation::Tsmm => "nn",
+        };
+        let shape = match self {
+            Operation::Tsmttsm => Shape { m: width, n: width, k: length },
+            Operation::Tsmm => Shape { m: length, n: width, k: width },
+        };
+        Problem::new(shape, Precision::Of(dtype), layout.parse().unwrap_or(Layout::NN))
+    }
+}
+
+impl FromStr for Operation {
+    type Err = Diagnosis;
+
+    fn from_str(text: &str) -> Result<Operation, Diagnosis> {
+        Operation::ALL.into_iter().find(|o| o.name() == text.trim()).ok_or_else(|| {
+            Diagnosis::new(format!("there is no tall and skinny product `{text}`"))
+                .instead("use tsmttsm or tsmm")
+        })
+    }
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What a point belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Figure {
+    /// The fraction of the roofline against the width, by the kernels that are chosen.
+    Widths,
+    /// Performance against the tiles of a thread.
+    Tiles,
+    /// The cost of each reduction against the length.
+    Reductions,
+    /// With and without leap frogging and transposed mapping.
+    Options,
+}
+
+/// Extents of a product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Size {
+    /// Rows of C.
+    pub m: i64,
+    /// Columns of C.
+    pub n: i64,
+    /// Terms of each sum.
+    pub k: i64,
+}
+
+/// What tells points apart.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Key {
+    /// The figure.
+    pub figure: Figure,
+    /// The product.
+    pub operation: Operation,
+    /// The element type.
+    pub dtype: String,
+    /// The size.
+    #[serde(flatten)]
+    pub size: Size,
+    /// The parameters that the figure is about; none where kernels are those that are chosen.
+    #[serde(default, skip_serializing_if = "Choice::is_empty")]
+    pub varied: Choice,
+}
+
+/// Times of one product.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Seconds {
+    /// The median.
+    pub median: f64,
+    /// The first and third quartile of the samples.
+    pub quartiles: (f64, f64),
+    /// Samples.
+    pub samples: usize,
+}
+
+/// What the roofline says of a product.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ceiling {
+    /// The least seconds.
+    pub seconds: f64,
+    /// The bandwidth that it takes.
+    pub bytes_per_second: f64,
+    /// The rate of arithmetic that it takes.
+    pub flops_per_second: f64,
+}
+
+/// A point of a figure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// What it is about.
+    #[serde(flatten)]
+    pub key: Key,
+    /// The parameters of the kernel.
+    pub parameters: Choice,
+    /// Who chose them.
+    pub chosen_by: ChosenBy,
+    /// A hash of the CUDA text: what has another one is measured again.
+    pub text: String,
+    /// The largest number of registers of a thread of its launches.
+    pub registers: Option<u32>,
+    /// Whether it is right and could be timed.
+    pub status: Status,
+    /// What went wrong, where something did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Real floating-point operations of one product.
+    pub flops: f64,
+    /// The roofline, where there is one.
+    pub ceiling: Option<Ceiling>,
+    /// How long it took.
+    pub seconds: Option<Seconds>,
+    /// How long cuBLAS took.
+    pub cublas: Option<Seconds>,
+}
+
+impl Point {
+    /// The fraction of the roofline that is reached.
+    pub fn fraction(&self) -> Option<f64> {
+        Some(self.ceiling?.seconds / self.seconds?.median)
+    }
+
+    /// The fraction of the roofline that cuBLAS reaches.
+    pub fn fraction_of_cublas(&self) -> Option<f64> {
+        Some(self.ceiling?.seconds / self.cublas?.median)
+    }
+
+    /// How many times as fast as cuBLAS.
+    pub fn times_cublas(&self) -> Option<f64> {
+        Some(self.cublas?.median / self.seconds?.median)
+    }
+
+    /// Real floating-point operations in a second.
+    pub fn flops_per_second(&self) -> Option<f64> {
+        Some(self.flops / self.seconds?.median)
+    }
+
+    /// The width of the product, whichever it is: C of `tsmttsm` and B of `tsmm` are square.
+    pub fn width(&self) -> i64 {
+        self.key.size.n
+    }
+}
+
+/// The widths of the main figure where none are named: the powers of two, and between them where tiles do not divide.
+pub const WIDTHS: [i64; 19] = [1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 28, 32, 36, 37, 40, 48, 56, 63, 64];
+
+/// The length at which the longer operand has about this many bytes: a multiple of [`SHORT`], since operands repeat
+/// those of that length.
+pub fn length(dtype: DType, width: i64, bytes: usize) -> i64 {
+    let rows = bytes as i64 / (width * dtype.bytes());
+    (rows / SHORT).max(1) * SHORT
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::{Ceiling, Figure, Key, Operation, Point, Seconds, Size, length};
+    use crate::bench::record::Record;
+    use crate::gpu::stage::SHORT;
+    use crate::kernels::family::Choice;
+    use crate::report::ChosenBy;
+    use crate::tune::record::Status;
+    use warpwright_core::dtype::DType;
+
+    /// An f64 point of `tsmttsm` that takes this long, half the roofline's time being 0.25 s and cuBLAS's 1 s.
+    pub fn point(width: i64, seconds: f64) -> Point {
+        let size = Size { m: width, n: width, k: 1_000_000 };
+        let one = |median: f64| Seconds { median, quartiles: (0.9 * median, 1.1 * median), samples: 7 };
+        Point {
+            key: Key {
+                figure: Figure::Widths,
+                operation: Operation::Tsmttsm,
+                dtype: "f64".to_string(),
+                size,
+                varied: Choice::default(),
+            },
+            parameters: Choice::default().with("tm", 4).with("unit", "fma").with("leapfrog", true),
+            chosen_by: ChosenBy::Neighbour,
+            text: "0123456789abcdef".to_string(),
+            registers: Some(120),
+            status: Status::Correct,
+            message: None,
+            flops: 2e12,
+            ceiling: Some(Ceiling { seconds: 0.25, bytes_per_second: 4552e9, flops_per_second: 56.4e12 }),
+            seconds: Some(one(seconds)),
+            cublas: Some(one(1.0)),
+        }
+    }
+
+    pub fn record() -> Record<Point> {
+        Record {
+            version: "0.1.0".to_string(),
+            date: "2026-11-22".to_string(),
+            gpu: "Some GPU".to_string(),
+            driver: "13.0".to_string(),
+            driver_release: Some("580.159.04".to_string()),
+            nvrtc: Some("13.0".to_string()),
+            results: vec![point(8, 0.5), point(16, 0.25)],
+        }
+    }
+
+    #[test]
+    fn fractions_are_of_the_roofline() {
+        let p = point(8, 0.5);
+        assert_eq!((p.fraction(), p.fraction_of_cublas()), (Some(0.5), Some(0.25)));
+        assert_eq!((p.times_cublas(), p.flops_per_second()), (Some(2.0), Some(4e12)));
+        let failed = Point { status: Status::Timeout, seconds: None, ..p };
+        assert_eq!((failed.fraction(), failed.fraction_of_cublas()), (None, Some(0.25)));
+    }
+
+    #[test]
+    fn operands_have_about_as_many_bytes_as_asked_for_and_never_more() {
+        for dtype in [DType::F32, DType::F64, DType::C64, DType::C128] {
+            for width in [1, 37, 64, 128] {
+                let k = length(dtype, width, 2 << 30);
+                let bytes = k * width * dtype.bytes();
+                assert!(k % SHORT == 0 && bytes <= 2 << 30 && bytes > 19 << 26, "{dtype} {width}: {bytes}");
+            }
+        }
+    }
+
+    #[test]
+    fn products_are_those_of_the_families() {
+        let skinny = Operation::Tsmttsm.problem(DType::C128, 20, 1_000_000);
+        assert_eq!((skinny.layout.to_string().as_str(), skinny.shape.k), ("cn", 1_000_000));
+        let tall = Operation::Tsmm.problem(DType::F32, 20, 1_000_000);
+        assert_eq!((tall.layout.to_string().as_str(), tall.shape.m, tall.shape.k), ("nn", 1_000_000, 20));
+        for (operation, problem) in [(Operation::Tsmttsm, skinny), (Operation::Tsmm, tall)] {
+            assert_eq!(crate::choose::family(&problem).unwrap().name, operation.name());
+        }
+    }
+}

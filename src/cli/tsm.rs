@@ -1,0 +1,161 @@
+//! `bench tsm`: the figures of tall and skinny products, beside cuBLAS.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use warpwright_core::diag::Diagnosis;
+use warpwright_core::dtype::DType;
+
+use super::bandwidth::parse_bytes;
+use super::options::{DeviceOptions, OutputOptions};
+use super::output::{Failure, Outcome, notice, print, print_json};
+use crate::bench::tsm::job::Wanted;
+use crate::bench::tsm::measure::{self, Run};
+use crate::bench::tsm::{Operation, Point, WIDTHS};
+use crate::device::Device;
+use crate::report::number::{flops_per_second, seconds};
+use crate::report::progress::Progress;
+use crate::report::table::{numbers, render, words};
+use crate::tune::record::Status;
+
+/// Options of `bench tsm`.
+#[derive(Args, Debug)]
+pub struct Options {
+    /// The products, separated by commas: tsmttsm (C = A^T B) and tsmm (C = A B).
+    #[arg(long, value_name = "PRODUCTS", value_delimiter = ',', default_values = Operation::ALL.map(Operation::name))]
+    ops: Vec<Operation>,
+    /// Element types, separated by commas.
+    #[arg(long, value_name = "TYPES", value_delimiter = ',', default_values = ["f32", "f64", "c64", "c128"])]
+    dtypes: Vec<DType>,
+    /// Widths M = N, separated by commas [default: 19 of them from 1 to 64].
+    #[arg(long, value_name = "WIDTHS", value_delimiter = ',', value_parser = clap::value_parser!(i64).range(1..=128))]
+    widths: Vec<i64>,
+    /// Bytes of each long operand, as in 2G or 512M.
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes, default_value = "2G")]
+    bytes: usize,
+    /// Record every point in this directory, as JSON and as CSV; what is on record there is not measured again.
+    #[arg(long, value_name = "DIRECTORY")]
+    record: Option<PathBuf>,
+    /// Measure again what is on record.
+    #[arg(long)]
+    again: bool,
+    #[command(flatten)]
+    device: DeviceOptions,
+    #[command(flatten)]
+    output: OutputOptions,
+}
+
+/// Runs `bench tsm`.
+pub fn run(options: &Options) -> Outcome {
+    let (device, notices) = options.device.device.open()?;
+    notices.iter().for_each(|n| notice(n));
+    let Device::Cuda(gpu, target) = &device else {
+        return Err(Diagnosis::new("there is no GPU to time products on")
+            .because("times on the simulator would say nothing about a GPU")
+            .instead("use `tune MxNxK --device sim` for what the model says")
+            .into());
+    };
+    let wanted = options.wanted();
+    let progress = Progress::waiting("kernels");
+    let run = Run { directory: options.record.as_deref(), again: options.again };
+    let outcome = measure::run(&run, gpu, target, &wanted, &mut |p| progress.say(said(p)))?;
+    drop(progress);
+    outcome.notices.iter().for_each(|n| notice(n));
+    outcome.files.iter().for_each(|path| notice(&format!("recorded in {}", path.display())));
+    if options.output.json {
+        print_json(&outcome.points)?;
+    } else {
+        print(&table(&outcome.points))?;
+    }
+    let right = |p: &Point| p.status == Status::Correct;
+    if outcome.points.iter().all(right) { Ok(()) } else { Err(Failure::Wrong) }
+}
+
+impl Options {
+    /// The points that are wanted, in the order in which they are measured: narrow ones of every kind come first, so
+    /// that a run that is cut has something of each.
+    fn wanted(&self) -> Vec<Wanted> {
+        let widths = if self.widths.is_empty() { &WIDTHS[..] } else { &self.widths };
+        let mut wanted = Vec::new();
+        for width in widths {
+            for operation in &self.ops {
+                wanted.extend(
+                    self.dtypes.iter().map(|dtype| Wanted::at_width(*operation, *dtype, *width, self.bytes)),
+                );
+            }
+        }
+        wanted
+    }
+}
+
+/// One line of progress.
+fn said(progress: &measure::Progress) -> String {
+    let point = progress.latest;
+    let percent = |share: Option<f64>| share.map_or("-".to_string(), |s| format!("{:.1} %", 100.0 * s));
+    format!(
+        "[{}/{}] {} {} {}: {} of the roofline, cuBLAS {}; {:.0} s left",
+        progress.done,
+        progress.of,
+        point.key.operation,
+        point.key.dtype,
+        point.width(),
+        percent(point.fraction()),
+        percent(point.fraction_of_cublas()),
+        progress.left
+    )
+}
+
+fn table(points: &[Point]) -> String {
+    let columns = [
+        words("product"),
+        words("type"),
+        numbers("width"),
+        numbers("time"),
+        numbers("quartiles"),
+        numbers("rate"),
+        numbers("of the roofline"),
+        numbers("cuBLAS"),
+        numbers("times cuBLAS"),
+        words("chosen by"),
+        words("parameters"),
+    ];
+    let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+    let dash = || "-".to_string();
+    let row = |p: &Point| {
+        let quartiles = p.seconds.map(|s| {
+            let about = |q: f64| 100.0 * (q / s.median - 1.0);
+            format!("{:+.1} {:+.1} %", about(s.quartiles.0), about(s.quartiles.1))
+        });
+        vec![
+            p.key.operation.to_string(),
+            p.key.dtype.clone(),
+            p.width().to_string(),
+            p.seconds.map_or_else(dash, |s| seconds(s.median)),
+            quartiles.unwrap_or_else(dash),
+            p.flops_per_second().map_or_else(dash, flops_per_second),
+            p.fraction().map_or_else(dash, percent),
+            p.fraction_of_cublas().map_or_else(dash, percent),
+            p.times_cublas().map_or_else(dash, |t| format!("{t:.2}")),
+            p.chosen_by.name().to_string(),
+            p.message.as_ref().map_or_else(|| p.parameters.to_string(), |m| format!("FAILED: {m}")),
+        ]
+    };
+    let mut text = render(&columns, &points.iter().map(row).collect::<Vec<_>>());
+    let means = [
+        ("of the roofline", mean(points, Point::fraction)),
+        ("of the roofline by cuBLAS", mean(points, Point::fraction_of_cublas)),
+        ("times cuBLAS", mean(points, Point::times_cublas)),
+    ];
+    for (what, mean) in means {
+        if let Some(mean) = mean {
+            text += &format!("\n{mean:.3} {what}, geometric mean of all");
+        }
+    }
+    text
+}
+
+/// The geometric mean of what points have.
+fn mean(points: &[Point], of: impl Fn(&Point) -> Option<f64>) -> Option<f64> {
+    let logarithms: Vec<f64> = points.iter().filter_map(of).map(f64::ln).collect();
+    (!logarithms.is_empty()).then(|| (logarithms.iter().sum::<f64>() / logarithms.len() as f64).exp())
+}
