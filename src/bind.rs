@@ -106,7 +106,9 @@ impl Binding {
         let extents: Result<Vec<i64>, Sym> =
             buffer.dims.iter().map(|d| d.extent.eval(&|s| self.value(s))).collect();
         let extents = extents.map_err(|sym| Diagnosis::new(format!("the size {sym} is not a parameter")))?;
-        if extents != [rows, columns] {
+        // A dense matrix may be declared as one row of elements.
+        let flat = extents.len() == 1;
+        if extents != [rows, columns] && !(flat && rows.checked_mul(columns) == Some(extents[0])) {
             return Err(Diagnosis::new(format!("its {} is stored as {}", buffer.sym, joined(&extents)))
                 .because(format!(
                     "layout {} of {} stores it as {rows}x{columns}",

@@ -196,6 +196,8 @@ pub struct Family {
     pub about: &'static str,
     /// Which extents are constants of its kernels for a problem; or why the family has none for it.
     pub fixed: fn(&Problem) -> Result<Fixed, Diagnosis>,
+    /// Which of A, B and C the kernels of a choice take as one row of elements; dense ones only.
+    pub flat: fn(&Problem, &Choice) -> [bool; 3],
     /// Whether the family should be taken where nobody asks for one.
     pub suits: fn(&Problem) -> bool,
     /// Its parameters, those that decide most first.
@@ -307,7 +309,7 @@ impl Family {
     /// Problems the family does not serve, and schedules that cannot be applied.
     pub fn build(&self, problem: &Problem, choice: &Choice) -> Result<Kernel, Diagnosis> {
         let variant = Variant { precision: problem.precision, layout: problem.layout };
-        let fixed = (self.fixed)(problem)?;
+        let fixed = Fixed { flat: (self.flat)(problem, choice), ..(self.fixed)(problem)? };
         let precision = variant.precision.name().replace('-', "_");
         let name = format!("{}_{precision}_{}{fixed}", self.name, variant.layout);
         let place = |d: Diagnosis| d.at(format!("kernel {name} with {choice}"));

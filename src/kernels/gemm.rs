@@ -19,6 +19,9 @@ pub struct Fixed {
     pub n: Option<i64>,
     /// Terms of each sum.
     pub k: Option<i64>,
+    /// Which of A, B and C are declared as one row of elements, as dense matrices with a constant number of columns can
+    /// be: copies in pieces then need not keep to rows, and no row stride is passed.
+    pub flat: [bool; 3],
 }
 
 impl fmt::Display for Fixed {
@@ -44,9 +47,23 @@ pub fn specification_at(variant: Variant, fixed: Fixed) -> Program {
     let (m, n, k) = (extent("M", fixed.m), extent("N", fixed.n), extent("K", fixed.k));
     let (alpha, beta, beta0) = (te.scalar("alpha", wide), te.scalar("beta", wide), te.flag("beta0"));
     let op = variant.layout;
-    let a = te.placeholder("A", dtype, &if op.a.transposes() { [&k, &m] } else { [&m, &k] });
-    let b = te.placeholder("B", dtype, &if op.b.transposes() { [&n, &k] } else { [&k, &n] });
-    let c = te.update("C", result, &[&m, &n]);
+    let [a, b, c] = [
+        if op.a.transposes() { [&k, &m] } else { [&m, &k] },
+        if op.b.transposes() { [&n, &k] } else { [&k, &n] },
+        [&m, &n],
+    ];
+    let [a, b, c] = [(a, fixed.flat[0]), (b, fixed.flat[1]), (c, fixed.flat[2])]
+        .map(|([rows, columns], flat)| (rows, columns, columns.as_constant().filter(|_| flat)));
+    let extents = |(rows, columns, flat): (&Index, &Index, Option<i64>)| match flat {
+        Some(width) => vec![rows.scaled(width)],
+        None => vec![rows.clone(), columns.clone()],
+    };
+    let mut operand_of = |name: &str, matrix| Matrix {
+        tensor: te.placeholder(name, dtype, &extents(matrix).iter().collect::<Vec<_>>()),
+        flat: matrix.2,
+    };
+    let (a, b) = (operand_of("A", a), operand_of("B", b));
+    let c = Matrix { tensor: te.update("C", result, &extents(c).iter().collect::<Vec<_>>()), flat: c.2 };
     let acc = te.intermediate("acc", wide, &[&m, &n]);
     let r = te.reduce_axis("k", &k);
     let term = r.var();
@@ -55,17 +72,38 @@ pub fn specification_at(variant: Variant, fixed: Fixed) -> Program {
         let right = operand(&b, op.b, &term, &at[1], dtype);
         sum(left * right, &[&r])
     });
-    te.compute(&c, &["i", "j"], |at| {
+    let value = |at: &[Index]| {
         let product = alpha * acc.at(&[&at[0], &at[1]]);
-        let with_old = product.clone() + beta * widened(c.at(&[&at[0], &at[1]]), result);
+        let with_old = product.clone() + beta * widened(c.at(&at[0], &at[1]), result);
         by_flag(&beta0, stored(product, result), stored(with_old, result))
-    });
+    };
+    match c.flat {
+        Some(width) => te.compute_rows(&c.tensor, width, &["i", "j"], value),
+        None => te.compute(&c.tensor, &["i", "j"], value),
+    }
     te.program()
 }
 
+/// A matrix of the expression.
+struct Matrix {
+    tensor: Tensor,
+    /// Elements of a row, where the matrix is declared as one row of elements.
+    flat: Option<i64>,
+}
+
+impl Matrix {
+    /// An element.
+    fn at(&self, row: &Index, column: &Index) -> Expr {
+        match self.flat {
+            Some(width) => self.tensor.at(&[&(&row.scaled(width) + column)]),
+            None => self.tensor.at(&[row, column]),
+        }
+    }
+}
+
 /// An element of op(X), in the accumulation type.
-fn operand(tensor: &Tensor, op: Op, row: &Index, column: &Index, dtype: DType) -> Expr {
-    let element = if op.transposes() { tensor.at(&[column, row]) } else { tensor.at(&[row, column]) };
+fn operand(matrix: &Matrix, op: Op, row: &Index, column: &Index, dtype: DType) -> Expr {
+    let element = if op.transposes() { matrix.at(column, row) } else { matrix.at(row, column) };
     let element = widened(element, dtype);
     if op == Op::ConjugateTranspose && dtype.is_complex() { element.conj() } else { element }
 }

@@ -59,8 +59,18 @@ pub(super) fn copy(
     format!(
         "cache_read({operand}, {reader}, shared) -> {tile}
 compute_at({tile}, {at})
-fuse({tile}.r, {tile}.c) -> f
-split({tile}.f, {piece}) -> f, e
+{steps}",
+        steps = copy_steps(tile, false, piece, threads, dtype),
+    )
+}
+
+/// The steps that share out a copy to shared memory among so many threads, in pieces, asynchronously. The tile has rows,
+/// or is copied `as_one` row.
+pub(super) fn copy_steps(tile: &str, as_one: bool, piece: i64, threads: i64, dtype: DType) -> String {
+    let (fuse, elements) =
+        if as_one { (String::new(), "e") } else { (format!("fuse({tile}.r, {tile}.c) -> f\n"), "f") };
+    format!(
+        "{fuse}split({tile}.{elements}, {piece}) -> f, e
 split({tile}.f, {threads}) -> u, t
 reorder({tile}.t, {tile}.u, {tile}.e)
 bind({tile}.t, threads)

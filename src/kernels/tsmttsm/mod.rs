@@ -38,6 +38,7 @@ pub const FAMILY: Family = Family {
     name: "tsmttsm",
     about: "tall skinny matrix, transposed, times tall skinny matrix",
     fixed,
+    flat: |_, _| [false; 3],
     suits: |problem| {
         let short = problem.shape.m.max(problem.shape.n);
         fixed(problem).is_ok() && problem.shape.k >= 8 * short
@@ -69,7 +70,7 @@ fn fixed(problem: &Problem) -> Result<Fixed, Diagnosis> {
     if !(1..=WIDEST).contains(&shape.m) || !(1..=WIDEST).contains(&shape.n) {
         return refuse("it takes 1 to 128 rows and columns of C", "use another kernel for wider products");
     }
-    Ok(Fixed { m: Some(shape.m), n: Some(shape.n), k: None })
+    Ok(Fixed { m: Some(shape.m), n: Some(shape.n), ..Fixed::default() })
 }
 
 /// The values of a parameter of the form by threads.

@@ -140,12 +140,36 @@ impl Expression {
     /// Says what every element of `tensor` is; `axes` names one loop for each of its dimensions.
     pub fn compute(&mut self, tensor: &Tensor, axes: &[&str], body: impl FnOnce(&[Index]) -> Body) {
         assert_eq!(axes.len(), tensor.dims.len(), "one axis for each dimension of {}", tensor.sym);
+        self.compute_over(tensor, axes, &tensor.dims, |at| at.to_vec(), body);
+    }
+
+    /// Computes a tensor of one dimension that holds rows of so many elements: at row `i` and column `j`, its element
+    /// `width*i + j`.
+    pub fn compute_rows(
+        &mut self,
+        tensor: &Tensor,
+        width: i64,
+        axes: &[&str; 2],
+        body: impl FnOnce(&[Index]) -> Body,
+    ) {
+        let extents = [tensor.dims[0].div(width), Index::constant(width)];
+        self.compute_over(tensor, axes, &extents, |at| vec![&at[0].scaled(width) + &at[1]], body);
+    }
+
+    fn compute_over(
+        &mut self,
+        tensor: &Tensor,
+        axes: &[&str],
+        extents: &[Index],
+        index: impl FnOnce(&[Index]) -> Vec<Index>,
+        body: impl FnOnce(&[Index]) -> Body,
+    ) {
         let vars: Vec<Sym> = axes.iter().map(|a| Sym::new(a)).collect();
         let at: Vec<Index> = vars.iter().map(Index::var).collect();
-        let target = Access::new(&tensor.sym, at.clone());
+        let target = Access::new(&tensor.sym, index(&at));
         let inner = statements(&target, body(&at));
         let nest =
-            vars.iter().zip(&tensor.dims).rev().fold(inner, |inner, (var, extent)| {
+            vars.iter().zip(extents).rev().fold(inner, |inner, (var, extent)| {
                 vec![For::serial(var, Range::upto(extent.clone()), inner)]
             });
         self.program.body.extend(nest);

@@ -1,0 +1,139 @@
+//! What a choice asks of a GPU.
+
+use warpwright_core::target::{Capability, Target};
+
+use super::mapping::{Moved, Tiles, Warps, ceil, small_extents, staged_bytes, terms_at_once, threads};
+use super::schedule::columns;
+use crate::kernels::family::{Choice, Footprint};
+use crate::kernels::staging::{ACROSS, copied_at_once};
+use crate::problem::Problem;
+
+pub(super) fn footprint(problem: &Problem, choice: &Choice, target: &Target) -> Footprint {
+    match (choice.word("unit"), choice.word("staging")) {
+        ("mma", _) => matrix_footprint(problem, choice, target),
+        (_, "shared") => tile_footprint(problem, choice),
+        _ => thread_footprint(problem, choice),
+    }
+}
+
+/// What the forms that stage rows have in common: the copies in and out, and the waits.
+fn staged_footprint(problem: &Problem, choice: &Choice) -> Footprint {
+    let (m, n, k) = (problem.shape.m as f64, problem.shape.n as f64, problem.shape.k as f64);
+    let (bytes, blocks, group) = (problem.dtype().bytes(), choice.int("blocks"), choice.int("rows"));
+    let passes_over_c = if problem.beta.norm() == 0.0 { 1.0 } else { 2.0 };
+    // Elements of a row that are copied at a time.
+    let piece = |moved: Moved, columns: i64| match moved {
+        Moved::Strided => copied_at_once(problem.dtype(), columns, columns) as f64,
+        _ => 16.0 / bytes as f64,
+    };
+    let copies = m * k / piece(Moved::of_a(problem), problem.shape.k)
+        + passes_over_c * m * n / piece(Moved::of_c(problem), problem.shape.n);
+    Footprint {
+        blocks: blocks as f64,
+        threads: threads(problem, choice),
+        shared_bytes: staged_bytes(problem, choice),
+        dram_bytes: m * (k + passes_over_c * n) * bytes as f64,
+        // A is written, the result written and read.
+        wavefronts: m * (k + 2.0 * n) * bytes as f64 / 128.0 + copies / 32.0,
+        instructions: copies / 32.0 * 3.0,
+        steps: m / (blocks * group * (choice.int("stages") - 1).max(1)) as f64 + 2.0,
+        overlaps: true,
+        launches: 1,
+        ..Footprint::default()
+    }
+}
+
+fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target) -> Footprint {
+    let Warps { high, terms, rows, columns } = Warps::of(problem, choice);
+    let (bytes, complex) = (problem.dtype().bytes(), problem.dtype().is_complex());
+    let over_rows = problem.shape.m as f64 / rows as f64 * choice.int("wn") as f64;
+    // Steps of all warps, an instruction deep.
+    let steps = over_rows * (small_extents(problem, choice).0 / terms) as f64;
+    let fragments = (rows + columns) * terms / 32;
+    let small = target.has(Capability::MmaF64Wide) && choice.word("instruction") == "m8n8k4";
+    let common = staged_footprint(problem, choice);
+    Footprint {
+        registers: (rows * columns / 32 + 2 * fragments) * bytes / 4 + 24,
+        // As in the family tsmttsm.
+        multiply_adds: steps
+            * (rows * columns * terms) as f64
+            * if small { 1.9 } else { 1.0 }
+            * if complex { 4.0 } else { 1.0 },
+        matrix_units: true,
+        wavefronts: common.wavefronts + steps * (fragments * bytes) as f64 / 4.0,
+        instructions: common.instructions
+            + steps * (fragments + rows / high * columns / ACROSS + 4) as f64
+            + over_rows * (rows * columns / 32 * 2) as f64,
+        ..common
+    }
+}
+
+fn tile_footprint(problem: &Problem, choice: &Choice) -> Footprint {
+    let Tiles { down, across, piece } = Tiles::of(problem, choice);
+    let (tm, bytes) = (choice.int("tm"), problem.dtype().bytes());
+    let tn = ceil(choice.int("tn"), piece) * piece;
+    let (k, at_once) = (problem.shape.k as f64, terms_at_once(problem));
+    // Warps times groups of rows.
+    let warps = problem.shape.m as f64 / choice.int("rows") as f64 * (down * across) as f64 / 32.0;
+    let loads = tm as f64 / at_once as f64 + (tn / piece) as f64;
+    // A thread's piece is as wide as the lanes beside it that read another one.
+    let passes = |elements: i64, lanes: i64| ((elements * bytes * lanes.min(32)) as f64 / 128.0).max(1.0);
+    let of_a = tm as f64 / at_once as f64 * passes(at_once, ceil(32, across));
+    let of_b = (tn / piece) as f64 * passes(piece, across);
+    let common = staged_footprint(problem, choice);
+    Footprint {
+        registers: (tm * tn + tm * at_once + tn) * bytes / 4 + 30,
+        multiply_adds: warps
+            * 32.0
+            * (tm * tn) as f64
+            * k
+            * if problem.dtype().is_complex() { 4.0 } else { 1.0 },
+        wavefronts: common.wavefronts + warps * k * (of_a + of_b),
+        instructions: common.instructions + warps * k * (loads + 1.0),
+        ..common
+    }
+}
+
+fn thread_footprint(problem: &Problem, choice: &Choice) -> Footprint {
+    let (block, unroll, columns) = (choice.int("block"), choice.int("unroll"), columns(problem, choice));
+    let across = (problem.shape.n + columns - 1) / columns;
+    let rows = (block / across).max(1);
+    let (m, n, k) = (problem.shape.m as f64, problem.shape.n as f64, problem.shape.k as f64);
+    let bytes = problem.dtype().bytes();
+    let (words, size) = (bytes / 4, bytes as f64);
+    let parts_of_number = if problem.dtype().is_complex() { 4.0 } else { 1.0 };
+    let blocks = (m / (rows * unroll) as f64).ceil();
+    let warps = blocks * (rows * across) as f64 / 32.0;
+    // A warp reads one element of each of its rows at a time, and writes pieces of `columns` elements.
+    let rows_of_warp = (32.0 / across as f64).max(1.0);
+    let small_bytes = problem.shape.k * problem.shape.n * bytes;
+    let (small_passes, small_registers, shared_bytes) = match choice.word("c_source") {
+        "registers" => (0.0, problem.shape.k * columns, 0),
+        "shared" => ((across as f64).min(32.0) * size / 128.0, columns, small_bytes),
+        _ => ((across as f64).min(32.0) * size.max(32.0) / 128.0, columns, 0),
+    };
+    // A line for each of its rows, or fewer where several rows fit in a line of 128 bytes.
+    let lines = |width: f64| (rows_of_warp * (unroll as f64 * width * size / 128.0).min(1.0)).max(1.0);
+    let a_passes = unroll as f64 * k * lines(k);
+    let b_passes = k * columns as f64 * small_passes.max(if small_passes > 0.0 { 1.0 } else { 0.0 });
+    let c_passes = (unroll * columns) as f64 * lines(n).max(32.0 * size / 128.0);
+    let fill = if shared_bytes > 0 { blocks * small_bytes as f64 / 64.0 } else { 0.0 };
+    let once_a_block = if choice.word("c_source") == "shared" { 1.0 } else { 0.0 };
+    let passes_over_c = if problem.beta.norm() == 0.0 { 1.0 } else { 2.0 };
+    Footprint {
+        blocks,
+        threads: rows * across,
+        registers: (unroll * (columns + 2) + small_registers) * words + 20,
+        shared_bytes,
+        multiply_adds: blocks * (rows * unroll * across * columns) as f64 * k * parts_of_number,
+        matrix_units: false,
+        dram_bytes: m * (k + passes_over_c * n) * size,
+        wavefronts: warps * (a_passes + b_passes + c_passes) + fill,
+        instructions: warps
+            * (unroll as f64 * k + b_passes.min(k * columns as f64) + (unroll * columns) as f64 * 3.0 + 40.0),
+        // Loads of four terms or so are in flight at once, and the small matrix is waited for before the first.
+        steps: once_a_block * 1.5 + (k / 4.0).ceil(),
+        overlaps: true,
+        launches: 1,
+    }
+}

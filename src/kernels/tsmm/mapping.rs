@@ -1,0 +1,157 @@
+//! How warps and threads stand over a group of rows, and how the group and the result lie in shared memory.
+
+use warpwright_core::dtype::DType;
+
+use crate::kernels::family::Choice;
+use crate::kernels::staging::{self, ACROSS};
+use crate::problem::Problem;
+
+/// The smallest number of tiles that cover an extent.
+pub(super) fn ceil(extent: i64, tile: i64) -> i64 {
+    (extent + tile - 1) / tile.max(1)
+}
+
+/// How the warps of a block stand over its rows.
+pub(super) struct Warps {
+    /// Rows of an instruction.
+    pub(super) high: i64,
+    /// Terms of an instruction.
+    pub(super) terms: i64,
+    /// Rows of a warp.
+    pub(super) rows: i64,
+    /// Columns of a warp.
+    pub(super) columns: i64,
+}
+
+impl Warps {
+    pub(super) fn of(problem: &Problem, choice: &Choice) -> Warps {
+        let (high, terms) = staging::instruction(choice.word("instruction"));
+        Warps {
+            high,
+            terms,
+            rows: choice.int("rows") / choice.int("wm").max(1),
+            columns: ceil(ceil(problem.shape.n, ACROSS), choice.int("wn").max(1)) * ACROSS,
+        }
+    }
+}
+
+/// How the threads of a block stand over its rows: each has `tm` rows, `down` apart, and its columns in pieces of
+/// `piece`, `piece * across` apart.
+pub(super) struct Tiles {
+    /// Threads along the rows.
+    pub(super) down: i64,
+    /// Threads along the columns.
+    pub(super) across: i64,
+    /// Columns of a piece.
+    pub(super) piece: i64,
+}
+
+impl Tiles {
+    pub(super) fn of(problem: &Problem, choice: &Choice) -> Tiles {
+        let piece = choice.int("piece").max(1);
+        let pieces = ceil(choice.int("tn"), piece).max(1);
+        Tiles {
+            down: choice.int("rows") / choice.int("tm").max(1),
+            across: ceil(problem.shape.n, piece * pieces),
+            piece,
+        }
+    }
+}
+
+/// Threads of a block of the forms that stage rows.
+pub(super) fn threads(problem: &Problem, choice: &Choice) -> i64 {
+    if choice.word("unit") == "mma" {
+        32 * choice.int("wm") * choice.int("wn")
+    } else {
+        let Tiles { down, across, .. } = Tiles::of(problem, choice);
+        down * across
+    }
+}
+
+/// How rows of so many elements are moved between device and shared memory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Moved {
+    /// Row by row: they are some way apart in device memory.
+    Strided,
+    /// Row by row, though they lie densely, since each consists of pieces of 16 bytes: rows in shared memory may have
+    /// padding between them.
+    Rows,
+    /// All rows as the one piece of memory that they are.
+    AsOne,
+}
+
+impl Moved {
+    /// For dense rows of so many elements, or others.
+    pub(super) fn of(dtype: DType, columns: i64, dense: bool) -> Moved {
+        match (dense, columns * dtype.bytes() % 16 == 0) {
+            (false, _) => Moved::Strided,
+            (true, true) => Moved::Rows,
+            (true, false) => Moved::AsOne,
+        }
+    }
+
+    /// For the rows of A.
+    pub(super) fn of_a(problem: &Problem) -> Moved {
+        Moved::of(problem.dtype(), problem.shape.k, problem.ld.a == problem.shape.k)
+    }
+
+    /// For the rows of C.
+    pub(super) fn of_c(problem: &Problem) -> Moved {
+        Moved::of(problem.dtype(), problem.shape.n, problem.ld.c == problem.shape.n)
+    }
+}
+
+/// Columns and rows of the small matrix in shared memory: those of whole tiles and whole instructions.
+pub(super) fn small_extents(problem: &Problem, choice: &Choice) -> (i64, i64) {
+    if choice.word("unit") == "mma" {
+        let Warps { terms, columns, .. } = Warps::of(problem, choice);
+        (ceil(problem.shape.k, terms) * terms, choice.int("wn") * columns)
+    } else {
+        let Tiles { across, piece, .. } = Tiles::of(problem, choice);
+        (problem.shape.k, ceil(problem.shape.n, across * piece) * across * piece)
+    }
+}
+
+/// By how many elements rows of A, of the small matrix and of the result grow in shared memory, so that the lanes of a
+/// warp meet different banks. Rows that are moved as one do not.
+pub(super) fn paddings(problem: &Problem, choice: &Choice) -> [i64; 3] {
+    let (dtype, k, n) = (problem.dtype(), problem.shape.k, problem.shape.n);
+    let whole = 16 / dtype.bytes();
+    let (_, columns) = small_extents(problem, choice);
+    let mma = choice.word("unit") == "mma";
+    // What a warp reads: of A eight rows and four columns, of the small matrix four rows and eight columns. It writes
+    // eight rows of the result, every other column. Threads read a piece of 16 bytes of several rows.
+    let (of_a, of_b, of_c): (fn(i64) -> bool, fn(i64) -> bool, fn(i64) -> bool) = match (mma, dtype) {
+        (true, DType::C128) => (|c| c % 8 == 4, |c| matches!(c % 8, 2 | 6), |c| c % 2 == 1),
+        (true, _) => (|c| matches!(c % 16, 4 | 12), |c| matches!(c % 16, 4 | 12), |c| c % 16 == 8),
+        (false, DType::F32) => (|c| c % 8 == 4, |c| c % 4 == 0, |c| c % 4 == 0),
+        (false, DType::C128) => (|c| c % 2 == 1, |_| true, |_| true),
+        (false, _) => (|c| c % 4 == 2, |c| c % 2 == 0, |c| c % 2 == 0),
+    };
+    let pad = |moved: Moved, columns: i64, piece: i64, free: fn(i64) -> bool| match moved {
+        Moved::AsOne => 0,
+        Moved::Strided if columns % whole != 0 => staging::padding(columns, 1, free),
+        _ => staging::padding(columns, piece, free),
+    };
+    [
+        pad(Moved::of_a(problem), k, whole, of_a),
+        pad(Moved::Rows, columns, if mma { 1 } else { whole }, of_b),
+        pad(Moved::of_c(problem), n, whole, of_c),
+    ]
+}
+
+/// Bytes of shared memory of a block of the forms that stage rows.
+pub(super) fn staged_bytes(problem: &Problem, choice: &Choice) -> i64 {
+    let [a, b, c] = paddings(problem, choice);
+    let (k, n) = (problem.shape.k, problem.shape.n);
+    let (rows_of_b, columns_of_b) = small_extents(problem, choice);
+    let rows = choice.int("rows");
+    (choice.int("stages") * rows * (k + a) + rows_of_b * (columns_of_b + b) + rows * (n + c))
+        * problem.dtype().bytes()
+}
+
+/// Terms that a thread reads of a row of A at once: as many as divide the row, in 16 bytes at most.
+pub(super) fn terms_at_once(problem: &Problem) -> i64 {
+    let most = 16 / problem.dtype().bytes();
+    (1..=most).rev().find(|t| most % t == 0 && problem.shape.k % t == 0).unwrap_or(1)
+}

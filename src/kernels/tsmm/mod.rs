@@ -1,0 +1,286 @@
+//! The family `tsmm`: a tall skinny matrix times a small one. C = alpha A B + beta C with A: M x K and B: K x N, M long
+//! and N, K short. There are three forms:
+//!
+//! - `unit=fma staging=registers`: the mappings of Ernst, Hager, Thies and Wellein (IJHPCA 35(1), 2021). `threads`
+//!   threads share out the columns of a row of the result, and take `unroll` rows at a time.
+//! - `unit=fma staging=shared`: a block takes every so many groups of `rows` rows. They are copied to shared memory,
+//!   `stages` ahead, where the small matrix stays; a thread multiplies `tm` rows by `tn` columns; and the result leaves
+//!   through shared memory, so that device memory sees whole lines.
+//! - `unit=mma`: the same, but `wm` x `wn` warps multiply by matrix instructions.
+
+mod footprint;
+mod mapping;
+mod schedule;
+
+use warpwright_core::diag::Diagnosis;
+use warpwright_core::dtype::DType;
+use warpwright_core::target::Capability;
+
+use self::mapping::{Moved, Tiles, Warps, staged_bytes, threads};
+use self::schedule::columns;
+use super::family::{Choice, Constraint, Family, Parameter, Value};
+use super::gemm::Fixed;
+use super::staging;
+use crate::problem::{Op, Precision, Problem};
+
+/// The family.
+pub const FAMILY: Family = Family {
+    name: "tsmm",
+    about: "tall skinny matrix times small matrix",
+    fixed,
+    flat: |problem, choice| {
+        let dense = |moved: Moved| is_staged(choice) && moved != Moved::Strided;
+        [dense(Moved::of_a(problem)), false, dense(Moved::of_c(problem))]
+    },
+    suits: |problem| {
+        let short = problem.shape.k.max(problem.shape.n);
+        fixed(problem).is_ok() && problem.shape.m >= 8 * short
+    },
+    parameters: PARAMETERS,
+    constraints: CONSTRAINTS,
+    any_order: |_| false,
+    schedule: |problem, choice| {
+        if is_staged(choice) {
+            schedule::from_shared(problem, choice)
+        } else {
+            schedule::by_threads(problem, choice)
+        }
+    },
+    footprint: footprint::footprint,
+};
+
+/// Whether rows are staged in shared memory.
+fn is_staged(choice: &Choice) -> bool {
+    choice.word("unit") == "mma" || choice.word("staging") == "shared"
+}
+
+/// The largest N and K that are served.
+const WIDEST: i64 = 128;
+
+fn fixed(problem: &Problem) -> Result<Fixed, Diagnosis> {
+    let shape = problem.shape;
+    let refuse = |because: &str, instead: &str| {
+        Err(Diagnosis::new(format!("tsmm has no kernel for {shape} {}", problem.layout))
+            .because(because)
+            .instead(instead))
+    };
+    if problem.layout.a != Op::None || problem.layout.b != Op::None {
+        return refuse("it multiplies matrices as they are stored", "use --layout nn");
+    }
+    if !(1..=WIDEST).contains(&shape.n) || !(1..=WIDEST).contains(&shape.k) {
+        return refuse("it takes 1 to 128 columns of A and of C", "use another kernel for wider products");
+    }
+    Ok(Fixed { n: Some(shape.n), k: Some(shape.k), ..Fixed::default() })
+}
+
+/// The values of a parameter of the form that reads rows into registers.
+fn in_registers(choice: &Choice, values: impl IntoIterator<Item = impl Into<Value>>) -> Vec<Value> {
+    if is_staged(choice) { Vec::new() } else { values.into_iter().map(Into::into).collect() }
+}
+
+/// The values of a parameter of the forms that stage rows in shared memory.
+fn with_stages(choice: &Choice, values: impl IntoIterator<Item = impl Into<Value>>) -> Vec<Value> {
+    if is_staged(choice) { values.into_iter().map(Into::into).collect() } else { Vec::new() }
+}
+
+/// The values of a parameter of the form by matrix units, which stages rows too.
+fn with_mma(choice: &Choice, values: impl IntoIterator<Item = impl Into<Value>>) -> Vec<Value> {
+    if choice.word("unit") == "mma" { with_stages(choice, values) } else { Vec::new() }
+}
+
+/// The values of a parameter of the form by threads that stages rows.
+fn with_tiles(choice: &Choice, values: impl IntoIterator<Item = impl Into<Value>>) -> Vec<Value> {
+    if choice.word("unit") == "fma" { with_stages(choice, values) } else { Vec::new() }
+}
+
+const PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "unit",
+        about: "what multiplies: fma (threads) or mma (matrix units)",
+        values: |_, problem, target| {
+            let doubles = [DType::F64, DType::C128].map(Precision::Of);
+            let mma = doubles.contains(&problem.precision) && target.has(Capability::MmaF64);
+            // Below this width threads have fewer products than loads to do.
+            let wide = problem.shape.k.min(problem.shape.n) * problem.dtype().bytes() >= 96;
+            match (mma, wide) {
+                (true, true) => vec!["mma".into(), "fma".into()],
+                (true, false) => vec!["fma".into(), "mma".into()],
+                (false, _) => vec!["fma".into()],
+            }
+        },
+    },
+    Parameter {
+        name: "staging",
+        about: "where threads read rows from: their own registers, or shared memory",
+        values: |c, problem, target| {
+            let wide = problem.shape.k.min(problem.shape.n) * problem.dtype().bytes() >= 64;
+            let order = if wide { ["shared", "registers"] } else { ["registers", "shared"] };
+            let order = order.into_iter().filter(|s| *s == "registers" || target.has(Capability::CpAsync));
+            if c.word("unit") == "fma" { order.map(Into::into).collect() } else { Vec::new() }
+        },
+    },
+    Parameter {
+        name: "block",
+        about: "threads of a block",
+        values: |c, _, _| in_registers(c, [256, 128, 512, 1024]),
+    },
+    Parameter {
+        name: "threads",
+        about: "threads that share out a row",
+        values: |choice, problem, _| {
+            // Eight columns a thread are usual, four threads at least where there are as many columns.
+            let usual = (problem.shape.n / 8).clamp(problem.shape.n.min(4), 16);
+            let mut counts: Vec<i64> =
+                [1, 2, 4, 8, 16, 32].into_iter().filter(|t| *t <= problem.shape.n).collect();
+            counts.sort_by_key(|t| (t - usual).abs());
+            in_registers(choice, counts)
+        },
+    },
+    Parameter { name: "unroll", about: "rows of a thread", values: |c, _, _| in_registers(c, [2, 1, 3, 4]) },
+    Parameter {
+        name: "c_source",
+        about: "where the small matrix is read from",
+        values: |c, _, _| in_registers(c, ["shared", "l1", "registers"]),
+    },
+    Parameter {
+        name: "instruction",
+        about: "extents of the matrix instruction",
+        values: |c, problem, target| with_mma(c, staging::instructions(problem.dtype(), target)),
+    },
+    Parameter {
+        name: "rows",
+        about: "rows of A that a block takes at a time",
+        values: |c, _, _| with_stages(c, [64, 128, 32, 256]),
+    },
+    Parameter {
+        name: "wm",
+        about: "warps that share out these rows",
+        values: |c, _, _| with_mma(c, [4, 2, 8, 1]),
+    },
+    Parameter {
+        name: "wn",
+        about: "warps that share out the columns of C",
+        values: |c, _, _| with_mma(c, [1, 2, 4]),
+    },
+    Parameter { name: "tm", about: "rows of a thread", values: |c, _, _| with_tiles(c, [8, 4, 2, 16, 1]) },
+    Parameter {
+        name: "piece",
+        about: "neighbouring columns of a thread",
+        values: |c, problem, _| {
+            let most = 16 / problem.dtype().bytes();
+            let whole = problem.shape.n >= most && most > 1;
+            with_tiles(c, if whole { vec![most, 1] } else { vec![1] })
+        },
+    },
+    Parameter {
+        name: "tn",
+        about: "columns of a thread",
+        values: |c, problem, _| {
+            let piece = c.int("piece").max(1);
+            let widest = (problem.shape.n + piece - 1) / piece * piece;
+            let mut counts: Vec<i64> = (1..=16).map(|n| n * piece).filter(|n| *n <= widest.min(16)).collect();
+            // Tiles that leave little over, of eight columns or so.
+            let n = problem.shape.n;
+            let waste = move |t: i64| (n + t - 1) / t * t - n;
+            counts.retain(|t| 4 * waste(*t) <= n);
+            counts.sort_by_key(|t| (waste(*t) > 0, (t - 8).abs()));
+            if counts.is_empty() {
+                counts.push(piece);
+            }
+            with_tiles(c, counts)
+        },
+    },
+    Parameter {
+        name: "stages",
+        about: "groups of rows in shared memory at a time",
+        values: |c, _, _| with_stages(c, [2, 3, 4]),
+    },
+    Parameter {
+        name: "blocks",
+        about: "blocks, of which each takes every so many groups of rows",
+        values: |c, problem, target| {
+            let all = i64::from(target.sm_count.value);
+            let groups = (problem.shape.m / c.int("rows").max(1)).max(1);
+            let mut counts: Vec<i64> =
+                [2, 1, 3, 4, 6].iter().map(|n| n * all).filter(|b| *b <= groups).collect();
+            if counts.is_empty() {
+                counts.push(groups);
+            }
+            with_stages(c, counts)
+        },
+    },
+];
+
+const CONSTRAINTS: &[Constraint] = &[
+    Constraint {
+        about: "a thread's elements of the result and of the operands do not fit in 255 registers",
+        on: &["threads", "unroll", "c_source"],
+        holds: |c, p, _| {
+            let columns = columns(p, c);
+            let small = if c.word("c_source") == "registers" { p.shape.k * columns } else { columns };
+            (c.int("unroll") * (columns + 1) + small) * p.result_dtype().bytes() / 4 <= 208
+        },
+    },
+    Constraint {
+        about: "a warp has a whole number of instructions in its rows",
+        on: &["instruction", "rows", "wm"],
+        holds: |c, p, _| {
+            let warps = Warps::of(p, c);
+            c.int("rows") % c.int("wm") == 0 && warps.rows > 0 && warps.rows % warps.high == 0
+        },
+    },
+    Constraint {
+        about: "warps would have no columns of C, or a block has other than 2 to 16 warps",
+        on: &["wm", "wn"],
+        holds: |c, p, _| {
+            let warps = c.int("wm") * c.int("wn");
+            (c.int("wn") - 1) * Warps::of(p, c).columns < p.shape.n && (2..=16).contains(&warps)
+        },
+    },
+    Constraint {
+        about: "a lane's elements of C and of the operands do not fit in its registers",
+        on: &["instruction", "rows", "wm", "wn"],
+        holds: |c, p, t| {
+            let w = Warps::of(p, c);
+            let most = i64::from(t.limits.registers_per_block) / threads(p, c);
+            (w.rows * w.columns + (w.rows + w.columns) * w.terms) / 32 * p.dtype().bytes() / 4
+                <= most.min(255) - 40
+        },
+    },
+    Constraint {
+        about: "a block has 64 to 512 threads",
+        on: &["rows", "tm", "tn", "piece"],
+        holds: |c, p, _| (64..=512).contains(&threads(p, c)) && c.int("rows") % c.int("tm") == 0,
+    },
+    Constraint {
+        about: "a thread's elements of C and of the operands do not fit in its registers",
+        on: &["rows", "tm", "tn", "piece"],
+        holds: |c, p, t| {
+            let (tm, tn) = (c.int("tm"), c.int("tn"));
+            let most = i64::from(t.limits.registers_per_block) / threads(p, c);
+            let at_once = mapping::terms_at_once(p);
+            (tm * tn + tm * at_once + tn) * p.dtype().bytes() / 4 <= most.min(255) - 30
+        },
+    },
+    Constraint {
+        about: "a thread has fewer products than it reads elements",
+        on: &["tm", "tn"],
+        holds: |c, p, _| {
+            let Tiles { across, .. } = Tiles::of(p, c);
+            c.int("tm") * c.int("tn") >= 4 || across == 1
+        },
+    },
+    Constraint {
+        about: "the groups of rows and the small matrix do not fit in shared memory",
+        on: &["rows", "stages"],
+        holds: |c, p, t| staged_bytes(p, c) <= i64::from(t.limits.shared_per_block_opt_in),
+    },
+    Constraint {
+        about: "the small matrix does not fit in shared memory",
+        on: &["c_source"],
+        holds: |c, p, t| {
+            c.word("c_source") != "shared"
+                || p.shape.k * p.shape.n * p.dtype().bytes() <= i64::from(t.limits.shared_per_block_opt_in)
+        },
+    },
+];
