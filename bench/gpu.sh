@@ -71,6 +71,10 @@ if part tsm; then
         step "$binary" bench bandwidth --record "$out"
     fi
     step "$binary" bench tsm --record "$out"
+    for sweep in reductions options tiles; do
+        step "$binary" bench tsm --sweep $sweep --record "$out"
+    done
+    step "$binary" bench tsm --html "$out/tsm.html" --from "$out"
 fi
 if part tune; then
     # In a file of its own: what a few seconds find is not what should be shipped or used.

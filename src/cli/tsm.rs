@@ -1,17 +1,19 @@
 //! `bench tsm`: the figures of tall and skinny products, beside cuBLAS.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::dtype::DType;
+use warpwright_core::target::Target;
 
 use super::bandwidth::parse_bytes;
 use super::options::{DeviceOptions, OutputOptions};
 use super::output::{Failure, Outcome, notice, print, print_json};
+use crate::bench::record::{self, Record};
 use crate::bench::tsm::job::Wanted;
 use crate::bench::tsm::measure::{self, Run};
-use crate::bench::tsm::{Operation, Point, WIDTHS};
+use crate::bench::tsm::{Figure, NAME, Operation, Point, WIDTHS, page, sweep};
 use crate::device::Device;
 use crate::report::number::{flops_per_second, seconds};
 use crate::report::progress::Progress;
@@ -21,32 +23,69 @@ use crate::tune::record::Status;
 /// Options of `bench tsm`.
 #[derive(Args, Debug)]
 pub struct Options {
-    /// The products, separated by commas: tsmttsm (C = A^T B) and tsmm (C = A B).
-    #[arg(long, value_name = "PRODUCTS", value_delimiter = ',', default_values = Operation::ALL.map(Operation::name))]
+    /// The products, separated by commas: tsmttsm (C = A^T B) and tsmm (C = A B) [default: both].
+    #[arg(long, value_name = "PRODUCTS", value_delimiter = ',', conflicts_with = "sweep")]
     ops: Vec<Operation>,
-    /// Element types, separated by commas.
-    #[arg(long, value_name = "TYPES", value_delimiter = ',', default_values = ["f32", "f64", "c64", "c128"])]
+    /// Element types f32, f64, c64 and c128, separated by commas [default: all; of a sweep f64].
+    #[arg(long, value_name = "TYPES", value_delimiter = ',', value_parser = parse_dtype)]
     dtypes: Vec<DType>,
-    /// Widths M = N, separated by commas [default: 19 of them from 1 to 64].
+    /// Widths M = N, separated by commas [default: 19 of them from 1 to 64; of tiles and reductions two].
     #[arg(long, value_name = "WIDTHS", value_delimiter = ',', value_parser = clap::value_parser!(i64).range(1..=128))]
     widths: Vec<i64>,
     /// Bytes of each long operand, as in 2G or 512M.
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes, default_value = "2G")]
     bytes: usize,
+    /// Instead of the kernels that are chosen, vary one thing about those of tsmttsm by threads: tiles, reductions or
+    /// options. The lengths of reductions are from 1e3 to 1e8, whatever --bytes says.
+    #[arg(long, value_name = "WHAT")]
+    sweep: Option<Sweep>,
     /// Record every point in this directory, as JSON and as CSV; what is on record there is not measured again.
     #[arg(long, value_name = "DIRECTORY")]
     record: Option<PathBuf>,
     /// Measure again what is on record.
     #[arg(long)]
     again: bool,
+    /// Write the figures as a self-contained page, from what is on record; nothing is measured, and no GPU is needed.
+    #[arg(long, value_name = "FILE", requires = "from", conflicts_with = "record")]
+    html: Option<PathBuf>,
+    /// The directory with the records that the page shows.
+    #[arg(long, value_name = "DIRECTORY", requires = "html")]
+    from: Option<PathBuf>,
+    /// Of records on several GPUs, show those of this one, as it is named in them.
+    #[arg(long, value_name = "NAME", requires = "html")]
+    gpu: Option<String>,
     #[command(flatten)]
     device: DeviceOptions,
     #[command(flatten)]
     output: OutputOptions,
 }
 
+/// The types of the figures.
+const DTYPES: [DType; 4] = [DType::F32, DType::F64, DType::C64, DType::C128];
+
+fn parse_dtype(text: &str) -> Result<DType, Diagnosis> {
+    text.parse().ok().filter(|dtype| DTYPES.contains(dtype)).ok_or_else(|| {
+        Diagnosis::new(format!("there are no tall and skinny products of `{text}`"))
+            .instead("use f32, f64, c64 or c128")
+    })
+}
+
+/// What a sweep varies.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Sweep {
+    /// The tile of C of a thread.
+    Tiles,
+    /// How the parts of blocks come together, for lengths from 1e3 to 1e8.
+    Reductions,
+    /// Leap frogging and transposed mapping.
+    Options,
+}
+
 /// Runs `bench tsm`.
 pub fn run(options: &Options) -> Outcome {
+    if let (Some(file), Some(directory)) = (&options.html, &options.from) {
+        return page(file, directory, options.gpu.as_deref());
+    }
     let (device, notices) = options.device.device.open()?;
     notices.iter().for_each(|n| notice(n));
     let Device::Cuda(gpu, target) = &device else {
@@ -55,7 +94,7 @@ pub fn run(options: &Options) -> Outcome {
             .instead("use `tune MxNxK --device sim` for what the model says")
             .into());
     };
-    let wanted = options.wanted();
+    let wanted = options.wanted(target)?;
     let progress = Progress::waiting("kernels");
     let run = Run { directory: options.record.as_deref(), again: options.again };
     let outcome = measure::run(&run, gpu, target, &wanted, &mut |p| progress.say(said(p)))?;
@@ -74,18 +113,58 @@ pub fn run(options: &Options) -> Outcome {
 impl Options {
     /// The points that are wanted, in the order in which they are measured: narrow ones of every kind come first, so
     /// that a run that is cut has something of each.
-    fn wanted(&self) -> Vec<Wanted> {
-        let widths = if self.widths.is_empty() { &WIDTHS[..] } else { &self.widths };
+    fn wanted(&self, target: &Target) -> Result<Vec<Wanted>, Diagnosis> {
+        let or = |usual: &[DType]| if self.dtypes.is_empty() { usual.to_vec() } else { self.dtypes.clone() };
         let mut wanted = Vec::new();
-        for width in widths {
-            for operation in &self.ops {
+        if let Some(sweep) = self.sweep {
+            let figure = match sweep {
+                Sweep::Tiles => Figure::Tiles,
+                Sweep::Reductions => Figure::Reductions,
+                Sweep::Options => Figure::Options,
+            };
+            for dtype in or(&[DType::F64]) {
+                wanted.extend(sweep::wanted(figure, dtype, &self.widths, self.bytes, target)?);
+            }
+            return Ok(wanted);
+        }
+        let operations = if self.ops.is_empty() { &Operation::ALL[..] } else { &self.ops };
+        let dtypes = or(&DTYPES);
+        for width in if self.widths.is_empty() { &WIDTHS[..] } else { &self.widths } {
+            for operation in operations {
                 wanted.extend(
-                    self.dtypes.iter().map(|dtype| Wanted::at_width(*operation, *dtype, *width, self.bytes)),
+                    dtypes.iter().map(|dtype| Wanted::at_width(*operation, *dtype, *width, self.bytes)),
                 );
             }
         }
-        wanted
+        Ok(wanted)
     }
+}
+
+/// Writes the page of one GPU.
+fn page(file: &Path, directory: &Path, gpu: Option<&str>) -> Outcome {
+    let mut records: Vec<Record<Point>> = record::read(directory, NAME)?;
+    let mut gpus: Vec<String> = records.iter().map(|r| r.gpu.clone()).collect();
+    gpus.sort();
+    gpus.dedup();
+    let shown = match (gpu, &gpus[..]) {
+        (Some(wanted), all) if all.iter().any(|g| g == wanted) => wanted.to_string(),
+        (None, [one]) => one.clone(),
+        (_, []) => {
+            return Err(Diagnosis::new(format!("{} has no record of these figures", directory.display()))
+                .instead("measure them with `bench tsm --record DIRECTORY` on a machine with a GPU")
+                .into());
+        }
+        (_, several) => {
+            return Err(Diagnosis::new("the page shows one GPU")
+                .because(format!("{} has records of {}", directory.display(), several.join(", ")))
+                .instead("name one of them with --gpu")
+                .into());
+        }
+    };
+    records.retain(|r| r.gpu == shown);
+    record::replace(file, &page::page(&records))?;
+    notice(&format!("written to {}", file.display()));
+    Ok(())
 }
 
 /// One line of progress.

@@ -2,6 +2,7 @@
 
 use super::diff::{Line, lines};
 use super::number::{count, flops_per_second};
+use super::page::escaped;
 use super::text::verdict;
 use super::{Counters, Kind, RungReport};
 
@@ -142,18 +143,4 @@ fn section(rung: &RungReport, schedule_before: Option<&str>) -> String {
     }
     section.push_str("</ul>\n");
     section
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::escaped;
-
-    #[test]
-    fn text_cannot_become_markup() {
-        assert_eq!(escaped("a < b && \"c\" > d"), "a &lt; b &amp;&amp; &quot;c&quot; &gt; d");
-    }
 }

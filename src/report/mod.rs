@@ -7,7 +7,9 @@
 pub mod diff;
 pub mod html;
 pub mod number;
+pub mod page;
 pub mod progress;
+pub mod svg;
 pub mod table;
 pub mod text;
 

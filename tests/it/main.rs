@@ -3,6 +3,7 @@
 mod cache;
 mod cli;
 mod conformance;
+mod figures;
 mod golden;
 mod laws;
 mod programs;

@@ -49,7 +49,8 @@ impl Wanted {
         Wanted::new(Figure::Widths, operation, dtype, problem)
     }
 
-    fn new(figure: Figure, operation: Operation, dtype: DType, problem: Problem) -> Wanted {
+    /// A point of a figure.
+    pub fn new(figure: Figure, operation: Operation, dtype: DType, problem: Problem) -> Wanted {
         let size = Size { m: problem.shape.m, n: problem.shape.n, k: problem.shape.k };
         let dtype = dtype.name().to_string();
         Wanted {

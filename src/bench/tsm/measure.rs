@@ -92,7 +92,7 @@ pub fn run(
         }
         let recorded = run.directory.map(|d| bandwidth::recorded(d, &device.info().name));
         let here = bandwidth::summary(&recorded.unwrap_or_default());
-        let bench = Bench::new(device, target, here, &open)?;
+        let mut bench = Bench::new(device, target, here, &open)?;
         let before = wanted.len() - open.len();
         compiling_ahead(device, target, &open, |next| {
             let start = Instant::now();
@@ -174,6 +174,17 @@ struct Bench<'a> {
     stream: Stream,
     space: Space,
     cublas: bool,
+    /// The product of the latest point: several points in a row may share one.
+    current: Option<Current>,
+}
+
+/// A product in the memory of the GPU.
+struct Current {
+    problem: Problem,
+    /// At a short length, and at its own where that is another.
+    stages: Vec<Stage>,
+    /// The time of cuBLAS, where it was taken.
+    cublas: Option<Seconds>,
 }
 
 /// Operands of fewer bytes, counted in second-level caches, rotate instead of being long.
@@ -194,11 +205,12 @@ impl<'a> Bench<'a> {
             stream: device.stream().map_err(diagnosis)?,
             space: Space::new(device, bytes)?,
             cublas: locate::find(Library::Cublas).advice.is_none(),
+            current: None,
         })
     }
 
     /// Measures a point, whatever comes of it.
-    fn point(&self, wanted: &Wanted, job: &Job) -> Point {
+    fn point(&mut self, wanted: &Wanted, job: &Job) -> Point {
         let problem = &wanted.problem;
         let ceilings = Ceilings::of(problem.precision, self.target, &self.here);
         let mut point = Point {
@@ -225,13 +237,30 @@ impl<'a> Bench<'a> {
     }
 
     /// Verifies a kernel at a short length and at its own, times it and cuBLAS, and verifies it again.
-    fn measure(&self, wanted: &Wanted, job: &Job, point: &mut Point) -> Result<(), (Status, Diagnosis)> {
+    fn measure(&mut self, wanted: &Wanted, job: &Job, point: &mut Point) -> Result<(), (Status, Diagnosis)> {
         let crashed = |d: Diagnosis| (Status::Runtime, d);
-        let mut stages = self.stages(wanted).map_err(crashed)?;
+        let problem = wanted.problem;
+        let mut current = match self.current.take() {
+            Some(current) if current.problem == problem => current,
+            _ => Current { problem, stages: self.stages(wanted).map_err(crashed)?, cublas: None },
+        };
+        let outcome = self.measure_on(&mut current, job, point);
+        self.current = Some(current);
+        outcome
+    }
+
+    fn measure_on(
+        &self,
+        current: &mut Current,
+        job: &Job,
+        point: &mut Point,
+    ) -> Result<(), (Status, Diagnosis)> {
+        let crashed = |d: Diagnosis| (Status::Runtime, d);
+        let stages = &mut current.stages;
         let executable = Executable::new(self.device, job.program.clone(), job.source.clone(), self.target);
         let launch_size = i64::from(self.device.info().sm_count);
         let mut last: Option<Prepared> = None;
-        for stage in &mut stages {
+        for stage in stages.iter_mut() {
             let binding = Binding::new(&job.program, &stage.problem, launch_size)
                 .map_err(|d| (Status::Constraints, d))?;
             let prepared =
@@ -244,12 +273,11 @@ impl<'a> Bench<'a> {
         let options = MeasureOptions { seconds: 0.3, ..MeasureOptions::default() };
         let timing = measure::graph(&self.stream, &options, |s, call| prepared.enqueue(s, call))
             .map_err(|e| crashed(diagnosis(e)))?;
-        if self.cublas {
-            point.cublas = cublas::time(self.device, &self.stream, &whole.problem, &whole.sets, &options)
-                .map_err(|e| crashed(diagnosis(e)))?
-                .as_ref()
-                .map(seconds);
+        if self.cublas && current.cublas.is_none() {
+            let timing = cublas::time(self.device, &self.stream, &whole.problem, &whole.sets, &options);
+            current.cublas = timing.map_err(|e| crashed(diagnosis(e)))?.as_ref().map(seconds);
         }
+        point.cublas = current.cublas;
         // Timing may bring out what a single run does not: what is left in scratch memory, say.
         whole.verify(&prepared, &self.stream).map_err(status)?;
         point.seconds = Some(seconds(&timing));

@@ -8,6 +8,8 @@
 pub mod csv;
 pub mod job;
 pub mod measure;
+pub mod page;
+pub mod sweep;
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,0 +1,363 @@
+//! The figures as one self-contained page, from what is on record of a GPU.
+
+use std::collections::BTreeMap;
+
+use warpwright_core::dtype::DType;
+
+use super::{Figure, Operation, Point};
+use crate::bench::record::Record;
+use crate::kernels::family::{Choice, Value};
+use crate::report::page::{Size, document, escaped, figure, side_by_side, table};
+use crate::report::svg::{Axis, Chart, Line, Map};
+
+/// A point, and where it was measured.
+#[derive(Clone, Debug)]
+struct Measured<'a> {
+    point: &'a Point,
+    date: &'a str,
+    driver: &'a str,
+}
+
+/// The page of one GPU; of records on the same point the last counts.
+pub fn page(records: &[Record<Point>]) -> String {
+    let mut latest: BTreeMap<String, Measured> = BTreeMap::new();
+    for record in records {
+        let driver = record.driver_release.as_deref().unwrap_or(&record.driver);
+        for point in &record.results {
+            latest.insert(identity(point), Measured { point, date: &record.date, driver });
+        }
+    }
+    let all: Vec<Measured> = latest.into_values().collect();
+    let gpu = records.last().map_or("", |r| r.gpu.as_str());
+    let page = Page { gpu, all: &all };
+    let mut body = page.introduction();
+    for section in [page.widths(), page.tiles(), page.reductions(), page.options()] {
+        body += &section;
+    }
+    document(&format!("Tall and skinny products on {gpu}"), &body)
+}
+
+/// What tells points of the page apart. The main figure has one point a width, whatever its length.
+fn identity(point: &Point) -> String {
+    let key = &point.key;
+    let length = if key.figure == Figure::Reductions { key.size.k } else { 0 };
+    format!("{:?} {} {} {} {length} {}", key.figure, key.operation, key.dtype, point.width(), key.varied)
+}
+
+struct Page<'a> {
+    gpu: &'a str,
+    all: &'a [Measured<'a>],
+}
+
+/// The types in the order of the page.
+const DTYPES: [DType; 4] = [DType::F32, DType::F64, DType::C64, DType::C128];
+
+impl<'a> Page<'a> {
+    /// The points of a figure, by width.
+    fn of(&self, wanted: impl Fn(&Point) -> bool) -> Vec<&'a Measured<'a>> {
+        let mut points: Vec<_> = self.all.iter().filter(|m| wanted(m.point)).collect();
+        points.sort_by_key(|m| (m.point.width(), m.point.key.size.k));
+        points
+    }
+
+    /// GPU, driver and date of some points.
+    fn note(&self, points: &[&Measured]) -> String {
+        let range = |of: fn(&Measured) -> String| {
+            let mut values: Vec<String> = points.iter().map(|m| of(m)).collect();
+            values.sort();
+            values.dedup();
+            match &values[..] {
+                [] => String::new(),
+                [one] => one.clone(),
+                [first, .., last] => format!("{first} to {last}"),
+            }
+        };
+        let (driver, date) = (range(|m| m.driver.to_string()), range(|m| m.date.to_string()));
+        format!("{}, driver {driver}, {date}", self.gpu)
+    }
+
+    /// What is shown, and the means of the main figure.
+    fn introduction(&self) -> String {
+        let failed = self.all.iter().filter(|m| m.point.seconds.is_none()).count();
+        let mut text = String::from(
+            "<p>The roofline is the larger of the bytes of the operands over the bandwidth of the GPU's memory and of \
+             the arithmetic over the most that any product of the type reaches; 100 % is as fast as that. Every time is \
+             a median, measured beside cuBLAS on the same operands in the same run, and every result was compared with \
+             a reference. Means are geometric.</p>\n",
+        );
+        if failed > 0 {
+            text += &format!(
+                "<p>{failed} points have no time, since their kernels failed; they are left out.</p>\n"
+            );
+        }
+        let mut rows = Vec::new();
+        for (operation, dtype) in panels() {
+            let points = self.of(|p| is_main(p, operation, dtype));
+            let mean = |of: fn(&Point) -> Option<f64>| {
+                let logs: Vec<f64> = points.iter().filter_map(|m| of(m.point)).map(f64::ln).collect();
+                (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())
+            };
+            if points.is_empty() {
+                continue;
+            }
+            let least = points.iter().filter_map(|m| m.point.fraction()).reduce(f64::min);
+            rows.push(vec![
+                format!("{} {dtype}", operation.formula(dtype)),
+                points.len().to_string(),
+                percent(mean(Point::fraction)),
+                percent(least),
+                percent(mean(Point::fraction_of_cublas)),
+                mean(Point::times_cublas).map_or(dash(), |t| format!("{t:.2}")),
+            ]);
+        }
+        if !rows.is_empty() {
+            let headings = ["product", "widths", "mean", "least", "cuBLAS", "times cuBLAS"];
+            text += &table(&headings, &rows);
+        }
+        text
+    }
+
+    /// The fraction of the roofline against the width, both products by four types.
+    fn widths(&self) -> String {
+        let mut figures = Vec::new();
+        let mut rows = Vec::new();
+        for (operation, dtype) in panels() {
+            let points = self.of(|p| is_main(p, operation, dtype));
+            if points.is_empty() {
+                continue;
+            }
+            let line = |name: &str, of: fn(&Point) -> Option<f64>| Line {
+                name: name.to_string(),
+                points: points
+                    .iter()
+                    .filter_map(|m| Some((m.point.width() as f64, 100.0 * of(m.point)?)))
+                    .collect(),
+            };
+            let lines = vec![line("warpwright", Point::fraction), line("cuBLAS", Point::fraction_of_cublas)];
+            let title = format!("{}, {dtype}: % of the roofline", operation.formula(dtype));
+            figures.push(chart(&title, &self.note(&points), width_axis(&lines), lines));
+            rows.extend(points.iter().map(|m| row(m.point)));
+        }
+        if figures.is_empty() {
+            return String::new();
+        }
+        let headings = [
+            "product",
+            "type",
+            "M = N",
+            "K or rows",
+            "ms",
+            "quartiles",
+            "TFLOP/s",
+            "of the roofline",
+            "cuBLAS",
+            "times cuBLAS",
+            "chosen by",
+            "registers",
+            "parameters",
+        ];
+        format!(
+            "<h2>Percentage of the roofline against the width M = N</h2>\n{}<details><summary>The numbers</summary>\n{}</details>\n",
+            side_by_side(&figures, Size::Small),
+            table(&headings, &rows)
+        )
+    }
+
+    /// Performance against the tiles of a thread.
+    fn tiles(&self) -> String {
+        let mut figures = Vec::new();
+        for (dtype, width) in self.kinds(Figure::Tiles) {
+            let points = self.of(|p| is_of(p, Figure::Tiles, &dtype, width));
+            let extents = |name: &str| -> Vec<i64> {
+                let mut all: Vec<i64> = points.iter().map(|m| m.point.key.varied.int(name)).collect();
+                all.sort_unstable();
+                all.dedup();
+                all
+            };
+            let (rows, columns) = (extents("tm"), extents("tn"));
+            let cell = |tm: i64, tn: i64| {
+                let at = |m: &&&Measured| {
+                    let varied = &m.point.key.varied;
+                    (varied.int("tm"), varied.int("tn")) == (tm, tn)
+                };
+                let share = points.iter().find(at)?.point.fraction()?;
+                Some((share, format!("{:.0}", 100.0 * share)))
+            };
+            let title = format!("Tiles of a thread, {dtype}, M = N = {width}: % of the roofline");
+            let map = Map {
+                label: title.clone(),
+                columns: ("columns of C of a thread (tn)".to_string(), names(&columns)),
+                rows: ("rows (tm)".to_string(), names(&rows)),
+                cells: rows.iter().map(|tm| columns.iter().map(|tn| cell(*tm, *tn)).collect()).collect(),
+            };
+            figures.push(figure(&title, &self.note(&points), &[], &map.svg()));
+        }
+        section(
+            "Performance against tile sizes",
+            "C = AᵀB by threads that read rows into registers; everything but the tile is what the model ranks first for it.",
+            &figures,
+            Size::Large,
+        )
+    }
+
+    /// The fraction of the roofline against the length for each reduction.
+    fn reductions(&self) -> String {
+        let mut figures = Vec::new();
+        for (dtype, width) in self.kinds(Figure::Reductions) {
+            let points = self.of(|p| is_of(p, Figure::Reductions, &dtype, width));
+            let lines = by_variation(&points, |p| p.key.size.k as f64);
+            let ticks = (3..=8).map(|e| (10f64.powi(e), power(e))).collect();
+            let x = Axis {
+                label: "length K of the sums".to_string(),
+                range: (0.8e3, 1.3e8),
+                logarithmic: true,
+                ticks,
+            };
+            let title = format!("Reductions, {dtype}, M = N = {width}: % of the roofline");
+            figures.push(chart(&title, &self.note(&points), x, lines));
+        }
+        section(
+            "The cost of each reduction against K",
+            "C = AᵀB by one kernel that adds up the parts of its blocks in several ways. Operands of up to three times the \
+             second-level cache rotate among copies.",
+            &figures,
+            Size::Small,
+        )
+    }
+
+    /// With and without leap frogging and transposed mapping.
+    fn options(&self) -> String {
+        let mut figures = Vec::new();
+        let mut dtypes: Vec<String> = self.kinds(Figure::Options).into_iter().map(|(d, _)| d).collect();
+        dtypes.dedup();
+        for dtype in dtypes {
+            let points = self.of(|p| p.key.figure == Figure::Options && p.key.dtype == dtype);
+            let lines = by_variation(&points, |p| p.width() as f64);
+            let title = format!("Leap frogging and transposed mapping, {dtype}: % of the roofline");
+            figures.push(chart(&title, &self.note(&points), width_axis(&lines), lines));
+        }
+        section(
+            "The permutations of the options",
+            "C = AᵀB by threads that read rows into registers; tiles are what the model ranks first for each.",
+            &figures,
+            Size::Small,
+        )
+    }
+
+    /// Types and widths of a figure.
+    fn kinds(&self, figure: Figure) -> Vec<(String, i64)> {
+        let points = self.of(|p| p.key.figure == figure);
+        let mut kinds: Vec<_> = points.iter().map(|m| (m.point.key.dtype.clone(), m.point.width())).collect();
+        kinds.sort();
+        kinds.dedup();
+        kinds
+    }
+}
+
+/// The panels of the main figure.
+fn panels() -> impl Iterator<Item = (Operation, DType)> {
+    Operation::ALL.into_iter().flat_map(|operation| DTYPES.map(|dtype| (operation, dtype)))
+}
+
+fn is_main(point: &Point, operation: Operation, dtype: DType) -> bool {
+    let key = &point.key;
+    key.figure == Figure::Widths && key.operation == operation && key.dtype == dtype.name()
+}
+
+fn is_of(point: &Point, figure: Figure, dtype: &str, width: i64) -> bool {
+    point.key.figure == figure && point.key.dtype == dtype && point.width() == width
+}
+
+/// A line of percentages for each combination of what is varied.
+fn by_variation(points: &[&Measured], x: impl Fn(&Point) -> f64) -> Vec<Line> {
+    let mut lines: BTreeMap<&Choice, Vec<(f64, f64)>> = BTreeMap::new();
+    for point in points.iter().map(|m| m.point) {
+        let line = lines.entry(&point.key.varied).or_default();
+        line.extend(point.fraction().map(|share| (x(point), 100.0 * share)));
+    }
+    lines.into_iter().map(|(varied, points)| Line { name: words(varied), points }).collect()
+}
+
+/// What is varied, in words: the values of words, the names of what is switched on.
+fn words(varied: &Choice) -> String {
+    let word = |(name, value): (&str, &Value)| match value {
+        Value::Flag(true) => Some(name.to_string()),
+        Value::Flag(false) => None,
+        Value::Int(number) => Some(format!("{name} {number}")),
+        Value::Word(word) => Some(word.clone()),
+    };
+    let all: Vec<String> = varied.iter().filter_map(word).collect();
+    if all.is_empty() { "neither".to_string() } else { all.join(" and ") }
+}
+
+/// A figure of percentages.
+fn chart(title: &str, note: &str, x: Axis, lines: Vec<Line>) -> String {
+    let most = lines.iter().flat_map(|l| &l.points).map(|(_, y)| *y).fold(100.0, f64::max);
+    let ticks = (0..=4).map(|n| 25.0 * f64::from(n)).map(|v| (v, format!("{v:.0} %"))).collect();
+    let y = Axis { label: "%".to_string(), range: (0.0, most.max(105.0)), logarithmic: false, ticks };
+    let names: Vec<String> = lines.iter().map(|l| l.name.clone()).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    figure(title, note, &names, &Chart { label: title.to_string(), x, y, lines }.svg())
+}
+
+/// Widths from 0 to the widest, marked at multiples of 8 or 16.
+fn width_axis(lines: &[Line]) -> Axis {
+    let widest = lines.iter().flat_map(|l| &l.points).map(|(x, _)| *x).fold(64.0, f64::max);
+    let step = if widest > 64.0 { 16 } else { 8 };
+    let marks = (0..=widest as i64).step_by(step);
+    Axis {
+        label: "width M = N".to_string(),
+        range: (0.0, widest),
+        logarithmic: false,
+        ticks: marks.map(|w| (w as f64, w.to_string())).collect(),
+    }
+}
+
+fn section(title: &str, about: &str, figures: &[String], size: Size) -> String {
+    if figures.is_empty() {
+        return String::new();
+    }
+    format!("<h2>{}</h2>\n<p>{}</p>\n{}", escaped(title), escaped(about), side_by_side(figures, size))
+}
+
+/// A point as a line of the table.
+fn row(point: &Point) -> Vec<String> {
+    let key = &point.key;
+    let quartiles = point.seconds.map(|s| {
+        let about = |q: f64| 100.0 * (q / s.median - 1.0);
+        format!("{:+.1} {:+.1} %", about(s.quartiles.0), about(s.quartiles.1))
+    });
+    vec![
+        key.operation.to_string(),
+        key.dtype.clone(),
+        point.width().to_string(),
+        key.size.k.max(key.size.m).to_string(),
+        point.seconds.map_or(dash(), |s| format!("{:.3}", 1e3 * s.median)),
+        quartiles.unwrap_or(dash()),
+        point.flops_per_second().map_or(dash(), |f| format!("{:.2}", f / 1e12)),
+        percent(point.fraction()),
+        percent(point.fraction_of_cublas()),
+        point.times_cublas().map_or(dash(), |t| format!("{t:.2}")),
+        point.chosen_by.name().to_string(),
+        point.registers.map_or(dash(), |r| r.to_string()),
+        point.parameters.to_string(),
+    ]
+}
+
+fn names(extents: &[i64]) -> Vec<String> {
+    extents.iter().map(i64::to_string).collect()
+}
+
+fn percent(share: Option<f64>) -> String {
+    share.map_or(dash(), |s| format!("{:.1} %", 100.0 * s))
+}
+
+fn dash() -> String {
+    "–".to_string()
+}
+
+/// A power of ten.
+fn power(exponent: i32) -> String {
+    let digit = |d: char| "⁰¹²³⁴⁵⁶⁷⁸⁹".chars().nth(d.to_digit(10).unwrap_or(0) as usize).unwrap_or(d);
+    format!("10{}", exponent.to_string().chars().map(digit).collect::<String>())
+}

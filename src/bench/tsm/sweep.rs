@@ -1,0 +1,168 @@
+//! Points that vary one thing about the kernels of `tsmttsm` by threads, the rest being what the model ranks first.
+
+use std::collections::BTreeMap;
+
+use warpwright_core::diag::Diagnosis;
+use warpwright_core::dtype::DType;
+use warpwright_core::target::Target;
+
+use super::job::Wanted;
+use super::{Figure, Operation, WIDTHS, length};
+use crate::gpu::stage::SHORT;
+use crate::kernels::family::{Choice, Family, Order};
+use crate::problem::Problem;
+use crate::tune::rank;
+
+/// Widths where none are named.
+const TILE_WIDTHS: [i64; 2] = [16, 32];
+const REDUCTION_WIDTHS: [i64; 2] = [4, 16];
+/// Lengths of the figure of reductions: from a thousand to a hundred million, two a decade.
+const LENGTHS: [f64; 11] = [1e3, 3.16e3, 1e4, 3.16e4, 1e5, 3.16e5, 1e6, 3.16e6, 1e7, 3.16e7, 1e8];
+
+/// What a figure varies and the model does not decide.
+fn varied(figure: Figure) -> &'static [&'static str] {
+    match figure {
+        Figure::Widths => &[],
+        Figure::Tiles => &["tm", "tn"],
+        // Of each length one kernel, whose reductions are compared.
+        Figure::Reductions => &[],
+        Figure::Options => &["leapfrog", "transposed"],
+    }
+}
+
+/// The points of a figure for an element type, at these widths or at its usual ones.
+///
+/// # Errors
+/// A family without the form by threads, which would be a fault of this program.
+pub fn wanted(
+    figure: Figure,
+    dtype: DType,
+    widths: &[i64],
+    bytes: usize,
+    target: &Target,
+) -> Result<Vec<Wanted>, Diagnosis> {
+    let usual: &[i64] = match figure {
+        Figure::Tiles => &TILE_WIDTHS,
+        Figure::Reductions => &REDUCTION_WIDTHS,
+        Figure::Widths | Figure::Options => &WIDTHS,
+    };
+    let mut wanted = Vec::new();
+    for width in if widths.is_empty() { usual } else { widths } {
+        let lengths = match figure {
+            Figure::Reductions => LENGTHS.map(rounded).to_vec(),
+            _ => vec![length(dtype, *width, bytes)],
+        };
+        for length in lengths {
+            let problem = Operation::Tsmttsm.problem(dtype, *width, length);
+            let point = Wanted::new(figure, Operation::Tsmttsm, dtype, problem);
+            let family = point.family()?;
+            for (varied, choice) in choices(figure, family, &problem, target)? {
+                let mut point = point.clone();
+                point.key.varied = varied;
+                point.choice = Some(choice);
+                wanted.push(point);
+            }
+        }
+    }
+    Ok(wanted)
+}
+
+/// A length to which operands can be repeated: beyond the short one a multiple of it.
+fn rounded(length: f64) -> i64 {
+    let short = SHORT as f64;
+    if length <= short { length as i64 } else { ((length / short).round() * short) as i64 }
+}
+
+/// The choices to compare, each with what it is about.
+fn choices(
+    figure: Figure,
+    family: &Family,
+    problem: &Problem,
+    target: &Target,
+) -> Result<Vec<(Choice, Choice)>, Diagnosis> {
+    let by_threads = Choice::default().with("unit", "fma").with("staging", "registers");
+    let mut best = best_of_each(family, problem, target, &by_threads, varied(figure));
+    if figure == Figure::Reductions {
+        // The same kernel but for how its parts come together.
+        let Some((_, choice)) = best.pop() else { return Ok(best) };
+        let of_family = family.parameters.iter().find(|p| p.name == "reduction");
+        let values = of_family.map_or(Vec::new(), |p| (p.values)(&choice, problem, target));
+        let all = values.into_iter().map(|value| {
+            (Choice::default().with("reduction", value.clone()), choice.clone().with("reduction", value))
+        });
+        return Ok(all.filter(|(_, choice)| family.allows(choice, problem, target)).collect());
+    }
+    Ok(best)
+}
+
+/// Of all choices with some given values that add in a fixed order, the one that the model ranks first for each combination of what is varied.
+fn best_of_each(
+    family: &Family,
+    problem: &Problem,
+    target: &Target,
+    given: &Choice,
+    varied: &[&str],
+) -> Vec<(Choice, Choice)> {
+    let mut best: BTreeMap<Choice, (f64, Choice)> = BTreeMap::new();
+    family.choices(problem, target, Order::Fixed, &mut |choice| {
+        if given.iter().any(|(name, value)| choice.get(name) != Some(value)) {
+            return true;
+        }
+        let values = varied.iter().filter_map(|name| Some((name, choice.get(name)?)));
+        let about = values.fold(Choice::default(), |c, (name, value)| c.with(name, value.clone()));
+        let seconds = rank::estimate(family, problem, choice, target).map_or(f64::INFINITY, |e| e.seconds);
+        let slot = best.entry(about).or_insert((f64::INFINITY, choice.clone()));
+        if seconds < slot.0 {
+            *slot = (seconds, choice.clone());
+        }
+        true
+    });
+    best.into_iter().map(|(about, (_, choice))| (about, choice)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LENGTHS, REDUCTION_WIDTHS, rounded, wanted};
+    use crate::bench::tsm::{Figure, WIDTHS};
+    use crate::gpu::stage::SHORT;
+    use crate::kernels::family::Choice;
+    use std::collections::HashSet;
+    use warpwright_core::dtype::DType;
+    use warpwright_core::target;
+
+    fn points(figure: Figure, widths: &[i64]) -> Vec<(super::Wanted, Choice)> {
+        let all = wanted(figure, DType::F64, widths, 1 << 30, target::DEFAULT).unwrap();
+        let keys: HashSet<_> = all.iter().map(|w| w.key.clone()).collect();
+        assert_eq!(keys.len(), all.len(), "no point stands twice");
+        all.into_iter().map(|w| (w.clone(), w.choice.unwrap())).collect()
+    }
+
+    #[test]
+    fn every_figure_varies_what_it_is_about_and_nothing_that_would_make_another_kind_of_kernel() {
+        let tiles = points(Figure::Tiles, &[16]);
+        assert!(tiles.len() > 60, "{}", tiles.len());
+        assert!(tiles.iter().any(|(_, c)| (c.int("tm"), c.int("tn")) == (8, 4)));
+        let options = points(Figure::Options, &[]);
+        assert_eq!(options.len(), 4 * WIDTHS.len());
+        let reductions = points(Figure::Reductions, &[]);
+        let each = reductions.len() / (LENGTHS.len() * REDUCTION_WIDTHS.len());
+        assert!(each >= 2, "atomics are offered beside two passes");
+        for (w, c) in tiles.iter().chain(&options).chain(&reductions) {
+            assert_eq!((c.word("unit"), c.word("staging")), ("fma", "registers"));
+            assert!(w.key.varied.iter().all(|(name, value)| c.get(name) == Some(value)));
+            assert!(w.key.figure == Figure::Reductions || c.word("reduction") == "two-pass");
+        }
+        // Reductions of one length have everything else in common.
+        let without = |c: &Choice| c.clone().with("reduction", "");
+        assert!(reductions[..each].iter().all(|(_, c)| without(c) == without(&reductions[0].1)));
+    }
+
+    #[test]
+    fn lengths_are_short_or_repeat_the_short_one() {
+        for length in LENGTHS {
+            let k = rounded(length);
+            assert!((k as f64 / length - 1.0).abs() < 0.06, "{k} for {length}");
+            assert!(k <= SHORT || k % SHORT == 0);
+        }
+    }
+}
