@@ -177,9 +177,14 @@ pub fn descend(
             let before = best.0;
             for parameter in &family.parameters[1..] {
                 for value in (parameter.values)(&best.1, problem, target) {
-                    let other = best.1.clone().with(parameter.name, value);
-                    let allowed = family.keeps_to(order, &other) && family.allows(&other, problem, target);
-                    if other == best.1 || !allowed {
+                    if best.1.get(parameter.name) == Some(&value) {
+                        continue;
+                    }
+                    let changed = best.1.clone().with(parameter.name, value.clone());
+                    // What has a meaning beside the new value stays as it is, or near it.
+                    let adapted = adapted(family, &changed, problem, target);
+                    let Ok(other) = family.complete(&adapted, problem, target) else { continue };
+                    if other.get(parameter.name) != Some(&value) || !family.keeps_to(order, &other) {
                         continue;
                     }
                     let modelled = seconds(&other);

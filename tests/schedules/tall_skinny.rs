@@ -1,10 +1,15 @@
 //! The families for tall and skinny products: what is chosen for their parameters changes nothing of what they compute.
 
+use warpwright::choose;
 use warpwright::compile;
 use warpwright::kernels;
+use warpwright::kernels::Kernel;
 use warpwright::kernels::family::{Choice, Family, Order};
 use warpwright::problem::Problem;
 use warpwright::run;
+use warpwright::tune::record::Gpu;
+use warpwright::tune::wisdom::Wisdom;
+use warpwright_core::ir::Launch;
 use warpwright_core::target;
 use warpwright_sim::exact::{self, Trials};
 use warpwright_sim::{Blocks, Mode, Options};
@@ -122,6 +127,52 @@ fn parts_come_together_by_atomics_where_that_is_permitted() {
     }
 }
 
+/// What `gemm` chooses where nothing was measured.
+fn chosen(problem: &Problem) -> Kernel {
+    let family = choose::family(problem).unwrap_or_else(|| kernels::family("tsmttsm").unwrap());
+    let (target, gpu) = (target::DEFAULT, Gpu::of_target(target::DEFAULT));
+    choose::parameters(family, problem, target, &gpu, &Wisdom::default(), Order::Fixed).unwrap().0
+}
+
+#[test]
+fn short_sums_take_few_threads_and_one_launch() {
+    for (at, widths) in [(1, 1), (3, 2), (1, 3), (2, 2), (16, 5), (33, 64)].into_iter().enumerate() {
+        for (turn, k) in [0, 1, 2, 5, 31, 1000].into_iter().enumerate() {
+            let family = kernels::family("tsmttsm").unwrap();
+            let mut problem = problem(family, widths, ["f64", "f32", "c128", "c64"][(at + turn) % 4]);
+            problem.shape.k = k;
+            let kernel = chosen(&problem);
+            let launches = Launch::all(&kernel.program().body).unwrap();
+            assert!(k > 32 || launches.len() == 1, "{} with {}", kernel.name, kernel.parameters);
+            holds(family, &problem, &kernel.parameters, &[k]);
+        }
+    }
+}
+
+#[test]
+fn areas_of_c_are_blocks_of_one_launch() {
+    let family = kernels::family("tsmttsm").unwrap();
+    for (dtype, widths) in [("f64", (5, 7)), ("c64", (64, 2)), ("f32", (17, 33)), ("c128", (1, 128))] {
+        let mut problem = problem(family, widths, dtype);
+        problem.shape.k = 300;
+        for areas in [1, 4, 16, 64] {
+            for (transposed, leapfrog) in [(true, false), (false, true)] {
+                let given = Choice::default().with("staging", "registers").with("areas", areas);
+                let given = given.with("transposed", transposed).with("leapfrog", leapfrog);
+                let given = given.with("parts", 1);
+                let choice = family.complete(&given, &problem, target::DEFAULT).unwrap();
+                assert_eq!(choice.get("reduction"), None, "{choice}");
+                holds(family, &problem, &choice, &[0, 300]);
+            }
+        }
+    }
+    // Areas and parts at once would need a second launch after all.
+    let long = problem(family, (8, 8), "f64");
+    let both = Choice::default().with("areas", 4).with("parts", 132);
+    let refusal = family.complete(&both, &long, target::DEFAULT).unwrap_err().to_string();
+    assert!(refusal.contains("an area of C needs all terms"), "{refusal}");
+}
+
 #[test]
 fn what_cannot_be_chosen_is_refused_with_what_to_change() {
     let family = kernels::family("tsmttsm").unwrap();
@@ -130,7 +181,7 @@ fn what_cannot_be_chosen_is_refused_with_what_to_change() {
         let choice = Choice::default().with(name, value);
         family.complete(&choice, &problem, target::DEFAULT).map(|c| c.to_string())
     };
-    assert!(complete("tx", 1).unwrap_err().to_string().contains("use one of unit, staging, block"));
+    assert!(complete("tx", 1).unwrap_err().to_string().contains("use one of unit, staging, areas"));
     assert!(complete("tm", 64).unwrap_err().to_string().contains("cannot be made with"));
     assert!(complete("tm", 4).is_ok());
     // What has a meaning in one form only asks for that form, and of both at once there is no kernel.

@@ -2,7 +2,7 @@
 
 use warpwright_core::target::{Capability, Target};
 
-use super::mapping::{Threads, Warps, piece, row_bytes, slices_of_a_group};
+use super::mapping::{Threads, Warps, areas, piece, row_bytes, slices_bytes, slices_of_a_group};
 use crate::kernels::family::{Choice, Footprint};
 use crate::kernels::staging::ACROSS;
 use crate::problem::Problem;
@@ -11,11 +11,15 @@ pub(super) fn footprint(problem: &Problem, choice: &Choice, target: &Target) -> 
     let (m, n, k) = (problem.shape.m as f64, problem.shape.n as f64, problem.shape.k as f64);
     let parts = choice.int("parts");
     // Every row once; a part of C for each block, written and read, or added to C.
-    let passes_over_parts = if choice.word("reduction") == "two-pass" { 2.0 } else { 1.0 };
+    let (passes_over_parts, launches) = match choice.word("reduction") {
+        "two-pass" => (2.0, 2),
+        "" => (0.0, 1),
+        _ => (1.0, 2),
+    };
     let common = Footprint {
-        blocks: parts as f64,
+        blocks: (parts * areas(problem, choice)) as f64,
         dram_bytes: (k * (m + n) + passes_over_parts * parts as f64 * m * n) * problem.dtype().bytes() as f64,
-        launches: 2,
+        launches,
         ..Footprint::default()
     };
     match choice.word("unit") {
@@ -26,7 +30,7 @@ pub(super) fn footprint(problem: &Problem, choice: &Choice, target: &Target) -> 
 }
 
 fn thread_footprint(problem: &Problem, choice: &Choice, common: Footprint) -> Footprint {
-    let Threads { mt, nt, slices } = Threads::of(problem, choice);
+    let Threads { mt, nt, slices, .. } = Threads::of(problem, choice);
     let (tm, tn, parts) = (choice.int("tm"), choice.int("tn"), choice.int("parts"));
     let (k, bytes) = (problem.shape.k as f64, problem.dtype().bytes());
     let covering = (mt * nt) as f64;
@@ -39,19 +43,17 @@ fn thread_footprint(problem: &Problem, choice: &Choice, common: Footprint) -> Fo
         let apart = if choice.flag("transposed") { bytes } else { (tile * bytes).min(bytes.max(32)) };
         (rows * (neighbours * apart as f64 / 128.0).max(0.25)).max(1.0)
     };
-    let warps = k * covering / 32.0;
+    let warps = k * covering * areas(problem, choice) as f64 / 32.0;
     let loads = tm + tn;
-    // Sums of C in shared memory: one of each slice, or one to which all of them add.
-    let sums = if choice.word("reduction") == "local" { slices.min(2) } else { slices };
     let ahead = if choice.flag("leapfrog") { 2 } else { 1 };
     Footprint {
         threads: slices * mt * nt,
         registers: (tm * tn + ahead * loads) * bytes / 4 + 16,
-        shared_bytes: if sums > 1 { sums * problem.shape.m * problem.shape.n * bytes } else { 0 },
+        shared_bytes: slices_bytes(problem, choice),
         multiply_adds: warps * 32.0 * (tm * tn) as f64 * if problem.dtype().is_complex() { 4.0 } else { 1.0 },
         wavefronts: warps * (tm as f64 * passes(along_m, tm) + tn as f64 * passes(along_n, tn)),
         instructions: warps * (2 * loads + 8) as f64,
-        steps: k / (parts * slices) as f64 + 4.0,
+        steps: k / (parts * slices) as f64 + if common.launches == 1 { 2.0 } else { 4.0 },
         overlaps: choice.flag("leapfrog"),
         ..common
     }

@@ -6,27 +6,77 @@ use crate::kernels::family::Choice;
 use crate::kernels::staging::{self, ACROSS, copied_at_once};
 use crate::problem::Problem;
 
-/// How the threads of a block stand over C and over rows.
+/// How the threads of a block stand over an area of C and over rows.
 pub(super) struct Threads {
+    /// Rows and columns of the area.
+    pub(super) area: [i64; 2],
     /// Threads along the rows of C.
     pub(super) mt: i64,
     /// Threads along the columns of C.
     pub(super) nt: i64,
-    /// Groups of threads that each cover C.
+    /// Groups of threads that each cover the area.
     pub(super) slices: i64,
 }
 
 impl Threads {
     pub(super) fn of(problem: &Problem, choice: &Choice) -> Threads {
-        let mt = ceil(problem.shape.m, choice.int("tm"));
-        let nt = ceil(problem.shape.n, choice.int("tn"));
-        Threads { mt, nt, slices: (choice.int("block") / (mt * nt).max(1)).max(1) }
+        let area = area(problem, choice);
+        let (mt, nt) = (ceil(area[0], choice.int("tm")), ceil(area[1], choice.int("tn")));
+        // No more than there are rows for, rounded up so that sums of similar length have the same kernel.
+        let rows = ceil(problem.shape.k, choice.int("parts").max(1)).clamp(1, 1 << 20) as u64;
+        let slices = (choice.int("block") / (mt * nt).max(1)).min(rows.next_power_of_two() as i64).max(1);
+        Threads { area, mt, nt, slices }
     }
 
-    /// Threads that cover C once.
+    /// Threads that cover the area once.
     pub(super) fn covering(&self) -> i64 {
         self.mt * self.nt
     }
+
+    /// Threads of a block.
+    pub(super) fn of_block(&self) -> i64 {
+        self.slices * self.covering()
+    }
+}
+
+/// Rows and columns of the areas that C is divided into, each for blocks of its own: halves of halves.
+pub(super) fn area(problem: &Problem, choice: &Choice) -> [i64; 2] {
+    let (mut area, mut areas) = ([problem.shape.m, problem.shape.n], choice.int("areas"));
+    while areas > 1 {
+        let longer = if area[0] >= area[1] { 0 } else { 1 };
+        area[longer] = ceil(area[longer], 2);
+        areas /= 2;
+    }
+    area
+}
+
+/// How many areas there are.
+pub(super) fn areas(problem: &Problem, choice: &Choice) -> i64 {
+    let [height, width] = area(problem, choice);
+    ceil(problem.shape.m, height) * ceil(problem.shape.n, width)
+}
+
+/// How many threads share out the slices of an element of C when they are added up: as many as there are to spare, and
+/// about as many as each then finds slices.
+pub(super) fn shares(problem: &Problem, choice: &Choice) -> i64 {
+    let threads = Threads::of(problem, choice);
+    let owners = threads.of_block().min(threads.area[0] * threads.area[1]);
+    (0..=5)
+        .map(|e| 1 << e)
+        .rfind(|q| q * q <= threads.slices && q * owners <= threads.of_block())
+        .unwrap_or(1)
+}
+
+/// Bytes of shared memory in which the slices of a block come together.
+pub(super) fn slices_bytes(problem: &Problem, choice: &Choice) -> i64 {
+    let Threads { area, slices, .. } = Threads::of(problem, choice);
+    let shares = shares(problem, choice);
+    let sums = match choice.word("reduction") {
+        "local" => 1,
+        _ if shares > 1 => slices + shares,
+        _ => slices,
+    };
+    sums * area[0] * area[1] * problem.result_dtype().bytes()
 }
 
 pub(super) fn ceil(a: i64, b: i64) -> i64 {

@@ -9,6 +9,9 @@
 //! - `global`: a first launch stores beta C, and blocks add their parts to it by atomics, in any order.
 //! - `local`: likewise, and the threads of a block add to the part of the block by atomics in shared memory.
 //!
+//! With `parts=1` nothing is left to come together: one launch does everything. That suits short sums; `areas` then
+//! are parts of C, each of a block of its own.
+//!
 //! There are three forms:
 //!
 //! - `unit=fma`: the threads of a block are divided into slices; the threads of a slice share out C in tiles of
@@ -27,7 +30,7 @@ use warpwright_core::diag::Diagnosis;
 use warpwright_core::dtype::DType;
 use warpwright_core::target::Capability;
 
-use self::mapping::{Threads, Warps, row_bytes};
+use self::mapping::{Threads, Warps, area, row_bytes, slices_bytes};
 use super::family::{Choice, Constraint, Family, Parameter, Value};
 use super::gemm::Fixed;
 use super::staging;
@@ -120,16 +123,36 @@ const PARAMETERS: &[Parameter] = &[
             with_fma(c, order.into_iter().filter(|s| *s == "registers" || target.has(Capability::CpAsync)))
         },
     },
-    Parameter { name: "block", about: "threads of a block", values: |c, _, _| with_fma(c, [256, 128]) },
+    Parameter {
+        name: "areas",
+        about: "areas of C, each added up by a block of its own",
+        values: |c, problem, _| {
+            let short = problem.shape.k <= SHORT;
+            let all: &[i64] = if short { &[1, 4, 16, 64] } else { &[1] };
+            let useful = all.iter().copied().filter(|a| *a == 1 || *a <= problem.shape.m * problem.shape.n);
+            if c.word("staging") == "registers" { with_fma(c, useful) } else { Vec::new() }
+        },
+    },
+    Parameter {
+        name: "block",
+        about: "threads of a block",
+        values: |c, problem, _| {
+            if problem.shape.k <= SHORT {
+                with_fma(c, [256, 128, 512, 1024])
+            } else {
+                with_fma(c, [256, 128])
+            }
+        },
+    },
     Parameter {
         name: "tm",
         about: "rows of C of a thread",
-        values: |c, problem, _| with_fma(c, tiles(problem.shape.m)),
+        values: |c, problem, _| with_fma(c, tiles(area(problem, c)[0])),
     },
     Parameter {
         name: "tn",
         about: "columns of C of a thread",
-        values: |c, problem, _| with_fma(c, tiles(problem.shape.n)),
+        values: |c, problem, _| with_fma(c, tiles(area(problem, c)[1])),
     },
     Parameter {
         name: "transposed",
@@ -186,6 +209,11 @@ const PARAMETERS: &[Parameter] = &[
             if parts.is_empty() {
                 parts.push((problem.shape.k / least).clamp(1, all));
             }
+            if choice.int("areas") > 1 {
+                parts = vec![1];
+            } else if choice.int("areas") == 1 && problem.shape.k <= SHORT && parts != [1] {
+                parts.push(1);
+            }
             parts.into_iter().map(Value::from).collect()
         },
     },
@@ -195,6 +223,7 @@ const PARAMETERS: &[Parameter] = &[
         values: |c, problem, target| {
             let double = matches!(problem.dtype(), DType::F64 | DType::C128);
             let all: &[&str] = match c.word("staging") {
+                "registers" if c.int("parts") == 1 => &[],
                 _ if double && !target.has(Capability::AtomicAddF64) => &["two-pass"],
                 "registers" => &["two-pass", "global", "local"],
                 // What is staged has no sum in shared memory.
@@ -204,6 +233,9 @@ const PARAMETERS: &[Parameter] = &[
         },
     },
 ];
+
+/// For sums of at most this many terms one launch may be faster than two.
+const SHORT: i64 = 1 << 14;
 
 /// A block with fewer rows to add up than this is not worth its start.
 const LEAST_ROWS: i64 = 32;
@@ -234,14 +266,15 @@ const CONSTRAINTS: &[Constraint] = &[
     },
     Constraint {
         about: "the slices of a block do not fit in shared memory",
-        on: &["staging", "block", "tm", "tn"],
+        on: &["staging", "block", "tm", "tn", "parts"],
         holds: |c, p, t| {
-            let slices = Threads::of(p, c).slices;
-            slices == 1
-                || c.word("staging") == "shared"
-                || slices * p.shape.m * p.shape.n * p.result_dtype().bytes()
-                    <= i64::from(t.limits.shared_per_block_opt_in)
+            c.word("staging") == "shared" || slices_bytes(p, c) <= i64::from(t.limits.shared_per_block_opt_in)
         },
+    },
+    Constraint {
+        about: "an area of C needs all terms of its sums",
+        on: &["areas", "parts"],
+        holds: |c, _, _| c.int("areas") == 1 || c.int("parts") == 1,
     },
     Constraint {
         about: "warps would have no part of C",

@@ -1,6 +1,6 @@
 //! How the parts of the sum come together.
 
-use super::mapping::{Threads, ceil};
+use super::mapping::{Threads, shares};
 use crate::kernels::family::Choice;
 use crate::problem::Problem;
 
@@ -35,56 +35,95 @@ bind({stage}.t{number}, threads)
     )
 }
 
-/// The parts of a sum over slices of threads, which are `s`. The slices of a block are added up in its shared memory.
+/// The parts of a sum over slices of threads, which are `s`. The slices of a block are added up in its shared memory,
+/// by several threads for each element if there are as many.
 pub(super) fn of_slices(problem: &Problem, choice: &Choice) -> Parts {
     let parts = choice.int("parts");
-    let Threads { mt, nt, slices } = Threads::of(problem, choice);
-    let (all, area) = (slices * mt * nt, problem.shape.m * problem.shape.n);
-    // As few as are as fast: what they reach beyond the last element takes shared memory.
-    let threads = ceil(area, ceil(area, all));
-    match choice.word("reduction") {
-        "global" => Parts {
+    let Threads { area: [height, width], .. } = Threads::of(problem, choice);
+    let threads = Threads::of(problem, choice).of_block();
+    let (owners, shares) = (threads.min(height * width), shares(problem, choice));
+    let split = match choice.word("reduction") {
+        "two-pass" => format!("split_reduce(acc.ko, {parts}, order=cyclic) -> part, g\n"),
+        "global" | "local" => {
+            format!("split_reduce(acc.ko, {parts}, order=cyclic, combine=atomic) -> part, g\n{FIRST}")
+        }
+        _ => String::new(),
+    };
+    if choice.word("reduction") == "local" {
+        let (to_zero, to_result) = (elements("part", "0", owners), elements("C", "", owners));
+        return Parts {
             split: format!(
-                "split_reduce(acc.ko, {parts}, order=cyclic, combine=atomic) -> part, g
-rfactor(part.s, combine=shared) -> slice
-cache_write(slice, reg) -> mine
-{FIRST}{elements}set_scope(part, reg)
-compute_at(part, C.u)
-compute_at(slice, C.g)
-",
-                elements = elements("C", "", threads),
-            ),
-            taken_by: "slice",
-            block: "C.g",
-            last: String::new(),
-        },
-        "local" => Parts {
-            split: format!(
-                "split_reduce(acc.ko, {parts}, order=cyclic, combine=atomic) -> part, g
-rfactor(part.s, combine=shared_atomic) -> mine
-{FIRST}{elements}compute_at(part, C.g)
-{zeros}set_scope(mine, reg)
-",
-                elements = elements("C", "", threads),
-                zeros = elements("part", "0", threads),
+                "{split}rfactor(part.s, combine=shared_atomic) -> mine
+bind(C.g, block.x)
+compute_at(part, C.g)
+{to_zero}{to_result}set_scope(mine, reg)
+"
             ),
             taken_by: "part",
             block: "C.g",
             last: String::new(),
-        },
-        _ => Parts {
-            split: format!(
-                "split_reduce(acc.ko, {parts}, order=cyclic) -> part, g
-rfactor(part.s, combine=shared) -> slice
-cache_write(slice, reg) -> mine
-compute_at(slice, part.g)
-{elements}",
-                elements = elements("part", "", all),
+        };
+    }
+    // The sum over slices, the stage that stores it, the loop over blocks, and how each is made so.
+    let (whole, result, block, steps) = match choice.word("reduction") {
+        "two-pass" => (
+            "part",
+            "part",
+            "part.g",
+            "cache_write(part, reg) -> whole\nbind(part.g, block.x)\ncompute_at(whole, part.j)\n".to_string(),
+        ),
+        "global" => (
+            "part",
+            "C",
+            "C.g",
+            "bind(C.g, block.x)\nset_scope(part, reg)\ncompute_at(part, C.j)\n".to_string(),
+        ),
+        _ => (
+            "acc",
+            "C",
+            "C.bj",
+            format!(
+                "split(C.i, {height}) -> bi, i
+split(C.j, {width}) -> bj, j
+reorder(C.bi, C.bj, C.i, C.j)
+bind(C.bi, block.y)
+bind(C.bj, block.x)
+set_scope(acc, reg)
+compute_at(acc, C.j)
+"
             ),
-            taken_by: "slice",
-            block: "part.g",
-            last: second_pass(problem, choice),
-        },
+        ),
+    };
+    let [shared_out, share, elements_of_shares] = if shares > 1 {
+        [
+            format!(
+                "split_reduce({whole}.s, {shares}, combine=shared, order=cyclic) -> share, q
+cache_write(share, reg) -> some
+"
+            ),
+            format!("compute_at(share, {block})\ncompute_at(some, share.j)\n"),
+            format!(
+                "fuse(share.i, share.j) -> e
+split(share.e, {owners}) -> u, t
+reorder(share.q, share.t, share.u)
+bind(share.q, share.t, threads)
+"
+            ),
+        ]
+    } else {
+        [String::new(), String::new(), String::new()]
+    };
+    Parts {
+        split: format!(
+            "{split}rfactor({whole}.s, combine=shared) -> slice
+cache_write(slice, reg) -> mine
+{shared_out}{steps}{share}compute_at(slice, {block})
+{elements_of_shares}{elements}",
+            elements = elements(result, "", owners),
+        ),
+        taken_by: "slice",
+        block,
+        last: if block == "part.g" { second_pass(problem, choice) } else { String::new() },
     }
 }
 

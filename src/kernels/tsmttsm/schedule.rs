@@ -7,9 +7,9 @@ use crate::kernels::staging::{self, ACROSS, copied_at_once};
 use crate::problem::{Op, Problem};
 
 pub(super) fn by_threads(problem: &Problem, choice: &Choice) -> String {
-    let Threads { mt, nt, slices } = Threads::of(problem, choice);
+    let Threads { mt, nt, slices, .. } = Threads::of(problem, choice);
     let (tm, tn) = (choice.int("tm"), choice.int("tn"));
-    let Parts { split, taken_by: slice, block, last } = reduction::of_slices(problem, choice);
+    let Parts { split, taken_by: slice, last, .. } = reduction::of_slices(problem, choice);
     let mapping = if choice.flag("transposed") {
         format!(
             "split({slice}.i, {mt}) -> i, it
@@ -30,8 +30,7 @@ reorder({slice}.s, {slice}.it, {slice}.jt, {slice}.i, {slice}.j)
     let overlap = if choice.flag("leapfrog") { "pipeline(mine.ko, 2, via=registers)\n" } else { "" };
     format!(
         "split(acc.k, {slices}) -> ko, s
-{split}bind({block}, block.x)
-{mapping}bind({slice}.s, {slice}.it, {slice}.jt, threads)
+{split}{mapping}bind({slice}.s, {slice}.it, {slice}.jt, threads)
 compute_at(mine, {slice}.jt)
 reorder(mine.ko, mine.i, mine.j)
 cache_read(A, mine, reg) -> a
