@@ -9,6 +9,7 @@ mod pipelines;
 mod random;
 mod reductions;
 mod rungs;
+mod skinny_data;
 mod synchronised;
 mod tall_skinny;
 mod wide;

@@ -75,7 +75,7 @@ fn choices_drawn_from_the_space_compute_the_same() {
 }
 
 /// Every combination of the values of these words that a family has for a problem, with the first choice of each.
-fn forms(family: &Family, problem: &Problem, names: &[&str], order: Order) -> Vec<(String, Choice)> {
+pub fn forms(family: &Family, problem: &Problem, names: &[&str], order: Order) -> Vec<(String, Choice)> {
     let mut forms: Vec<(String, Choice)> = Vec::new();
     family.choices(problem, target::DEFAULT, order, &mut |choice| {
         let form = names.iter().map(|name| choice.word(name)).collect::<Vec<_>>().join(" ");

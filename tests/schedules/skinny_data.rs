@@ -1,0 +1,113 @@
+//! The families for tall and skinny products on data: matrices that are not square, rows that are longer than they have
+//! columns, infinities and NaNs, results that overflow. Every form of every family is held to the reference, bound and
+//! class of each element.
+
+use num_complex::Complex64;
+use warpwright::compile;
+use warpwright::inputs::{Operands, sprinkle};
+use warpwright::kernels;
+use warpwright::kernels::family::{Choice, Family, Order};
+use warpwright::problem::Problem;
+use warpwright::simulator::{self, SimOptions};
+use warpwright_core::target;
+
+use crate::tall_skinny::forms;
+
+/// What makes two choices kernels of different forms.
+const NAMES: [&str; 4] = ["unit", "staging", "reduction", "c_source"];
+
+/// A product that a family serves, of so many terms or rows; `wide` and `high` are its short extents.
+fn problem(family: &Family, long: i64, (high, wide): (i64, i64), dtype: &str) -> Problem {
+    let (shape, layout) = match family.name {
+        "tsmm" => (format!("{long}x{wide}x{high}"), "nn"),
+        _ => (format!("{high}x{wide}x{long}"), if dtype.starts_with('c') { "cn" } else { "tn" }),
+    };
+    Problem::new(shape.parse().unwrap(), dtype.parse().unwrap(), layout.parse().unwrap())
+}
+
+/// The result of a choice is right, every element of it, and nothing else happens.
+fn is_right(family: &Family, problem: &Problem, choice: &Choice, operands: &Operands) {
+    let kernel = family.build(problem, choice).unwrap_or_else(|e| panic!("{e}"));
+    let place = format!("{} of {} with {choice}", kernel.name, problem.shape);
+    let valid =
+        compile::validated(kernel.program(), target::DEFAULT).unwrap_or_else(|e| panic!("{place}: {e}"));
+    compile::cuda(&valid).unwrap_or_else(|e| panic!("{place}: {e}"));
+    let options = SimOptions { full: true, every_element: true, ..SimOptions::default() };
+    let run = simulator::run(&valid, problem, operands, &options).unwrap_or_else(|e| panic!("{place}: {e}"));
+    assert_eq!(run.comparison.elements as i64, problem.shape.m * problem.shape.n, "{place}");
+    assert!(run.comparison.passed() && !run.hazards.any(), "{place}: {:?}", run.faults);
+}
+
+/// The same for every form that a family has for a problem.
+fn all_are_right(problem: &Problem, family: &Family, operands: &Operands) {
+    let forms = forms(family, problem, &NAMES, Order::Any);
+    assert!(forms.len() >= 2, "{forms:?}");
+    for (_, choice) in &forms {
+        is_right(family, problem, choice, operands);
+    }
+}
+
+/// Fills the old C with NaNs, which nobody may read.
+fn poison(operands: &mut Operands) {
+    operands.c.fill(|_, _| Complex64::new(f64::NAN, f64::NAN));
+}
+
+#[test]
+fn matrices_need_not_be_square_nor_dense() {
+    for family in kernels::FAMILIES {
+        for (at, widths) in [(1, 128), (128, 3), (17, 64), (2, 2)].into_iter().enumerate() {
+            for (turn, longer) in [[0, 0, 0], [1, 0, 3], [3, 5, 0], [4, 8, 2]].into_iter().enumerate() {
+                let dtype = ["f64", "f32", "c128", "c64"][(at + turn) % 4];
+                let mut problem = problem(family, 133, widths, dtype);
+                problem.alpha = Complex64::new(-1.5, 0.0);
+                problem.beta = Complex64::new(if turn == 2 { 0.0 } else { 0.5 }, 0.0);
+                problem.ld.a += longer[0];
+                problem.ld.b += longer[1];
+                problem.ld.c += longer[2];
+                let mut operands = Operands::random(&problem, 5).unwrap();
+                if turn == 2 {
+                    poison(&mut operands);
+                }
+                all_are_right(&problem, family, &operands);
+            }
+        }
+    }
+}
+
+#[test]
+fn infinities_and_nans_travel_as_they_must() {
+    for family in kernels::FAMILIES {
+        for (dtype, widths) in [("f64", (5, 9)), ("f32", (16, 3)), ("c128", (9, 8)), ("c64", (4, 7))] {
+            let mut problem = problem(family, 101, widths, dtype);
+            let mut operands = Operands::random(&problem, 6).unwrap();
+            poison(&mut operands);
+            sprinkle(&mut operands.a, 2, 7);
+            sprinkle(&mut operands.b, 2, 8);
+            all_are_right(&problem, family, &operands);
+            // An infinity times zero is no number, also where the zero is the factor of the old C's neighbour.
+            operands = Operands::random(&problem, 9).unwrap();
+            operands.a.set(1, 0, Complex64::new(f64::INFINITY, 0.0));
+            operands.b.fill(|_, _| Complex64::new(0.0, 0.0));
+            sprinkle(&mut operands.c, 3, 10);
+            problem.beta = Complex64::new(2.0, 0.0);
+            all_are_right(&problem, family, &operands);
+        }
+    }
+}
+
+#[test]
+fn what_overflows_is_infinite() {
+    for family in kernels::FAMILIES {
+        for (dtype, large) in [("f64", 1e200), ("f32", 1e30), ("c128", 1e200), ("c64", 1e30)] {
+            let problem = problem(family, 67, (6, 5), dtype);
+            let mut operands = Operands::random(&problem, 11).unwrap();
+            // A term of each sum in a row of C passes the largest number, in one direction.
+            operands.a.set(3, 2, Complex64::new(large, 0.0));
+            for column in 0..operands.b.columns() {
+                let row = if family.name == "tsmm" { 2 } else { 3 };
+                operands.b.set(row, column, Complex64::new(large, 0.0));
+            }
+            all_are_right(&problem, family, &operands);
+        }
+    }
+}
