@@ -32,7 +32,9 @@ const MOST_PADDING: i64 = 15;
 /// By how many elements a row has to grow so that its length is `free` of bank conflicts and whole pieces fit in it;
 /// by none where no length is.
 pub(super) fn padding(columns: i64, piece: i64, free: impl Fn(i64) -> bool) -> i64 {
-    (0..=MOST_PADDING).find(|p| free(columns + p) && (columns + p) % piece == 0).unwrap_or(0)
+    // Rows of one element are a column.
+    let most = if columns == 1 { 0 } else { MOST_PADDING };
+    (0..=most).find(|p| free(columns + p) && (columns + p) % piece == 0).unwrap_or(0)
 }
 
 /// The step that makes rows of a tile longer.

@@ -7,4 +7,5 @@ mod figures;
 mod golden;
 mod laws;
 mod programs;
+mod skinny;
 mod tuner;

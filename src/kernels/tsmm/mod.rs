@@ -99,7 +99,9 @@ const PARAMETERS: &[Parameter] = &[
         about: "what multiplies: fma (threads) or mma (matrix units)",
         values: |_, problem, target| {
             let doubles = [DType::F64, DType::C128].map(Precision::Of);
-            let mma = doubles.contains(&problem.precision) && target.has(Capability::MmaF64);
+            // An outer product, of one term, is no work for matrix units.
+            let mma =
+                doubles.contains(&problem.precision) && target.has(Capability::MmaF64) && problem.shape.k > 1;
             // Below this width threads have fewer products than loads to do.
             let wide = problem.shape.k.min(problem.shape.n) * problem.dtype().bytes() >= 96;
             match (mma, wide) {

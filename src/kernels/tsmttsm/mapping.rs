@@ -121,8 +121,6 @@ impl Warps {
 /// a matrix instruction to different banks. Threads read the same row together, so other types stay as they are.
 pub(super) fn padding(dtype: DType, columns: i64, piece: i64) -> i64 {
     match dtype {
-        // Rows of one element are a column.
-        _ if columns == 1 => 0,
         DType::F64 => staging::padding(columns, piece, |c| matches!(c % 16, 4 | 12) || c % 2 == 1),
         // A quarter of a warp reads two columns of four rows at a time.
         DType::C128 => staging::padding(columns, piece, |c| matches!(c % 8, 2 | 6)),

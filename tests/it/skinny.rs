@@ -1,0 +1,61 @@
+//! Tall and skinny products by the command line: what is chosen, and that it is right.
+
+use crate::cli::{json, refusal};
+
+#[test]
+fn strided_and_skewed_products_go_through_the_families() {
+    for (arguments, family) in [
+        ("5x7x300 --layout tn --dtype f64 --lda 9 --ldb 8 --ldc 11 --beta 0.5", "tsmttsm"),
+        ("1x128x2000 --layout cn --dtype c64 --lda 2 --ldb 130 --alpha 2", "tsmttsm"),
+        ("17x64x1000 --layout tn --dtype f32 --ldb 67 --beta -1", "tsmttsm"),
+        ("900x3x7 --layout nn --dtype c128 --lda 8 --ldb 5 --ldc 9 --beta 0.5", "tsmm"),
+        ("2000x128x1 --layout nn --dtype f32 --lda 3 --ldc 131", "tsmm"),
+    ] {
+        let report = json(&format!("gemm {arguments} --device sim --trials 1 --json"), 0);
+        assert_eq!(report["kernel"]["family"], family, "{arguments}");
+        assert_eq!(report["check"]["passed"], true, "{arguments}");
+        assert_eq!(report["kernel"]["deterministic"], true, "{arguments}");
+    }
+}
+
+#[test]
+fn short_sums_are_right_in_every_type() {
+    for (at, k) in [0, 1, 2, 5, 31, 1000].into_iter().enumerate() {
+        for (turn, (dtype, layout)) in
+            [("f64", "tn"), ("f32", "tn"), ("c128", "cn"), ("c64", "tn")].into_iter().enumerate()
+        {
+            let (m, n) = [(1, 1), (3, 2), (1, 3), (2, 2)][(at + turn) % 4];
+            let beta = if at % 2 == 0 { 0 } else { 2 };
+            let report = json(
+                &format!(
+                    "gemm {m}x{n}x{k} --kernel tsmttsm --dtype {dtype} --layout {layout} --beta {beta} --device sim --trials 1 --json"
+                ),
+                0,
+            );
+            assert_eq!(report["check"]["passed"], true, "{m}x{n}x{k} {dtype}");
+            let launches = report["kernel"]["launches"].as_array().unwrap().len();
+            assert!(k > 32 || launches == 1, "{m}x{n}x{k} {dtype} takes {launches} launches");
+        }
+    }
+}
+
+#[test]
+fn atomics_are_used_where_they_are_asked_for() {
+    let product = "gemm 8x8x5000 --dtype f64 --layout tn --device sim --trials 1 --json";
+    for reduction in ["global", "local"] {
+        let report = json(&format!("{product} --param staging=registers --param reduction={reduction}"), 0);
+        assert_eq!(report["kernel"]["parameters"]["reduction"], reduction);
+        assert_eq!(report["kernel"]["deterministic"], false);
+        assert_eq!(report["check"]["passed"], true);
+    }
+    assert_eq!(json(product, 0)["kernel"]["deterministic"], true);
+    assert_eq!(json(&format!("{product} --allow-atomics"), 0)["check"]["passed"], true);
+    let ranked = |options: &str| {
+        json(&format!("tune 8x8x5000 --dtype f64 --layout tn --device sim --json {options}"), 0)["candidates"]
+            .as_u64()
+            .unwrap()
+    };
+    assert!(ranked("--allow-atomics") > ranked(""));
+    let refused = refusal("gemm 8x8x5000 --dtype f64 --layout tn --device sim --param reduction=tree");
+    assert!(refused.contains("try one of two-pass, global"), "{refused}");
+}
