@@ -224,7 +224,7 @@ fn the_best_of_a_problem_nearby_is_tried_first() {
     let gpu = Gpu::of_target(target::DEFAULT);
     let nearby = Problem::new("2000000x14x18".parse().unwrap(), problem().precision, problem().layout);
     let choice = ["block", "threads", "unroll"].into_iter().zip([512, 2, 3]);
-    let form = Choice::default().with("unit", "fma").with("c_source", "l1");
+    let form = Choice::default().with("unit", "fma").with("staging", "registers").with("c_source", "l1");
     let choice = choice.fold(form, |c, (name, value)| c.with(name, value));
     let trial = Trial { choice: choice.clone(), seconds: Some(1e-3), ..Trial::default() };
     file.append(&[Record::new("2026-11-22", &gpu, "tsmm", &Key::of(&nearby), "", trial)]).unwrap();

@@ -121,12 +121,12 @@ pub(super) fn paddings(problem: &Problem, choice: &Choice) -> [i64; 3] {
     let mma = choice.word("unit") == "mma";
     // What a warp reads: of A eight rows and four columns, of the small matrix four rows and eight columns. It writes
     // eight rows of the result, every other column. Threads read a piece of 16 bytes of several rows.
-    let (of_a, of_b, of_c): (fn(i64) -> bool, fn(i64) -> bool, fn(i64) -> bool) = match (mma, dtype) {
-        (true, DType::C128) => (|c| c % 8 == 4, |c| matches!(c % 8, 2 | 6), |c| c % 2 == 1),
-        (true, _) => (|c| matches!(c % 16, 4 | 12), |c| matches!(c % 16, 4 | 12), |c| c % 16 == 8),
-        (false, DType::F32) => (|c| c % 8 == 4, |c| c % 4 == 0, |c| c % 4 == 0),
-        (false, DType::C128) => (|c| c % 2 == 1, |_| true, |_| true),
-        (false, _) => (|c| c % 4 == 2, |c| c % 2 == 0, |c| c % 2 == 0),
+    let [of_a, of_b, of_c]: [fn(i64) -> bool; 3] = match (mma, dtype) {
+        (true, DType::C128) => [|c| c % 8 == 4, |c| matches!(c % 8, 2 | 6), |c| c % 2 == 1],
+        (true, _) => [|c| matches!(c % 16, 4 | 12), |c| matches!(c % 16, 4 | 12), |c| c % 16 == 8],
+        (false, DType::F32) => [|c| c % 8 == 4, |c| c % 4 == 0, |c| c % 4 == 0],
+        (false, DType::C128) => [|c| c % 2 == 1, |_| true, |_| true],
+        (false, _) => [|c| c % 4 == 2, |c| c % 2 == 0, |c| c % 2 == 0],
     };
     let pad = |moved: Moved, columns: i64, piece: i64, free: fn(i64) -> bool| match moved {
         Moved::AsOne => 0,
