@@ -27,7 +27,7 @@ fn staged_footprint(problem: &Problem, choice: &Choice) -> Footprint {
         _ => 16.0 / bytes as f64,
     };
     let copies = m * k / piece(Moved::of_a(problem), problem.shape.k)
-        + passes_over_c * m * n / piece(Moved::of_c(problem), problem.shape.n);
+        + passes_over_c * m * n / piece(Moved::of_c(problem, choice), problem.shape.n);
     Footprint {
         blocks: blocks as f64,
         threads: threads(problem, choice),

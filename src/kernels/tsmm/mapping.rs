@@ -96,8 +96,10 @@ impl Moved {
     }
 
     /// For the rows of C.
-    pub(super) fn of_c(problem: &Problem) -> Moved {
-        Moved::of(problem.dtype(), problem.shape.n, problem.ld.c == problem.shape.n)
+    pub(super) fn of_c(problem: &Problem, choice: &Choice) -> Moved {
+        // Tiles that stand over the end of a row keep to rows.
+        let whole = choice.word("store") == "shared" || small_extents(problem, choice).1 == problem.shape.n;
+        Moved::of(problem.dtype(), problem.shape.n, whole && problem.ld.c == problem.shape.n)
     }
 }
 
@@ -136,7 +138,7 @@ pub(super) fn paddings(problem: &Problem, choice: &Choice) -> [i64; 3] {
     [
         pad(Moved::of_a(problem), k, whole, of_a),
         pad(Moved::Rows, columns, if mma { 1 } else { whole }, of_b),
-        pad(Moved::of_c(problem), n, whole, of_c),
+        pad(Moved::of_c(problem, choice), n, whole, of_c),
     ]
 }
 
@@ -146,7 +148,8 @@ pub(super) fn staged_bytes(problem: &Problem, choice: &Choice) -> i64 {
     let (k, n) = (problem.shape.k, problem.shape.n);
     let (rows_of_b, columns_of_b) = small_extents(problem, choice);
     let rows = choice.int("rows");
-    (choice.int("stages") * rows * (k + a) + rows_of_b * (columns_of_b + b) + rows * (n + c))
+    let result = if choice.word("store") == "shared" { rows * (n + c) } else { 0 };
+    (choice.int("stages") * rows * (k + a) + rows_of_b * (columns_of_b + b) + result)
         * problem.dtype().bytes()
 }
 

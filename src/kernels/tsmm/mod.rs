@@ -30,7 +30,7 @@ pub const FAMILY: Family = Family {
     fixed,
     flat: |problem, choice| {
         let dense = |moved: Moved| is_staged(choice) && moved != Moved::Strided;
-        [dense(Moved::of_a(problem)), false, dense(Moved::of_c(problem))]
+        [dense(Moved::of_a(problem)), false, dense(Moved::of_c(problem, choice))]
     },
     suits: |problem| {
         let short = problem.shape.k.max(problem.shape.n);
@@ -48,6 +48,9 @@ pub const FAMILY: Family = Family {
     },
     footprint: footprint::footprint,
 };
+
+/// The most multiply-adds in a row that are worth compiling: some thousands take seconds, and run no faster.
+const MOST_UNROLLED: i64 = 1500;
 
 /// Whether rows are staged in shared memory.
 fn is_staged(choice: &Choice) -> bool {
@@ -193,6 +196,19 @@ const PARAMETERS: &[Parameter] = &[
         },
     },
     Parameter {
+        name: "store",
+        about: "how the result leaves: straight from registers, or through shared memory in whole lines",
+        values: |c, problem, _| {
+            // What threads or lanes hold side by side fills whole sectors where rows consist of pieces of 16 bytes.
+            let aligned = problem.shape.n * problem.dtype().bytes() % 16 == 0;
+            let pieces = c.word("unit") == "mma" || c.int("piece") * problem.dtype().bytes() == 16;
+            with_stages(
+                c,
+                if aligned && pieces { vec!["direct", "shared"] } else { vec!["shared", "direct"] },
+            )
+        },
+    },
+    Parameter {
         name: "stages",
         about: "groups of rows in shared memory at a time",
         values: |c, _, _| with_stages(c, [2, 3, 4]),
@@ -221,6 +237,14 @@ const CONSTRAINTS: &[Constraint] = &[
             let columns = columns(p, c);
             let small = if c.word("c_source") == "registers" { p.shape.k * columns } else { columns };
             (c.int("unroll") * (columns + 1) + small) * p.result_dtype().bytes() / 4 <= 208
+        },
+    },
+    Constraint {
+        about: "the unrolled loop would have more multiply-adds than a compiler digests",
+        on: &["threads", "unroll"],
+        holds: |c, p, _| {
+            let parts_of_number = if p.dtype().is_complex() { 4 } else { 1 };
+            c.int("unroll") * columns(p, c) * p.shape.k * parts_of_number <= MOST_UNROLLED
         },
     },
     Constraint {
@@ -274,7 +298,7 @@ const CONSTRAINTS: &[Constraint] = &[
     },
     Constraint {
         about: "the groups of rows and the small matrix do not fit in shared memory",
-        on: &["rows", "stages"],
+        on: &["rows", "store", "stages"],
         holds: |c, p, t| staged_bytes(p, c) <= i64::from(t.limits.shared_per_block_opt_in),
     },
     Constraint {

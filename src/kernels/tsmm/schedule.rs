@@ -55,17 +55,14 @@ compute_at(a, acc.k)
 pub(super) fn from_shared(problem: &Problem, choice: &Choice) -> String {
     let threads = threads(problem, choice);
     let [pad_a, pad_b, pad_c] = paddings(problem, choice);
-    let (moved_a, moved_c) = (Moved::of_a(problem), Moved::of_c(problem));
-    let (dtype, n) = (problem.dtype(), problem.shape.n);
-    let mma = choice.word("unit") == "mma";
-    let piece_a = match moved_a {
+    let (moved_a, moved_c) = (Moved::of_a(problem), Moved::of_c(problem, choice));
+    let dtype = problem.dtype();
+    let pieces = |moved: Moved, columns: i64| match moved {
         Moved::AsOne => 16 / dtype.bytes(),
-        _ => copied_at_once(dtype, problem.shape.k, problem.shape.k),
+        _ => copied_at_once(dtype, columns, columns),
     };
-    let piece_c = match moved_c {
-        Moved::AsOne => 16 / dtype.bytes(),
-        _ => copied_at_once(dtype, n, n),
-    };
+    let piece_a = pieces(moved_a, problem.shape.k);
+    let piece_c = pieces(moved_c, problem.shape.n);
     // What lies some way apart is copied in pieces where its rows start at multiples of them.
     let strided = [("lda", moved_a, piece_a), ("ldc", moved_c, piece_c)];
     let aligned: Vec<String> = strided
@@ -75,118 +72,129 @@ pub(super) fn from_shared(problem: &Problem, choice: &Choice) -> String {
         .collect();
     let specialize =
         if aligned.is_empty() { String::new() } else { format!("specialize({})\n", aligned.join(", ")) };
-    let in_rows = |moved: Moved, at: Moved, columns: i64| {
-        if moved == at { format!(", rows={columns}") } else { String::new() }
+    let in_rows = |moved: Moved, at: Moved| {
+        if moved == at { format!(", rows={}", problem.shape.k) } else { String::new() }
     };
-    let as_one = moved_a == Moved::AsOne;
-    let k = problem.shape.k;
-    let (tiles, products, written) = if mma {
-        by_matrix_units(problem, choice)
-    } else {
-        by_tiles(problem, choice, (n + pad_c) % piece_c == 0)
-    };
-    format!(
-        "{specialize}cache_write(acc, reg) -> mine
-cache_read(A, mine, shared{rows_in_shared}) -> As
-cache_read(B, mine, shared) -> Bs
-split(C.i, {group}) -> blk, i
-split(C.blk, {blocks}) -> blk, g
-reorder(C.g, C.blk, C.i, C.j)
-bind(C.g, block.x)
-set_scope(acc, shared)
-compute_at(acc, C.blk)
-compute_at(mine, C.blk)
-compute_at(As, C.blk)
-{longer_a}{longer_c}cache_read(As, mine, reg{rows_in_registers}) -> a
-{tiles}{copy}fuse(C.i, C.j) -> f
+    // The nest whose tiles are shared out, and the one that adds up the products.
+    let through_shared = choice.word("store") == "shared";
+    let (tiled, sum) = if through_shared { ("acc", "mine") } else { ("C", "acc") };
+    let (copy_in_registers, result) = if through_shared {
+        let out = format!(
+            "fuse(C.i, C.j) -> f
 split(C.f, {piece_c}) -> f, e
 split(C.f, {threads}) -> u, t
 reorder(C.t, C.u, C.e)
 bind(C.t, threads)
-{products}compute_at(Bs, C.g)
+unroll(C.u)
+{vector}",
+            vector = if piece_c > 1 { "vectorize(C.e)\n" } else { "" },
+        );
+        ("cache_write(acc, reg) -> mine\n", out)
+    } else {
+        ("", String::new())
+    };
+    let place = if through_shared {
+        format!("set_scope(acc, shared)\ncompute_at(acc, C.blk)\n{}", staging::pad("acc", pad_c))
+    } else {
+        "set_scope(acc, reg)\n".to_string()
+    };
+    let [tiles, products, unrolled] = match choice.word("unit") {
+        "mma" => by_matrix_units(problem, choice, tiled, sum),
+        _ => by_tiles(problem, choice, tiled, sum),
+    };
+    format!(
+        "{specialize}{copy_in_registers}cache_read(A, {sum}, shared{rows_in_shared}) -> As
+cache_read(B, {sum}, shared) -> Bs
+split(C.i, {group}) -> blk, i
+split(C.blk, {blocks}) -> blk, g
+reorder(C.g, C.blk, C.i, C.j)
+bind(C.g, block.x)
+{place}compute_at({sum}, C.blk)
+compute_at(As, C.blk)
+{longer_a}cache_read(As, {sum}, reg{rows_in_registers}) -> a
+{tiles}{copy}{products}compute_at(Bs, C.g)
 {longer_b}fuse(Bs.r, Bs.c) -> f
 split(Bs.f, {threads}) -> u, t
 reorder(Bs.t, Bs.u)
 bind(Bs.t, threads)
-{vector}pipeline(C.blk, {stages}, via=cp_async)
-unroll(C.u)
-{written}",
-        rows_in_shared = in_rows(moved_a, Moved::Rows, k),
-        rows_in_registers = in_rows(moved_a, Moved::AsOne, k),
+{result}pipeline(C.blk, {stages}, via=cp_async)
+{unrolled}",
+        rows_in_shared = in_rows(moved_a, Moved::Rows),
+        rows_in_registers = in_rows(moved_a, Moved::AsOne),
         group = choice.int("rows"),
         blocks = choice.int("blocks"),
         longer_a = staging::pad("As", pad_a),
         longer_b = staging::pad("Bs", pad_b),
-        longer_c = staging::pad("acc", pad_c),
-        copy = staging::copy_steps("As", as_one, piece_a, threads, dtype),
-        vector = if piece_c > 1 { "vectorize(C.e)\n" } else { "" },
+        copy = staging::copy_steps("As", moved_a == Moved::AsOne, piece_a, threads, dtype),
         stages = choice.int("stages"),
     )
 }
 
-/// Steps for the tiles of warps, for their products, and for what they write.
-fn by_matrix_units(problem: &Problem, choice: &Choice) -> (String, String, String) {
+/// The steps that share out the nest `tiled` among warps, those for the products that `sum` adds up, and those that
+/// unroll.
+fn by_matrix_units(problem: &Problem, choice: &Choice, tiled: &str, sum: &str) -> [String; 3] {
     let Warps { high, terms, rows, columns } = Warps::of(problem, choice);
     let instruction = choice.word("instruction");
-    let below = if rows > high { ", a.ro, acc.io" } else { "" };
-    let beside = if columns > ACROSS { ", b.co, acc.jo" } else { "" };
-    (
+    let below = if rows > high { format!(", a.ro, {tiled}.io") } else { String::new() };
+    let beside = if columns > ACROSS { format!(", b.co, {tiled}.jo") } else { String::new() };
+    [
         format!(
-            "split(acc.i, {rows}) -> wm, i
-split(acc.j, {columns}) -> wn, j
-reorder(acc.wm, acc.wn, acc.i, acc.j)
-bind(acc.wm, acc.wn, threads@32)
-compute_at(mine, acc.wn)
+            "split({tiled}.i, {rows}) -> wm, i
+split({tiled}.j, {columns}) -> wn, j
+reorder({tiled}.wm, {tiled}.wn, {tiled}.i, {tiled}.j)
+bind({tiled}.wm, {tiled}.wn, threads@32)
+compute_at({sum}, {tiled}.wn)
 "
         ),
         format!(
-            "split(mine.k, {terms}) -> ks, k
-reorder(mine.ks, mine.i, mine.j, mine.k)
-compute_at(a, mine.ks)
-cache_read(Bs, mine, reg) -> b
-compute_at(b, mine.ks)
-split(mine.i, {high}) -> mi, i
-split(mine.j, {ACROSS}) -> ni, j
-reorder(mine.ks, mine.mi, mine.ni, mine.i, mine.j, mine.k)
-tensorize(mine.i, mma_{instruction}_{dtype})
+            "split({sum}.k, {terms}) -> ks, k
+reorder({sum}.ks, {sum}.i, {sum}.j, {sum}.k)
+compute_at(a, {sum}.ks)
+cache_read(Bs, {sum}, reg) -> b
+compute_at(b, {sum}.ks)
+split({sum}.i, {high}) -> mi, i
+split({sum}.j, {ACROSS}) -> ni, j
+reorder({sum}.ks, {sum}.mi, {sum}.ni, {sum}.i, {sum}.j, {sum}.k)
+tensorize({sum}.i, mma_{instruction}_{dtype})
 ",
             dtype = problem.dtype(),
         ),
-        format!("unroll(mine.ks, mine.mi, mine.ni{below}{beside})\n"),
-    )
+        format!("unroll({sum}.ks, {sum}.mi, {sum}.ni{below}{beside})\n"),
+    ]
 }
 
-/// The same for the tiles of threads; the result is written in pieces where its rows are `aligned`.
-fn by_tiles(problem: &Problem, choice: &Choice, aligned: bool) -> (String, String, String) {
+/// The same for threads. They write pieces where rows of the result consist of such.
+fn by_tiles(problem: &Problem, choice: &Choice, tiled: &str, sum: &str) -> [String; 3] {
     let Tiles { down, across, piece } = Tiles::of(problem, choice);
     let at_once = terms_at_once(problem);
     let wide = |step: &str, of: i64| if of > 1 { format!("vectorize({step})\n") } else { String::new() };
-    (
+    let whole = problem.shape.n % piece == 0;
+    [
         format!(
-            "split(acc.i, {down}) -> vi, it
-split(acc.j, {apart}) -> vj, j
-split(acc.j, {piece}) -> jt, j
-reorder(acc.vi, acc.vj, acc.it, acc.jt, acc.j)
-bind(acc.vi, vthread)
-bind(acc.vj, vthread)
-bind(acc.it, acc.jt, threads)
-compute_at(mine, acc.jt)
+            "split({tiled}.i, {down}) -> vi, it
+split({tiled}.j, {apart}) -> vj, j
+split({tiled}.j, {piece}) -> jt, j
+reorder({tiled}.vi, {tiled}.vj, {tiled}.it, {tiled}.jt, {tiled}.j)
+bind({tiled}.vi, vthread)
+bind({tiled}.vj, vthread)
+bind({tiled}.it, {tiled}.jt, threads)
+compute_at({sum}, {tiled}.jt)
 ",
             apart = piece * across,
         ),
         format!(
-            "split(mine.k, {at_once}) -> ks, k
-reorder(mine.ks, mine.k, mine.i, mine.j)
-compute_at(a, mine.ks)
-cache_read(Bs, mine, reg) -> b
-compute_at(b, mine.k)
+            "split({sum}.k, {at_once}) -> ks, k
+reorder({sum}.ks, {sum}.k, {sum}.i, {sum}.j)
+compute_at(a, {sum}.ks)
+cache_read(Bs, {sum}, reg) -> b
+compute_at(b, {sum}.k)
 {}",
             wide("a.c", at_once),
         ),
         format!(
-            "{}{}unroll(mine.k, mine.i, mine.j)\n",
+            "{}{}unroll({sum}.k, {sum}.i, {sum}.j)\n",
             wide("b.c", piece),
-            if aligned && problem.shape.n % piece == 0 { wide("acc.j", piece) } else { String::new() }
+            if whole { wide(&format!("{tiled}.j"), piece) } else { String::new() },
         ),
-    )
+    ]
 }
