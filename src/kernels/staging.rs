@@ -26,6 +26,29 @@ pub(super) fn instruction(name: &str) -> (i64, i64) {
     }
 }
 
+/// How rows of so many elements are moved between device and shared memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Moved {
+    /// Row by row: they are some way apart in device memory.
+    Strided,
+    /// Row by row, though they lie densely, since each consists of pieces of 16 bytes: rows in shared memory may have
+    /// padding between them.
+    Rows,
+    /// All rows as the one piece of memory that they are.
+    AsOne,
+}
+
+impl Moved {
+    /// For dense rows of so many elements, or others.
+    pub(super) fn of(dtype: DType, columns: i64, dense: bool) -> Moved {
+        match (dense, columns * dtype.bytes() % 16 == 0) {
+            (false, _) => Moved::Strided,
+            (true, true) => Moved::Rows,
+            (true, false) => Moved::AsOne,
+        }
+    }
+}
+
 /// The most elements that are added to a row in shared memory.
 const MOST_PADDING: i64 = 15;
 
@@ -46,24 +69,6 @@ pub(super) fn pad(tile: &str, elements: i64) -> String {
 pub(super) fn copied_at_once(dtype: DType, width: i64, staged: i64) -> i64 {
     let most = 16 / dtype.bytes();
     (1..=most).rev().find(|p| most % p == 0 && width % p == 0 && staged % p == 0).unwrap_or(1)
-}
-
-/// The steps by which so many threads copy a tile of an operand to shared memory in the loop `at`, asynchronously.
-pub(super) fn copy(
-    operand: &str,
-    reader: &str,
-    tile: &str,
-    at: &str,
-    piece: i64,
-    threads: i64,
-    dtype: DType,
-) -> String {
-    format!(
-        "cache_read({operand}, {reader}, shared) -> {tile}
-compute_at({tile}, {at})
-{steps}",
-        steps = copy_steps(tile, false, piece, threads, dtype),
-    )
 }
 
 /// The steps that share out a copy to shared memory among so many threads, in pieces, asynchronously. The tile has rows,

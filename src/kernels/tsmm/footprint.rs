@@ -2,10 +2,12 @@
 
 use warpwright_core::target::{Capability, Target};
 
-use super::mapping::{Moved, Tiles, Warps, ceil, small_extents, staged_bytes, terms_at_once, threads};
+use super::mapping::{
+    Tiles, Warps, ceil, moved_a, moved_c, small_extents, staged_bytes, terms_at_once, threads,
+};
 use super::schedule::columns;
 use crate::kernels::family::{Choice, Footprint};
-use crate::kernels::staging::{ACROSS, copied_at_once};
+use crate::kernels::staging::{ACROSS, Moved, copied_at_once};
 use crate::problem::Problem;
 
 pub(super) fn footprint(problem: &Problem, choice: &Choice, target: &Target) -> Footprint {
@@ -26,8 +28,8 @@ fn staged_footprint(problem: &Problem, choice: &Choice) -> Footprint {
         Moved::Strided => copied_at_once(problem.dtype(), columns, columns) as f64,
         _ => 16.0 / bytes as f64,
     };
-    let copies = m * k / piece(Moved::of_a(problem), problem.shape.k)
-        + passes_over_c * m * n / piece(Moved::of_c(problem, choice), problem.shape.n);
+    let copies = m * k / piece(moved_a(problem), problem.shape.k)
+        + passes_over_c * m * n / piece(moved_c(problem, choice), problem.shape.n);
     Footprint {
         blocks: blocks as f64,
         threads: threads(problem, choice),

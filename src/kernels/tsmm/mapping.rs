@@ -3,7 +3,7 @@
 use warpwright_core::dtype::DType;
 
 use crate::kernels::family::Choice;
-use crate::kernels::staging::{self, ACROSS};
+use crate::kernels::staging::{self, ACROSS, Moved};
 use crate::problem::Problem;
 
 /// The smallest number of tiles that cover an extent.
@@ -68,39 +68,16 @@ pub(super) fn threads(problem: &Problem, choice: &Choice) -> i64 {
     }
 }
 
-/// How rows of so many elements are moved between device and shared memory.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Moved {
-    /// Row by row: they are some way apart in device memory.
-    Strided,
-    /// Row by row, though they lie densely, since each consists of pieces of 16 bytes: rows in shared memory may have
-    /// padding between them.
-    Rows,
-    /// All rows as the one piece of memory that they are.
-    AsOne,
+/// How the rows of A are moved.
+pub(super) fn moved_a(problem: &Problem) -> Moved {
+    Moved::of(problem.dtype(), problem.shape.k, problem.ld.a == problem.shape.k)
 }
 
-impl Moved {
-    /// For dense rows of so many elements, or others.
-    pub(super) fn of(dtype: DType, columns: i64, dense: bool) -> Moved {
-        match (dense, columns * dtype.bytes() % 16 == 0) {
-            (false, _) => Moved::Strided,
-            (true, true) => Moved::Rows,
-            (true, false) => Moved::AsOne,
-        }
-    }
-
-    /// For the rows of A.
-    pub(super) fn of_a(problem: &Problem) -> Moved {
-        Moved::of(problem.dtype(), problem.shape.k, problem.ld.a == problem.shape.k)
-    }
-
-    /// For the rows of C.
-    pub(super) fn of_c(problem: &Problem, choice: &Choice) -> Moved {
-        // Tiles that stand over the end of a row keep to rows.
-        let whole = choice.word("store") == "shared" || small_extents(problem, choice).1 == problem.shape.n;
-        Moved::of(problem.dtype(), problem.shape.n, whole && problem.ld.c == problem.shape.n)
-    }
+/// How the rows of C are moved.
+pub(super) fn moved_c(problem: &Problem, choice: &Choice) -> Moved {
+    // Tiles that stand over the end of a row keep to rows.
+    let whole = choice.word("store") == "shared" || small_extents(problem, choice).1 == problem.shape.n;
+    Moved::of(problem.dtype(), problem.shape.n, whole && problem.ld.c == problem.shape.n)
 }
 
 /// Columns and rows of the small matrix in shared memory: those of whole tiles and whole instructions.
@@ -136,9 +113,9 @@ pub(super) fn paddings(problem: &Problem, choice: &Choice) -> [i64; 3] {
         _ => staging::padding(columns, piece, free),
     };
     [
-        pad(Moved::of_a(problem), k, whole, of_a),
+        pad(moved_a(problem), k, whole, of_a),
         pad(Moved::Rows, columns, if mma { 1 } else { whole }, of_b),
-        pad(Moved::of_c(problem, choice), n, whole, of_c),
+        pad(moved_c(problem, choice), n, whole, of_c),
     ]
 }
 

@@ -16,11 +16,11 @@ use warpwright_core::diag::Diagnosis;
 use warpwright_core::dtype::DType;
 use warpwright_core::target::Capability;
 
-use self::mapping::{Moved, Tiles, Warps, staged_bytes, threads};
+use self::mapping::{Tiles, Warps, moved_a, moved_c, staged_bytes, threads};
 use self::schedule::columns;
 use super::family::{Choice, Constraint, Family, Parameter, Value};
 use super::gemm::Fixed;
-use super::staging;
+use super::staging::{self, Moved};
 use crate::problem::{Op, Precision, Problem};
 
 /// The family.
@@ -30,7 +30,7 @@ pub const FAMILY: Family = Family {
     fixed,
     flat: |problem, choice| {
         let dense = |moved: Moved| is_staged(choice) && moved != Moved::Strided;
-        [dense(Moved::of_a(problem)), false, dense(Moved::of_c(problem, choice))]
+        [dense(moved_a(problem)), false, dense(moved_c(problem, choice))]
     },
     suits: |problem| {
         let short = problem.shape.k.max(problem.shape.n);

@@ -1,8 +1,8 @@
 //! The schedules of the forms.
 
-use super::mapping::{Moved, Tiles, Warps, paddings, terms_at_once, threads};
+use super::mapping::{Tiles, Warps, moved_a, moved_c, paddings, terms_at_once, threads};
 use crate::kernels::family::Choice;
-use crate::kernels::staging::{self, ACROSS, copied_at_once};
+use crate::kernels::staging::{self, ACROSS, Moved, copied_at_once};
 use crate::problem::Problem;
 
 /// Columns of the result of a thread of the form that reads rows into registers.
@@ -55,16 +55,16 @@ compute_at(a, acc.k)
 pub(super) fn from_shared(problem: &Problem, choice: &Choice) -> String {
     let threads = threads(problem, choice);
     let [pad_a, pad_b, pad_c] = paddings(problem, choice);
-    let (moved_a, moved_c) = (Moved::of_a(problem), Moved::of_c(problem, choice));
+    let (of_a, of_c) = (moved_a(problem), moved_c(problem, choice));
     let dtype = problem.dtype();
     let pieces = |moved: Moved, columns: i64| match moved {
         Moved::AsOne => 16 / dtype.bytes(),
         _ => copied_at_once(dtype, columns, columns),
     };
-    let piece_a = pieces(moved_a, problem.shape.k);
-    let piece_c = pieces(moved_c, problem.shape.n);
+    let piece_a = pieces(of_a, problem.shape.k);
+    let piece_c = pieces(of_c, problem.shape.n);
     // What lies some way apart is copied in pieces where its rows start at multiples of them.
-    let strided = [("lda", moved_a, piece_a), ("ldc", moved_c, piece_c)];
+    let strided = [("lda", of_a, piece_a), ("ldc", of_c, piece_c)];
     let aligned: Vec<String> = strided
         .iter()
         .filter(|(_, moved, piece)| *moved == Moved::Strided && *piece > 1)
@@ -119,13 +119,13 @@ reorder(Bs.t, Bs.u)
 bind(Bs.t, threads)
 {result}pipeline(C.blk, {stages}, via=cp_async)
 {unrolled}",
-        rows_in_shared = in_rows(moved_a, Moved::Rows),
-        rows_in_registers = in_rows(moved_a, Moved::AsOne),
+        rows_in_shared = in_rows(of_a, Moved::Rows),
+        rows_in_registers = in_rows(of_a, Moved::AsOne),
         group = choice.int("rows"),
         blocks = choice.int("blocks"),
         longer_a = staging::pad("As", pad_a),
         longer_b = staging::pad("Bs", pad_b),
-        copy = staging::copy_steps("As", moved_a == Moved::AsOne, piece_a, threads, dtype),
+        copy = staging::copy_steps("As", of_a == Moved::AsOne, piece_a, threads, dtype),
         stages = choice.int("stages"),
     )
 }

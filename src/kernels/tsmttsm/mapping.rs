@@ -3,7 +3,7 @@
 use warpwright_core::dtype::DType;
 
 use crate::kernels::family::Choice;
-use crate::kernels::staging::{self, ACROSS, copied_at_once};
+use crate::kernels::staging::{self, ACROSS, Moved, copied_at_once};
 use crate::problem::Problem;
 
 /// How the threads of a block stand over an area of C and over rows.
@@ -144,10 +144,30 @@ pub(super) fn staged_columns(problem: &Problem, choice: &Choice) -> [i64; 2] {
     }
 }
 
+/// How the rows of A and B are copied to shared memory.
+pub(super) fn moved(problem: &Problem, choice: &Choice) -> [Moved; 2] {
+    let (m, n) = (problem.shape.m, problem.shape.n);
+    [(m, problem.ld.a == m), (n, problem.ld.b == n)].map(|(columns, dense)| {
+        match Moved::of(problem.dtype(), columns, dense) {
+            Moved::AsOne if choice.word("copy") == "rows" => Moved::Rows,
+            moved => moved,
+        }
+    })
+}
+
+/// Elements that a row of A and one of B take in shared memory: those of the tiles, and padding; or their own where
+/// rows are copied as one.
+pub(super) fn row_elements(problem: &Problem, choice: &Choice) -> [i64; 2] {
+    let dtype = problem.dtype();
+    let [a, b] = staged_columns(problem, choice);
+    let [of_a, of_b] = moved(problem, choice);
+    [(problem.shape.m, a, of_a), (problem.shape.n, b, of_b)].map(|(width, staged, moved)| match moved {
+        Moved::AsOne => width,
+        _ => staged + padding(dtype, staged, copied_at_once(dtype, width, staged)),
+    })
+}
+
 /// Bytes that a row of A and one of B take in shared memory.
 pub(super) fn row_bytes(problem: &Problem, choice: &Choice) -> i64 {
-    let dtype = problem.dtype();
-    let of = |width: i64, staged: i64| staged + padding(dtype, staged, copied_at_once(dtype, width, staged));
-    let [a, b] = staged_columns(problem, choice);
-    (of(problem.shape.m, a) + of(problem.shape.n, b)) * dtype.bytes()
+    row_elements(problem, choice).iter().sum::<i64>() * problem.dtype().bytes()
 }

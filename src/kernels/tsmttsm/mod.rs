@@ -33,7 +33,7 @@ use warpwright_core::target::Capability;
 use self::mapping::{Threads, Warps, area, row_bytes, slices_bytes};
 use super::family::{Choice, Constraint, Family, Parameter, Value};
 use super::gemm::Fixed;
-use super::staging;
+use super::staging::{self, Moved};
 use crate::problem::{Op, Precision, Problem};
 
 /// The family.
@@ -41,7 +41,11 @@ pub const FAMILY: Family = Family {
     name: "tsmttsm",
     about: "tall skinny matrix, transposed, times tall skinny matrix",
     fixed,
-    flat: |_, _| [false; 3],
+    flat: |problem, choice| {
+        let staged = choice.get("stages").is_some();
+        let [a, b] = mapping::moved(problem, choice).map(|moved| staged && moved != Moved::Strided);
+        [a, b, false]
+    },
     suits: |problem| {
         let short = problem.shape.m.max(problem.shape.n);
         fixed(problem).is_ok() && problem.shape.k >= 8 * short
@@ -188,9 +192,24 @@ const PARAMETERS: &[Parameter] = &[
         values: |c, _, _| with_mma(c, [4, 8, 2, 1]),
     },
     Parameter {
+        name: "copy",
+        about: "how dense rows that are no multiple of 16 bytes are copied: as one, or as rows in smaller pieces",
+        values: |c, problem, _| {
+            let as_one = mapping::moved(problem, &Choice::default()).contains(&Moved::AsOne);
+            if as_one { with_stages(c, ["one", "rows"]) } else { Vec::new() }
+        },
+    },
+    Parameter {
         name: "depth",
         about: "rows of A and B in a group",
-        values: |c, _, _| with_stages(c, [32, 64, 16, 128]),
+        values: |c, problem, _| {
+            if c.word("unit") == "mma" {
+                return with_mma(c, [32, 64, 16, 128]);
+            }
+            // As many rows for each slice of threads.
+            let slices = Threads::of(problem, c).slices;
+            with_stages(c, [4, 8, 2, 1, 16, 32].map(|rows| slices * rows).into_iter().filter(|d| *d <= 256))
+        },
     },
     Parameter {
         name: "stages",
@@ -240,12 +259,13 @@ const SHORT: i64 = 1 << 14;
 /// A block with fewer rows to add up than this is not worth its start.
 const LEAST_ROWS: i64 = 32;
 
-/// Extents of the tiles of a thread along an axis of C: those that leave less than a tile over, the largest up to 8
-/// that divides the axis first.
+/// Extents of the tiles of a thread along an axis of C: those that leave less than a tile over, first of about eight
+/// elements that leave little.
 fn tiles(extent: i64) -> Vec<i64> {
     let useful = |t: &i64| extent % t == 0 || 2 * t <= extent + 1;
     let mut tiles: Vec<i64> = (1..=extent.min(16)).rev().filter(useful).collect();
-    tiles.sort_by_key(|t| (extent % t != 0 || *t > 8, (t - 8).abs()));
+    let over = |t: i64| (t - extent % t) % t;
+    tiles.sort_by_key(|t| (10 * over(*t) > extent || *t > 8, (t - 8).abs()));
     tiles
 }
 
@@ -301,6 +321,16 @@ const CONSTRAINTS: &[Constraint] = &[
         about: "a set of warps has a whole number of instructions in a group of rows",
         on: &["instruction", "wk", "depth"],
         holds: |c, p, _| c.int("depth") % (c.int("wk") * Warps::of(p, c).terms) == 0,
+    },
+    Constraint {
+        about: "groups of rows that are copied as one start at multiples of 16 bytes",
+        on: &["depth"],
+        holds: |c, p, _| {
+            let [a, b] = mapping::moved(p, c);
+            [(a, p.shape.m), (b, p.shape.n)].iter().all(|(moved, columns)| {
+                *moved != Moved::AsOne || c.int("depth") * columns * p.dtype().bytes() % 16 == 0
+            })
+        },
     },
     Constraint {
         about: "the groups of rows do not fit in shared memory",

@@ -1,9 +1,9 @@
 //! The schedules of the three forms.
 
-use super::mapping::{Threads, Warps, padding, piece, slices_of_a_group, staged_columns};
+use super::mapping::{Threads, Warps, moved, padding, piece, slices_of_a_group, staged_columns};
 use super::reduction::{self, Parts};
 use crate::kernels::family::Choice;
-use crate::kernels::staging::{self, ACROSS, copied_at_once};
+use crate::kernels::staging::{self, ACROSS, Moved, copied_at_once};
 use crate::problem::{Op, Problem};
 
 pub(super) fn by_threads(problem: &Problem, choice: &Choice) -> String {
@@ -49,10 +49,7 @@ pub(super) fn by_threads_from_shared(problem: &Problem, choice: &Choice) -> Stri
     let (depth, stages) = (choice.int("depth"), choice.int("stages"));
     let transposed = choice.flag("transposed");
     let mut reads = String::new();
-    for (tile, fragment, columns, of_a_thread) in
-        [("As", "a", problem.shape.m, tm), ("Bs", "b", problem.shape.n, tn)]
-    {
-        reads += &format!("cache_read({tile}, mine, reg) -> {fragment}\ncompute_at({fragment}, mine.k)\n");
+    for (fragment, columns, of_a_thread) in [("a", problem.shape.m, tm), ("b", problem.shape.n, tn)] {
         let at_once = piece(problem, columns, of_a_thread);
         reads += &if at_once > 1 {
             format!("split({fragment}.c, {at_once}) -> c, v\nvectorize({fragment}.v)\nunroll({fragment}.c)\n")
@@ -71,14 +68,14 @@ bind({slice}.vj, vthread)
     } else {
         format!("reorder({block}, {slice}.s, {slice}.it, {slice}.jt, {slice}.i, {slice}.j)\n")
     };
-    let (specialize, staging) = staging(problem, staged_columns(problem, choice), slices * mt * nt);
+    let Staged { specialize, copies, groups } = staged(problem, choice, slices * mt * nt, "mine.k");
     format!(
         "{specialize}split(acc.k, {depth}) -> ko, k
-{split}{rows_of_c}{columns_of_c}{order}bind({block}, block.x)
+{split}{copies}{rows_of_c}{columns_of_c}{order}bind({block}, block.x)
 bind({slice}.s, {slice}.it, {slice}.jt, threads)
 compute_at(mine, {slice}.jt)
 reorder(mine.ko, mine.k, mine.i, mine.j)
-{staging}{reads}pipeline(mine.ko, {stages}, via=cp_async)
+{groups}{reads}pipeline(mine.ko, {stages}, via=cp_async)
 unroll(mine.k, mine.i, mine.j, {slice}.i, {slice}.j)
 {last}",
         rows_of_c = shared_out(slice, "i", tm, mt, piece(problem, problem.shape.m, tm), transposed),
@@ -95,10 +92,10 @@ pub(super) fn by_matrix_units(problem: &Problem, choice: &Choice) -> String {
     let (instruction, dtype) = (choice.word("instruction"), problem.dtype());
     let conjugate =
         if dtype.is_complex() && problem.layout.a == Op::ConjugateTranspose { "_conj" } else { "" };
-    let (specialize, staging) = staging(problem, staged_columns(problem, choice), threads);
+    let Staged { specialize, copies, groups } = staged(problem, choice, threads, "mine.ks");
     format!(
         "{specialize}split(acc.k, {depth}) -> ko, k
-{split}split({slice}.i, {rows}) -> wm, i
+{split}{copies}split({slice}.i, {rows}) -> wm, i
 split({slice}.j, {columns}) -> wn, j
 reorder({block}, {slice}.s, {slice}.wm, {slice}.wn, {slice}.i, {slice}.j)
 bind({block}, block.x)
@@ -106,11 +103,7 @@ bind({slice}.s, {slice}.wm, {slice}.wn, threads@32)
 compute_at(mine, {slice}.wn)
 split(mine.k, {terms}) -> ks, k
 reorder(mine.ko, mine.ks, mine.i, mine.j, mine.k)
-{staging}cache_read(As, mine, reg) -> a
-compute_at(a, mine.ks)
-storage_order(a, c, r)
-cache_read(Bs, mine, reg) -> b
-compute_at(b, mine.ks)
+{groups}storage_order(a, c, r)
 split(mine.i, {high}) -> mi, i
 split(mine.j, {ACROSS}) -> ni, j
 reorder(mine.ks, mine.mi, mine.ni, mine.i, mine.j, mine.k)
@@ -140,24 +133,53 @@ fn shared_out(stage: &str, axis: &str, tile: i64, threads: i64, piece: i64, tran
     }
 }
 
-/// The step that tells products whose rows start at multiples of 16 bytes from others, and the steps that copy groups
-/// of rows of both operands to shared memory with so many threads. There the rows have as many elements as the tiles
-/// that read them, in `staged`.
-fn staging(problem: &Problem, staged: [i64; 2], threads: i64) -> (String, String) {
+/// The steps that bring groups of rows of both operands to shared memory, and rows of them to registers.
+struct Staged {
+    /// The step that tells products whose rows start at multiples of 16 bytes from others.
+    specialize: String,
+    /// The steps that make copies of whole operands, before tiles are cut.
+    copies: String,
+    /// The steps that shrink them to groups of rows, which so many threads copy in the loop `mine.ko`, and to what is
+    /// read of them in the loop `at`. In shared memory rows have as many elements as the tiles that read them.
+    groups: String,
+}
+
+fn staged(problem: &Problem, choice: &Choice, threads: i64, at: &str) -> Staged {
     let dtype = problem.dtype();
+    let [of_a, of_b] = moved(problem, choice);
+    let [a, b] = staged_columns(problem, choice);
     let mut aligned = Vec::new();
-    let mut steps = String::new();
-    for (operand, tile, width, staged, stride) in
-        [("A", "As", problem.shape.m, staged[0], "lda"), ("B", "Bs", problem.shape.n, staged[1], "ldb")]
+    let (mut copies, mut groups) = (String::new(), String::new());
+    for (operand, tile, fragment, width, staged, stride, moved) in
+        [("A", "As", "a", problem.shape.m, a, "lda", of_a), ("B", "Bs", "b", problem.shape.n, b, "ldb", of_b)]
     {
+        if moved == Moved::AsOne {
+            copies += &format!("cache_read({operand}, mine, reg, rows={width}) -> {fragment}\n");
+            groups += &format!(
+                "compute_at({fragment}, {at})
+cache_read({operand}, {fragment}, shared) -> {tile}
+compute_at({tile}, mine.ko)
+{}",
+                staging::copy_steps(tile, true, 16 / dtype.bytes(), threads, dtype)
+            );
+            continue;
+        }
         let piece = copied_at_once(dtype, width, staged);
-        if piece > 1 {
+        let rows = if moved == Moved::Rows { format!(", rows={width}") } else { String::new() };
+        if moved == Moved::Strided && piece > 1 {
             aligned.push(format!("{stride}%{piece}"));
         }
-        steps += &staging::copy(operand, "mine", tile, "mine.ko", piece, threads, dtype);
-        steps += &staging::pad(tile, padding(dtype, staged, piece));
+        copies += &format!("cache_read({operand}, mine, shared{rows}) -> {tile}\n");
+        groups += &format!(
+            "compute_at({tile}, mine.ko)
+{}{}cache_read({tile}, mine, reg) -> {fragment}
+compute_at({fragment}, {at})
+",
+            staging::copy_steps(tile, false, piece, threads, dtype),
+            staging::pad(tile, padding(dtype, staged, piece)),
+        );
     }
     let specialize =
         if aligned.is_empty() { String::new() } else { format!("specialize({})\n", aligned.join(", ")) };
-    (specialize, steps)
+    Staged { specialize, copies, groups }
 }

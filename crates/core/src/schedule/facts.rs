@@ -55,6 +55,11 @@ impl Facts {
         self.bounds.push((l.var.clone(), lo, hi));
     }
 
+    /// States that `var` lies in an interval.
+    pub fn state(&mut self, var: &Sym, interval: Interval) {
+        self.ranges.set(var, interval);
+    }
+
     /// States that `var` lies in `0..extent`.
     pub fn enter_range(&mut self, var: &Sym, extent: &Index) {
         self.ranges.set(var, Interval { lo: Some(0), hi: self.ranges.of(extent).hi.map(|h| h - 1) });

@@ -40,7 +40,7 @@
 use std::collections::HashMap;
 
 use crate::diag::Diagnosis;
-use crate::index::{Cond, Index};
+use crate::index::{Comparison, Cond, Index, Interval};
 use crate::ir::{
     Access, Assign, AssignOp, Body, Buffer, Dim, For, Mode, Program, Range, Reduction, Space, Stmt, Value,
     walk,
@@ -321,7 +321,8 @@ impl Attach<'_> {
         facts: &Facts,
         buffers: &HashMap<Sym, Buffer>,
     ) -> Result<(Buffer, Vec<Stmt>), Diagnosis> {
-        let region = self.region(&body, facts)?;
+        let source = self.source(buffers);
+        let region = self.region(&body, facts, source)?;
         let mut tile = self.buffer.clone();
         tile.sym = tile.sym.fresh();
         tile.dims = region.iter().map(|e| Dim::new(e.length.clone())).collect();
@@ -404,11 +405,7 @@ impl Attach<'_> {
         buffers: &HashMap<Sym, Buffer>,
         fill: f64,
     ) -> Vec<Stmt> {
-        let source = match self.copied() {
-            Some(Copied::AsIs(source)) => buffers.get(source),
-            Some(Copied::InRows) => Some(self.buffer),
-            None => None,
-        };
+        let source = self.source(buffers);
         let relocate = |access: &Access| {
             let index = access.index.iter().zip(region).map(|(i, e)| i - &e.start).collect();
             Access { buffer: tile.sym.clone(), index }
@@ -454,6 +451,14 @@ impl Attach<'_> {
         Access { buffer: tile.sym.clone(), index }
     }
 
+    /// If the stage is a plain copy, the buffer whose bounds say which of its elements exist.
+    fn source<'b>(&'b self, buffers: &'b HashMap<Sym, Buffer>) -> Option<&'b Buffer> {
+        match self.copied()? {
+            Copied::AsIs(source) => buffers.get(source),
+            Copied::InRows => Some(self.buffer),
+        }
+    }
+
     /// If the stage is a plain copy, of what.
     fn copied(&self) -> Option<Copied<'_>> {
         let [(vars, inner)] = self.nests else { return None };
@@ -473,7 +478,12 @@ impl Attach<'_> {
     }
 
     /// The hull of what a body reads of the stage.
-    fn region(&self, body: &[Stmt], facts: &Facts) -> Result<Vec<Extent>, Diagnosis> {
+    fn region(
+        &self,
+        body: &[Stmt],
+        facts: &Facts,
+        source: Option<&Buffer>,
+    ) -> Result<Vec<Extent>, Diagnosis> {
         let mut inside = facts.clone();
         let mut inner: Vec<Sym> = Vec::new();
         let mut lets: HashMap<Sym, Index> = HashMap::new();
@@ -492,10 +502,20 @@ impl Attach<'_> {
             Stmt::Let(sym, value) => {
                 lets.insert(sym.clone(), value.substitute(&|s| lets.get(s).cloned()));
             }
-            Stmt::Assign(a) => a.value.for_each_access(&mut |access| {
+            Stmt::Assign(a) => for_each_guarded(&a.value, &Cond::TRUE, &mut |access, guard| {
                 if access.buffer == self.buffer.sym {
-                    accesses
-                        .push(access.index.iter().map(|i| i.substitute(&|s| lets.get(s).cloned())).collect());
+                    let with_lets = |i: &Index| i.substitute(&|s| lets.get(s).cloned());
+                    let guard = guard.substitute(&|s| lets.get(s).cloned());
+                    let index: Vec<Index> = access.index.iter().map(with_lets).collect();
+                    // What the bounds of the source keep out is filled as part of the region.
+                    let filled = source.is_some_and(|origin| {
+                        let mut facts = inside.clone();
+                        let there = Access { buffer: origin.sym.clone(), index: index.clone() };
+                        facts.assume(&guard_bounds(&there, origin, &inside));
+                        facts.proves(&guard)
+                    });
+                    let mut clip = |i: &Index| clipped(i, &guard, &mut inside, &mut inner);
+                    accesses.push(if filled { index } else { index.iter().map(&mut clip).collect() });
                 }
             }),
             Stmt::Instruction(_) => windows |= mentions_buffer(stmt, &self.buffer.sym),
@@ -515,6 +535,49 @@ impl Attach<'_> {
             })
             .collect())
     }
+}
+
+/// Every load of a value, with the condition under which it takes place.
+fn for_each_guarded(value: &Value, guard: &Cond, visit: &mut dyn FnMut(&Access, &Cond)) {
+    match value {
+        Value::Const(_) | Value::Scalar(_) => {}
+        Value::Load(access) => visit(access, guard),
+        Value::Unary(_, a) | Value::Cast(_, a) => for_each_guarded(a, guard, visit),
+        Value::Binary(_, a, b) => {
+            for_each_guarded(a, guard, visit);
+            for_each_guarded(b, guard, visit);
+        }
+        Value::Select(cond, a, b) => {
+            for_each_guarded(a, &guard.clone().and(cond.clone()), visit);
+            for_each_guarded(b, guard, visit);
+        }
+    }
+}
+
+/// The index with what a guard keeps below a constant in it replaced by a variable of that range: of `8*r + c` where
+/// `c < 5`, `8*r + v` with `v` from 0 to 4.
+fn clipped(index: &Index, guard: &Cond, facts: &mut Facts, inner: &mut Vec<Sym>) -> Index {
+    let mut index = index.clone();
+    for conjunct in guard.conjuncts() {
+        let Cond::Compare(Comparison::Lt, small, limit) = conjunct else { continue };
+        let (Some(limit), [(first, factor), ..]) = (limit.as_constant(), small.terms()) else { continue };
+        let Some((_, of_index)) = index.terms().iter().find(|(atom, _)| atom == first) else { continue };
+        let rest = &index - &small.scaled(of_index / factor);
+        let apart = small.terms().iter().all(|(atom, _)| rest.terms().iter().all(|(other, _)| other != atom));
+        if of_index % factor != 0 || of_index / factor < 0 || !apart {
+            continue;
+        }
+        let known = facts.ranges().of(small);
+        let within = Interval { lo: known.lo, hi: Some(known.hi.map_or(limit - 1, |hi| hi.min(limit - 1))) };
+        if within == known {
+            continue;
+        }
+        let var = Sym::new("v");
+        facts.state(&var, within);
+        inner.push(var.clone());
+        index = &rest + &Index::var(&var).scaled(of_index / factor);
+    }
+    index
 }
 
 /// What a consumer's reduction does not see: the identity of a maximum or minimum that reads the buffer, else 0.
