@@ -2,19 +2,14 @@
 
 use super::diff::{Line, lines};
 use super::number::{count, flops_per_second};
-use super::page::escaped;
+use super::page::{Size, document, escaped, figure, side_by_side};
+use super::svg::Bars;
 use super::text::verdict;
 use super::{Counters, Kind, RungReport};
 
-const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem;color:#222}
-table{border-collapse:collapse;width:100%}th,td{padding:.2rem .6rem;text-align:right;border-bottom:1px solid #ddd}
-th:nth-child(2),td:nth-child(2){text-align:left}pre{background:#f6f6f6;padding:.8rem;overflow-x:auto;font-size:13px;line-height:1.35}
-ins{background:#d8f5d8;text-decoration:none}del{background:#fbdcdc;text-decoration:none}.wrong{color:#b00;font-weight:bold}
-.bar{fill:#4a7ebb}.reference{stroke:#b00;stroke-dasharray:4 3}";
-
 /// The page.
 pub fn page(title: &str, rungs: &[RungReport]) -> String {
-    let mut body = format!("<h1>{}</h1>\n", escaped(title));
+    let mut body = String::new();
     if let Some(first) = rungs.first() {
         let (p, d) = (&first.report.problem, &first.report.device);
         body.push_str(&format!(
@@ -35,10 +30,7 @@ pub fn page(title: &str, rungs: &[RungReport]) -> String {
         body.push_str(&section(rung, schedule_before));
         schedule_before = Some(rung.report.kernel.schedule.as_str());
     }
-    format!(
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{}</title><style>{STYLE}</style></head>\n<body>\n{body}</body></html>\n",
-        escaped(title)
-    )
+    document(title, &body)
 }
 
 /// A bar for each rung that was timed, and a line for cuBLAS.
@@ -46,31 +38,8 @@ fn chart(rungs: &[RungReport]) -> String {
     let timed: Vec<(&RungReport, f64)> =
         rungs.iter().filter_map(|r| r.report.tflops.map(|t| (r, t))).collect();
     let reference = rungs.iter().filter_map(|r| r.report.cublas).map(|c| c.tflops).fold(0.0, f64::max);
-    let most = timed.iter().map(|(_, t)| *t).fold(reference, f64::max);
-    if timed.is_empty() || most <= 0.0 {
+    if timed.is_empty() {
         return String::new();
-    }
-    let (width, row) = (600.0, 22);
-    let height = row * timed.len();
-    let mut svg =
-        format!("<svg viewBox=\"0 0 900 {height}\" role=\"img\" aria-label=\"rate of each rung\">\n");
-    for (i, (rung, tflops)) in timed.iter().enumerate() {
-        let (y, length) = (i * row, width * tflops / most);
-        svg.push_str(&format!(
-            "<text x=\"0\" y=\"{}\" font-size=\"13\">{} {}</text><rect class=\"bar\" x=\"220\" y=\"{}\" width=\"{length:.1}\" height=\"16\"/><text x=\"{:.1}\" y=\"{}\" font-size=\"12\">{tflops:.3}</text>\n",
-            y + 15,
-            rung.rung,
-            escaped(&rung.name),
-            y + 3,
-            225.0 + length,
-            y + 15
-        ));
-    }
-    if reference > 0.0 {
-        let x = 220.0 + width * reference / most;
-        svg.push_str(&format!(
-            "<line class=\"reference\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"0\" y2=\"{height}\"/>\n"
-        ));
     }
     let line = if reference > 0.0 { "; the dashed line is cuBLAS in the same run" } else { "" };
     let kind = match timed[0].0.report.time.kind {
@@ -78,14 +47,22 @@ fn chart(rungs: &[RungReport]) -> String {
         Some(Kind::Simulated) => "simulated",
         Some(Kind::Measured) | None => "measured",
     };
-    svg.push_str(&format!("</svg>\n<p>TFLOP/s, {kind}{line}.</p>\n"));
-    svg
+    let bar = |(rung, tflops): &(&RungReport, f64)| {
+        (format!("{} {}", rung.rung, rung.name), *tflops, format!("{tflops:.3}"))
+    };
+    let bars = Bars {
+        label: "rate of each rung".to_string(),
+        bars: timed.iter().map(bar).collect(),
+        reference: (reference > 0.0).then_some(reference),
+    };
+    let title = format!("TFLOP/s, {kind}{line}");
+    side_by_side(&[figure(&title, "", &[], &bars.svg())], Size::Large)
 }
 
 /// One line for each rung.
 fn overview(rungs: &[RungReport]) -> String {
     let mut table = String::from(
-        "<table><tr><th>rung</th><th>name</th><th>rate</th><th>sectors per load</th><th>wavefronts per shared load</th><th>right</th></tr>\n",
+        "<div class=\"wide\"><table class=\"named\"><tr><th>rung</th><th>name</th><th>rate</th><th>sectors per load</th><th>wavefronts per shared load</th><th>right</th></tr>\n",
     );
     for rung in rungs {
         let ratio = |of: fn(&Counters) -> (u64, u64)| {
@@ -106,7 +83,7 @@ fn overview(rungs: &[RungReport]) -> String {
             ratio(|c| (c.shared_load_wavefronts, c.shared_load_requests)),
         ));
     }
-    table.push_str("</table>\n");
+    table.push_str("</table></div>\n");
     table
 }
 

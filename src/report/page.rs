@@ -14,7 +14,10 @@ pub fn document(title: &str, body: &str) -> String {
 
 /// A picture with its title and a line that says what it was measured on. All text but the picture is escaped.
 pub fn figure(title: &str, note: &str, legend: &[&str], svg: &str) -> String {
-    let mut caption = format!("<figcaption><b>{}</b><br><small>{}</small>", escaped(title), escaped(note));
+    let mut caption = format!("<figcaption><b>{}</b>", escaped(title));
+    if !note.is_empty() {
+        caption.push_str(&format!("<br><small>{}</small>", escaped(note)));
+    }
     if !legend.is_empty() {
         let marks = ["●", "■", "▲", "◆"];
         let one = |(style, name): (usize, &&str)| {
@@ -59,11 +62,11 @@ pub fn escaped(text: &str) -> String {
 
 /// Colours that differ in lightness too, for readers who cannot tell red from green.
 const STYLE: &str = ":root{--paper:#fff;--ink:#1c1c1e;--quiet:#5f6368;--rule:#dcdcdc;--on:#fff;\
---s0:#0b5cad;--s1:#b3470b;--s2:#1d7a4c;--s3:#7a3fa8}
+--s0:#0b5cad;--s1:#b3470b;--s2:#1d7a4c;--s3:#7a3fa8;--block:#f4f4f5;--added:#d8f5d8;--removed:#fbdcdc}
 @media (prefers-color-scheme:dark){:root{--paper:#16181c;--ink:#e8e8ea;--quiet:#a0a4ab;--rule:#34373d;--on:#0d0f12;\
---s0:#6db3f8;--s1:#f2a05e;--s2:#67cf98;--s3:#c79af0}}
+--s0:#6db3f8;--s1:#f2a05e;--s2:#67cf98;--s3:#c79af0;--block:#20232a;--added:#17402a;--removed:#4f2020}}
 body{font:16px/1.5 system-ui,sans-serif;background:var(--paper);color:var(--ink);max-width:76rem;margin:1.5rem auto;padding:0 1rem}
-h1{font-size:1.6rem;line-height:1.2}h2{font-size:1.2rem;margin-top:2.2rem}small,.quiet{color:var(--quiet)}
+p,li{max-width:50rem}h1{font-size:1.6rem;line-height:1.2}h2{font-size:1.2rem;margin-top:2.2rem}small,.quiet{color:var(--quiet)}
 .figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,17rem),1fr));gap:1.4rem}
 .large{grid-template-columns:repeat(auto-fill,minmax(min(100%,26rem),1fr))}
 figure{margin:0}figcaption{font-size:.92rem;line-height:1.35;margin-bottom:.3rem}svg{display:block;width:100%;height:auto}
@@ -73,7 +76,11 @@ svg text{font:11px system-ui,sans-serif;fill:var(--quiet)}svg .cell{font-size:8p
 svg .line{stroke:currentColor}svg .mark{fill:currentColor}svg .heat{fill:var(--s0)}
 table{border-collapse:collapse;font-size:.9rem;font-variant-numeric:tabular-nums}
 th,td{padding:.15rem .7rem .15rem 0;text-align:right;border-bottom:1px solid var(--rule);white-space:nowrap}
-th:first-child,td:first-child{text-align:left}summary{cursor:pointer;margin-top:1rem}
+th:first-child,td:first-child,.named td:nth-child(2),.named th:nth-child(2){text-align:left}
+pre{background:var(--block);padding:.8rem;overflow-x:auto;font-size:13px;line-height:1.35}
+ins{background:var(--added);text-decoration:none}del{background:var(--removed);text-decoration:none}a{color:var(--s0)}
+.wrong{color:var(--s1);font-weight:bold}.bar{fill:var(--s0)}.reference{stroke:var(--s1);stroke-dasharray:4 3}
+summary{cursor:pointer;margin-top:1rem}
 ";
 
 #[cfg(test)]

@@ -50,6 +50,17 @@ pub struct Map {
     pub cells: Vec<Vec<Option<(f64, String)>>>,
 }
 
+/// A bar for each of several values, and perhaps a line that they are compared with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bars {
+    /// What it shows, for those who cannot see it.
+    pub label: String,
+    /// Names, values that are not negative, and what is written beside their bars.
+    pub bars: Vec<(String, f64, String)>,
+    /// Where the line is.
+    pub reference: Option<f64>,
+}
+
 const WIDTH: f64 = 360.0;
 const HEIGHT: f64 = 230.0;
 const LEFT: f64 = 40.0;
@@ -175,11 +186,40 @@ impl Map {
     }
 }
 
+impl Bars {
+    /// The picture.
+    pub fn svg(&self) -> String {
+        // Names, then bars, then room for what is written beside the longest.
+        let (left, row) = (170.0, 17.0);
+        let room = WIDTH - left - 44.0;
+        let values = self.bars.iter().map(|(_, value, _)| *value);
+        let most = values.chain(self.reference).fold(f64::MIN_POSITIVE, f64::max);
+        let height = row * self.bars.len() as f64 + 4.0;
+        let mut svg = open(WIDTH, height, &self.label);
+        for (number, (name, value, text)) in self.bars.iter().enumerate() {
+            let (y, length) = (row * number as f64, room * value / most);
+            svg += &format!(
+                "<text x=\"0\" y=\"{0:.1}\">{1}</text><rect class=\"bar\" x=\"{left}\" y=\"{2:.1}\" width=\"{length:.1}\" \
+                 height=\"12\"/><text x=\"{3:.1}\" y=\"{0:.1}\">{4}</text>\n",
+                y + 13.0,
+                escaped(name),
+                y + 3.0,
+                left + length + 4.0,
+                escaped(text)
+            );
+        }
+        if let Some(reference) = self.reference {
+            let x = left + room * reference / most;
+            svg += &format!(
+                "<line class=\"reference\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"0\" y2=\"{height:.1}\"/>\n"
+            );
+        }
+        svg + "</svg>\n"
+    }
+}
+
 fn open(width: f64, height: f64, label: &str) -> String {
-    format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height:.1}\" role=\"img\" aria-label=\"{}\">\n",
-        escaped(label)
-    )
+    format!("<svg viewBox=\"0 0 {width} {height:.1}\" role=\"img\" aria-label=\"{}\">\n", escaped(label))
 }
 
 /// The mark of a point: a disc, a square, a triangle or a diamond.
@@ -207,7 +247,7 @@ fn short(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Axis, Chart, Line, Map, short};
+    use super::{Axis, Bars, Chart, Line, Map, short};
 
     fn axis(range: (f64, f64), logarithmic: bool) -> Axis {
         Axis { label: "a < b".to_string(), range, logarithmic, ticks: vec![(range.0, "low".to_string())] }
@@ -246,6 +286,14 @@ mod tests {
         let svg = map.svg();
         assert_eq!(svg.matches("<rect").count(), 1);
         assert!(svg.contains("fill-opacity=\"1.00\"") && svg.contains(">99</text>"), "{svg}");
+    }
+
+    #[test]
+    fn bars_are_as_long_as_their_values_and_the_line_may_be_beyond_them() {
+        let bars = vec![("a".to_string(), 1.0, "1".to_string()), ("b".to_string(), 3.0, "3".to_string())];
+        let svg = Bars { label: "l".to_string(), bars, reference: Some(4.0) }.svg();
+        assert!(svg.contains("width=\"36.5\"") && svg.contains("width=\"109.5\""), "{svg}");
+        assert!(svg.contains("x1=\"316.0\""), "{svg}");
     }
 
     #[test]

@@ -196,7 +196,6 @@ impl<'a> Page<'a> {
             "Performance against tile sizes",
             "C = AᵀB by threads that read rows into registers; everything but the tile is what the model ranks first for it.",
             &figures,
-            Size::Large,
         )
     }
 
@@ -221,7 +220,6 @@ impl<'a> Page<'a> {
             "C = AᵀB by one kernel that adds up the parts of its blocks in several ways. Operands of up to three times the \
              second-level cache rotate among copies.",
             &figures,
-            Size::Small,
         )
     }
 
@@ -240,7 +238,6 @@ impl<'a> Page<'a> {
             "The permutations of the options",
             "C = AᵀB by threads that read rows into registers; tiles are what the model ranks first for each.",
             &figures,
-            Size::Small,
         )
     }
 
@@ -283,7 +280,7 @@ fn words(varied: &Choice) -> String {
     let word = |(name, value): (&str, &Value)| match value {
         Value::Flag(true) => Some(name.to_string()),
         Value::Flag(false) => None,
-        Value::Int(number) => Some(format!("{name} {number}")),
+        Value::Int(number) => Some(format!("{name}={number}")),
         Value::Word(word) => Some(word.clone()),
     };
     let all: Vec<String> = varied.iter().filter_map(word).collect();
@@ -313,11 +310,11 @@ fn width_axis(lines: &[Line]) -> Axis {
     }
 }
 
-fn section(title: &str, about: &str, figures: &[String], size: Size) -> String {
+fn section(title: &str, about: &str, figures: &[String]) -> String {
     if figures.is_empty() {
         return String::new();
     }
-    format!("<h2>{}</h2>\n<p>{}</p>\n{}", escaped(title), escaped(about), side_by_side(figures, size))
+    format!("<h2>{}</h2>\n<p>{}</p>\n{}", escaped(title), escaped(about), side_by_side(figures, Size::Large))
 }
 
 /// A point as a line of the table.

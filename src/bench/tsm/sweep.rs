@@ -19,13 +19,12 @@ const REDUCTION_WIDTHS: [i64; 2] = [4, 16];
 /// Lengths of the figure of reductions: from a thousand to a hundred million, two a decade.
 const LENGTHS: [f64; 11] = [1e3, 3.16e3, 1e4, 3.16e4, 1e5, 3.16e5, 1e6, 3.16e6, 1e7, 3.16e7, 1e8];
 
-/// What a figure varies and the model does not decide.
+/// What a figure varies.
 fn varied(figure: Figure) -> &'static [&'static str] {
     match figure {
         Figure::Widths => &[],
         Figure::Tiles => &["tm", "tn"],
-        // Of each length one kernel, whose reductions are compared.
-        Figure::Reductions => &[],
+        Figure::Reductions => &["reduction"],
         Figure::Options => &["leapfrog", "transposed"],
     }
 }
@@ -81,21 +80,30 @@ fn choices(
     target: &Target,
 ) -> Result<Vec<(Choice, Choice)>, Diagnosis> {
     let by_threads = Choice::default().with("unit", "fma").with("staging", "registers");
-    let mut best = best_of_each(family, problem, target, &by_threads, varied(figure));
-    if figure == Figure::Reductions {
+    let best = best_of_each(family, problem, target, &by_threads, varied(figure));
+    if figure != Figure::Reductions {
+        return Ok(best);
+    }
+    let mut all = Vec::new();
+    for (varied, choice) in best {
+        if varied.is_empty() {
+            // One block adds up everything: there is nothing to reduce.
+            all.push((Choice::default().with("parts", choice.int("parts")), choice));
+            continue;
+        }
         // The same kernel but for how its parts come together.
-        let Some((_, choice)) = best.pop() else { return Ok(best) };
         let of_family = family.parameters.iter().find(|p| p.name == "reduction");
         let values = of_family.map_or(Vec::new(), |p| (p.values)(&choice, problem, target));
-        let all = values.into_iter().map(|value| {
+        let others = values.into_iter().map(|value| {
             (Choice::default().with("reduction", value.clone()), choice.clone().with("reduction", value))
         });
-        return Ok(all.filter(|(_, choice)| family.allows(choice, problem, target)).collect());
+        all.extend(others.filter(|(_, choice)| family.allows(choice, problem, target)));
     }
-    Ok(best)
+    Ok(all)
 }
 
-/// Of all choices with some given values that add in a fixed order, the one that the model ranks first for each combination of what is varied.
+/// Of all choices with some given values that add in a fixed order, the one that the model ranks first for each
+/// combination of what is varied.
 fn best_of_each(
     family: &Family,
     problem: &Problem,
@@ -145,16 +153,28 @@ mod tests {
         let options = points(Figure::Options, &[]);
         assert_eq!(options.len(), 4 * WIDTHS.len());
         let reductions = points(Figure::Reductions, &[]);
-        let each = reductions.len() / (LENGTHS.len() * REDUCTION_WIDTHS.len());
-        assert!(each >= 2, "atomics are offered beside two passes");
+        let of_length = |k: i64| -> Vec<&(super::Wanted, Choice)> {
+            let is_there =
+                |(w, c): &&(super::Wanted, Choice)| w.key.size.k == k && c.get("reduction").is_some();
+            reductions.iter().filter(is_there).collect()
+        };
         for (w, c) in tiles.iter().chain(&options).chain(&reductions) {
             assert_eq!((c.word("unit"), c.word("staging")), ("fma", "registers"));
             assert!(w.key.varied.iter().all(|(name, value)| c.get(name) == Some(value)));
-            assert!(w.key.figure == Figure::Reductions || c.word("reduction") == "two-pass");
+            let in_order = ["two-pass", ""].contains(&c.word("reduction"));
+            assert!(w.key.figure == Figure::Reductions || in_order);
         }
-        // Reductions of one length have everything else in common.
-        let without = |c: &Choice| c.clone().with("reduction", "");
-        assert!(reductions[..each].iter().all(|(_, c)| without(c) == without(&reductions[0].1)));
+        for length in LENGTHS {
+            let all = of_length(rounded(length));
+            assert_eq!(
+                all.len(),
+                3 * REDUCTION_WIDTHS.len(),
+                "two passes and two kinds of atomics at {length}"
+            );
+            // They have everything else in common.
+            let without = |c: &Choice| c.clone().with("reduction", "");
+            assert!(all[..3].iter().all(|(_, c)| without(c) == without(&all[0].1)));
+        }
     }
 
     #[test]
