@@ -21,7 +21,7 @@ use warpwright_core::sym::Sym;
 use warpwright_core::target::Target;
 use warpwright_cuda::{Buffer, Device, DevicePointer, MeasureOptions, Stream, measure};
 
-use super::record;
+use super::record::{self, Record};
 use crate::compile;
 use crate::gpu::{Arguments, Executable, compile_ahead, diagnosis};
 use crate::roofline::Bandwidths;
@@ -393,10 +393,10 @@ pub fn summary(results: &[Bandwidth]) -> Bandwidths {
     Bandwidths { read: of((1, 0)), copy: of((1, 1)) }
 }
 
-/// What was recorded of a GPU in a directory, on the latest day; empty where there is nothing that can be read.
-pub fn recorded(directory: &Path, gpu: &str) -> Vec<Bandwidth> {
+/// What was recorded of a GPU in a directory on the latest day, if there is anything that can be read.
+pub fn recorded(directory: &Path, gpu: &str) -> Option<Record<Bandwidth>> {
     let records = record::read::<Bandwidth>(directory, NAME).unwrap_or_default();
-    records.into_iter().rfind(|r| r.gpu == gpu).map(|r| r.results).unwrap_or_default()
+    records.into_iter().rfind(|r| r.gpu == gpu)
 }
 
 /// What the results are filed under.
@@ -485,8 +485,8 @@ mod tests {
             });
             std::fs::write(directory.join(format!("{NAME}-{date}.json")), text.to_string()).unwrap();
         }
-        assert_eq!(recorded(&directory, "NVIDIA H200"), results);
-        assert!(recorded(&directory, "NVIDIA B200").is_empty());
+        assert_eq!(recorded(&directory, "NVIDIA H200").unwrap().results, results);
+        assert!(recorded(&directory, "NVIDIA B200").is_none());
         std::fs::remove_dir_all(&directory).unwrap();
     }
 }

@@ -47,6 +47,11 @@ impl<T> Record<T> {
         }
     }
 
+    /// The version of the driver, or of the CUDA that it brings where that is all that is known.
+    pub fn release(&self) -> &str {
+        self.driver_release.as_deref().unwrap_or(&self.driver)
+    }
+
     /// Where the results are: `DIRECTORY/NAME-GPU-DATE`, and an ending.
     pub fn path(&self, directory: &Path, name: &str, ending: &str) -> PathBuf {
         let gpu = self.gpu.to_ascii_lowercase().replace(' ', "-");

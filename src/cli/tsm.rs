@@ -10,6 +10,7 @@ use warpwright_core::target::Target;
 use super::bandwidth::parse_bytes;
 use super::options::{DeviceOptions, OutputOptions};
 use super::output::{Failure, Outcome, notice, print, print_json};
+use crate::bench::bandwidth;
 use crate::bench::record::{self, Record};
 use crate::bench::tsm::job::Wanted;
 use crate::bench::tsm::measure::{self, Run};
@@ -162,7 +163,8 @@ fn page(file: &Path, directory: &Path, gpu: Option<&str>) -> Outcome {
         }
     };
     records.retain(|r| r.gpu == shown);
-    record::replace(file, &page::page(&records))?;
+    let bandwidths = bandwidth::recorded(directory, &shown);
+    record::replace(file, &page::page(&records, bandwidths.as_ref()))?;
     notice(&format!("written to {}", file.display()));
     Ok(())
 }

@@ -21,10 +21,15 @@ pub fn figure(title: &str, note: &str, legend: &[&str], svg: &str) -> String {
     if !legend.is_empty() {
         let marks = ["●", "■", "▲", "◆"];
         let one = |(style, name): (usize, &&str)| {
-            format!("<span class=\"s{0}\">{1}</span> {2}", style % 4, marks[style % 4], escaped(name))
+            format!(
+                "<span class=\"key\"><span class=\"s{0}\">{1}</span> {2}</span>",
+                style % 4,
+                marks[style % 4],
+                escaped(name)
+            )
         };
         let names: Vec<String> = legend.iter().enumerate().map(one).collect();
-        caption.push_str(&format!("<br><span class=\"legend\">{}</span>", names.join(" &ensp; ")));
+        caption.push_str(&format!("<br>{}", names.join("\n")));
     }
     format!("<figure>\n{caption}</figcaption>\n{svg}</figure>\n")
 }
@@ -72,6 +77,7 @@ p,li{max-width:50rem}h1{font-size:1.6rem;line-height:1.2}h2{font-size:1.2rem;mar
 figure{margin:0}figcaption{font-size:.92rem;line-height:1.35;margin-bottom:.3rem}svg{display:block;width:100%;height:auto}
 svg text{font:11px system-ui,sans-serif;fill:var(--quiet)}svg .cell{font-size:8px;fill:var(--ink)}svg .cell.on{fill:var(--on)}
 .grid{stroke:var(--rule)}.line{fill:none;stroke-width:1.6}.wide{overflow-x:auto}
+.key{display:inline-block;margin-right:.9rem}
 .s0{color:var(--s0)}.s1{color:var(--s1)}.s2{color:var(--s2)}.s3{color:var(--s3)}
 svg .line{stroke:currentColor}svg .mark{fill:currentColor}svg .heat{fill:var(--s0)}
 table{border-collapse:collapse;font-size:.9rem;font-variant-numeric:tabular-nums}

@@ -21,8 +21,8 @@ fn the_page_shows_every_figure_that_is_on_record_and_needs_no_gpu() {
     let output = warpwright(&format!("bench tsm --html {} --from {SAMPLES}", file.display()));
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     let page = fs::read_to_string(&file).unwrap();
-    // Four panels of widths, one map of tiles, one figure of reductions, one of options.
-    assert_eq!(page.matches("<figure>").count(), 7);
+    // Four panels of widths, one map of tiles, one figure of reductions, one of options; one of memory.
+    assert_eq!(page.matches("<figure>").count(), 8);
     assert_eq!(page.matches("<svg").count(), page.matches("</svg>").count());
     assert_eq!(
         page.matches("Example GPU, driver 580.159.04, 2026-11-22").count(),
@@ -38,8 +38,14 @@ fn the_page_shows_every_figure_that_is_on_record_and_needs_no_gpu() {
         assert!(page.contains(&format!("</span> {line}")), "{line} is in a legend");
     }
     assert_eq!(page.matches("class=\"heat\"").count(), 4);
-    // Two widths of four panels by two lines, three lengths by three reductions, two widths by four options.
-    assert_eq!(page.matches("<title>").count() - 1, 16 + 9 + 8);
+    // Two widths of four panels by two lines, three lengths by three reductions, two widths by four options, five
+    // occupancies by three numbers of loads in flight.
+    assert_eq!(page.matches("<title>").count() - 1, 16 + 9 + 8 + 15);
+    assert!(
+        page.contains("Example GPU, driver 13.0, 2026-11-22"),
+        "where no more is known than what CUDA it brings"
+    );
+    assert!(page.contains("<td>4552 (48 warps)</td>") && page.contains("<td>8:1</td><td>4300</td>"));
     for tag in ["div", "figure", "table", "tr", "td", "details", "h2"] {
         let count = |text: String| page.matches(&text).count();
         let opened = count(format!("<{tag}>")) + count(format!("<{tag} class="));

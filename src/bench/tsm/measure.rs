@@ -1,6 +1,5 @@
 //! Measuring points on a GPU, beside cuBLAS on the same operands, with a record that a later run goes on from.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -11,9 +10,10 @@ use warpwright_cuda::nvrtc::Nvrtc;
 use warpwright_cuda::{Device, Library, MeasureOptions, Stream, Timing, locate, measure};
 
 use super::job::{Job, Maker, Wanted};
-use super::{Ceiling, Key, NAME, Point, Seconds, csv};
+use super::log::{Log, Watch};
+use super::{Ceiling, Key, Point, Seconds};
 use crate::bench::bandwidth;
-use crate::bench::record::{self, Record};
+use crate::bench::record::Record;
 use crate::bind::Binding;
 use crate::gpu::stage::{Fault, Space, Stage, shortened};
 use crate::gpu::{self, Executable, Prepared, cublas, diagnosis};
@@ -90,16 +90,19 @@ pub fn run(
         if let Some(advice) = locate::find(Library::Cublas).advice {
             notices.push(format!("not compared with cuBLAS, which was not found; get it: {advice}"));
         }
-        let recorded = run.directory.map(|d| bandwidth::recorded(d, &device.info().name));
-        let here = bandwidth::summary(&recorded.unwrap_or_default());
+        let recorded = run.directory.and_then(|d| bandwidth::recorded(d, &device.info().name));
+        let here = recorded.map_or(Bandwidths::default(), |r| bandwidth::summary(&r.results));
         let mut bench = Bench::new(device, target, here, &open)?;
+        let watch = Watch::new(log);
         let before = wanted.len() - open.len();
-        compiling_ahead(device, target, &open, |next| {
+        beside(device, target, &open, &watch, |next| {
             let start = Instant::now();
             for (at, (wanted_point, job)) in open.iter().enumerate() {
                 next.fetch_max(at + 1, Ordering::Relaxed);
-                let point = bench.point(wanted_point, job);
-                log.add(point.clone())?;
+                let begun = bench.begun(wanted_point, job);
+                watch.begin(&begun);
+                let point = bench.finished(begun, wanted_point, job);
+                watch.end(point.clone())?;
                 bench.still_works(&point)?;
                 let each = start.elapsed().as_secs_f64() / (at + 1) as f64;
                 let left = each * (open.len() - at - 1) as f64;
@@ -107,6 +110,7 @@ pub fn run(
             }
             Ok(())
         })?;
+        log = watch.into_log();
     }
     let points = wanted.iter().filter_map(|w| log.known.get(&w.key).cloned()).collect();
     Ok(Outcome { points, files: log.files, notices })
@@ -121,12 +125,13 @@ fn longest(problem: &Problem) -> usize {
         .max(bytes(problem.stored_c(), result))
 }
 
-/// Does the work while other threads compile the kernels of the jobs into the user's cache, in order, and from the number
-/// on that the work says it has come to.
-fn compiling_ahead(
+/// Does the work while other threads watch over it, and compile the kernels of the jobs into the user's cache, in order
+/// and from the number on that the work says it has come to.
+fn beside(
     device: &Device,
     target: &Target,
     open: &[(&Wanted, &Job)],
+    watch: &Watch,
     work: impl FnOnce(&AtomicUsize) -> Result<(), Diagnosis>,
 ) -> Result<(), Diagnosis> {
     let (arch, launch_size) = (device.info().arch(), i64::from(device.info().sm_count));
@@ -143,10 +148,24 @@ fn compiling_ahead(
                 }
             });
         }
-        let outcome = work(&next);
-        next.store(open.len(), Ordering::Relaxed);
-        outcome
+        scope.spawn(|| watch.look());
+        let _stop = Stop { watch, next: &next, all: open.len() };
+        work(&next)
     })
+}
+
+/// Tells the other threads to end, however the work ends.
+struct Stop<'a> {
+    watch: &'a Watch,
+    next: &'a AtomicUsize,
+    all: usize,
+}
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.watch.stop();
+        self.next.store(self.all, Ordering::Relaxed);
+    }
 }
 
 /// A point that has no kernel.
@@ -209,11 +228,11 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// Measures a point, whatever comes of it.
-    fn point(&mut self, wanted: &Wanted, job: &Job) -> Point {
+    /// A point before it is measured.
+    fn begun(&self, wanted: &Wanted, job: &Job) -> Point {
         let problem = &wanted.problem;
         let ceilings = Ceilings::of(problem.precision, self.target, &self.here);
-        let mut point = Point {
+        Point {
             key: wanted.key.clone(),
             parameters: job.parameters.clone(),
             chosen_by: job.chosen_by,
@@ -229,7 +248,11 @@ impl<'a> Bench<'a> {
             }),
             seconds: None,
             cublas: None,
-        };
+        }
+    }
+
+    /// Measures a point, whatever comes of it.
+    fn finished(&mut self, mut point: Point, wanted: &Wanted, job: &Job) -> Point {
         if let Err((status, because)) = self.measure(wanted, job, &mut point) {
             (point.status, point.message) = (status, Some(because.to_string()));
         }
@@ -325,93 +348,4 @@ fn status(fault: Fault) -> (Status, Diagnosis) {
 
 fn seconds(timing: &Timing) -> Seconds {
     Seconds { median: timing.median, quartiles: timing.quartiles, samples: timing.samples.len() }
-}
-
-/// The points that are on record, and where new ones go.
-struct Log {
-    known: HashMap<Key, Point>,
-    /// The record of today.
-    today: Record<Point>,
-    directory: Option<PathBuf>,
-    files: Vec<PathBuf>,
-}
-
-impl Log {
-    /// Reads what a directory has about the GPU of a record, which is still empty.
-    fn open(directory: Option<&Path>, mut today: Record<Point>) -> Result<Log, Diagnosis> {
-        let records: Vec<Record<Point>> = match directory {
-            Some(directory) => record::read(directory, NAME)?,
-            None => Vec::new(),
-        };
-        let mut known = HashMap::new();
-        for record in records.into_iter().filter(|r| r.gpu == today.gpu) {
-            known.extend(record.results.iter().map(|p| (p.key.clone(), p.clone())));
-            if record.date == today.date {
-                today.results = record.results;
-            }
-        }
-        Ok(Log { known, today, directory: directory.map(Path::to_path_buf), files: Vec::new() })
-    }
-
-    /// Whether a point is on record with a kernel of this text.
-    fn has(&self, key: &Key, text: &str) -> bool {
-        self.known.get(key).is_some_and(|p| p.text == text)
-    }
-
-    /// Adds a point, or replaces it, and writes the files.
-    fn add(&mut self, point: Point) -> Result<(), Diagnosis> {
-        match self.today.results.iter_mut().find(|p| p.key == point.key) {
-            Some(old) => *old = point.clone(),
-            None => self.today.results.push(point.clone()),
-        }
-        self.known.insert(point.key.clone(), point);
-        if let Some(directory) = &self.directory {
-            let table = self.today.path(directory, NAME, "csv");
-            record::replace(&table, &csv::table(&self.today))?;
-            self.files = vec![self.today.write(directory, NAME)?, table];
-        }
-        Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Log;
-    use crate::bench::record::Record;
-    use crate::bench::tsm::tests::{point, record};
-    use crate::bench::tsm::{NAME, Point, csv};
-
-    #[test]
-    fn a_run_goes_on_where_another_was_cut_and_measures_other_texts_again() {
-        let directory = std::env::temp_dir().join(format!("warpwright-tsm-{}", std::process::id()));
-        let empty = |date: &str| Record { results: Vec::new(), date: date.to_string(), ..record() };
-        let open = |date: &str| Log::open(Some(&directory), empty(date)).unwrap();
-        let mut log = open("2026-11-21");
-        log.add(point(8, 0.5)).unwrap();
-        log.add(point(16, 0.5)).unwrap();
-        // The run is cut; the next is on another day.
-        let mut log = open("2026-11-22");
-        let (known, text) = (point(8, 0.5), point(8, 0.5).text);
-        assert!(log.has(&known.key, &text) && !log.has(&known.key, "other"));
-        assert!(!log.has(&point(32, 0.5).key, &text));
-        log.add(Point { text: "other".to_string(), ..point(8, 0.25) }).unwrap();
-        log.add(point(8, 0.125)).unwrap();
-        assert_eq!(log.today.results, [point(8, 0.125)], "a point stands once in a file");
-        let again = open("2026-11-22");
-        assert_eq!(again.today.results, log.today.results);
-        assert_eq!(again.known[&known.key], point(8, 0.125), "the latest counts");
-        assert_eq!(again.known[&point(16, 0.5).key], point(16, 0.5));
-        let table = std::fs::read_to_string(log.today.path(&directory, NAME, "csv")).unwrap();
-        assert_eq!(table, csv::table(&log.today));
-        let other = Record { gpu: "NVIDIA L4".to_string(), ..empty("2026-11-22") };
-        assert!(Log::open(Some(&directory), other).unwrap().known.is_empty());
-        std::fs::remove_dir_all(&directory).unwrap();
-    }
-
-    #[test]
-    fn without_a_directory_nothing_is_kept() {
-        let mut log = Log::open(None, Record { results: Vec::new(), ..record() }).unwrap();
-        log.add(point(8, 0.5)).unwrap();
-        assert!(log.files.is_empty() && log.known.len() == 1);
-    }
 }

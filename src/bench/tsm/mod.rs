@@ -7,7 +7,9 @@
 
 pub mod csv;
 pub mod job;
+pub mod log;
 pub mod measure;
+mod memory;
 pub mod page;
 pub mod sweep;
 

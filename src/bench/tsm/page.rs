@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use warpwright_core::dtype::DType;
 
-use super::{Figure, Operation, Point};
+use super::{Figure, Operation, Point, memory};
+use crate::bench::bandwidth::Bandwidth;
 use crate::bench::record::Record;
 use crate::kernels::family::{Choice, Value};
 use crate::report::page::{Size, document, escaped, figure, side_by_side, table};
@@ -18,11 +19,11 @@ struct Measured<'a> {
     driver: &'a str,
 }
 
-/// The page of one GPU; of records on the same point the last counts.
-pub fn page(records: &[Record<Point>]) -> String {
+/// The page of one GPU; of records on the same point the last counts. Of its memory it says what is known.
+pub fn page(records: &[Record<Point>], bandwidths: Option<&Record<Bandwidth>>) -> String {
     let mut latest: BTreeMap<String, Measured> = BTreeMap::new();
     for record in records {
-        let driver = record.driver_release.as_deref().unwrap_or(&record.driver);
+        let driver = record.release();
         for point in &record.results {
             latest.insert(identity(point), Measured { point, date: &record.date, driver });
         }
@@ -34,6 +35,7 @@ pub fn page(records: &[Record<Point>]) -> String {
     for section in [page.widths(), page.tiles(), page.reductions(), page.options()] {
         body += &section;
     }
+    body += &bandwidths.map_or(String::new(), memory::section);
     document(&format!("Tall and skinny products on {gpu}"), &body)
 }
 
