@@ -26,11 +26,13 @@ impl Operands {
             random(dtype, rows as usize, columns as usize, stride as usize, seed ^ salt)
         };
         let (operand, result) = (problem.dtype(), problem.result_dtype());
-        Ok(Operands {
-            a: matrix(operand, problem.stored_a(), problem.ld.a, 0)?,
-            b: matrix(operand, problem.stored_b(), problem.ld.b, 0x9e37_79b9_7f4a_7c15)?,
-            c: matrix(result, problem.stored_c(), problem.ld.c, 0xbf58_476d_1ce4_e5b9)?,
-        })
+        let a = matrix(operand, problem.stored_a(), problem.ld.a, 0)?;
+        let b = if problem.same {
+            a.clone()
+        } else {
+            matrix(operand, problem.stored_b(), problem.ld.b, 0x9e37_79b9_7f4a_7c15)?
+        };
+        Ok(Operands { a, b, c: matrix(result, problem.stored_c(), problem.ld.c, 0xbf58_476d_1ce4_e5b9)? })
     }
 }
 

@@ -228,6 +228,8 @@ pub struct Problem {
     pub beta: Complex64,
     /// Row strides of A, B and C, in elements.
     pub ld: Strides,
+    /// Whether B is A: one matrix in memory, which is read once.
+    pub same: bool,
 }
 
 /// Row strides of the three matrices as stored, in elements.
@@ -251,6 +253,7 @@ impl Problem {
             alpha: Complex64::new(1.0, 0.0),
             beta: Complex64::new(0.0, 0.0),
             ld: Strides { a: 0, b: 0, c: 0 },
+            same: false,
         };
         let (a, b, c) = (problem.stored_a(), problem.stored_b(), problem.stored_c());
         problem.ld = Strides { a: a.1.max(1), b: b.1.max(1), c: c.1.max(1) };
@@ -294,12 +297,12 @@ impl Problem {
         2.0 * self.multiply_adds()
     }
 
-    /// Bytes of the three matrices in memory, or a refusal where that passes what can be addressed.
+    /// Bytes of the matrices in memory, or a refusal where that passes what can be addressed.
     pub fn bytes(&self) -> Result<i64, Diagnosis> {
         let (operand, result) = (self.dtype().bytes(), self.result_dtype().bytes());
         let matrices = [
             (self.stored_a().0, self.ld.a, operand),
-            (self.stored_b().0, self.ld.b, operand),
+            (if self.same { 0 } else { self.stored_b().0 }, self.ld.b, operand),
             (self.stored_c().0, self.ld.c, result),
         ];
         matrices
@@ -314,8 +317,16 @@ impl Problem {
             })
     }
 
-    /// Refuses a problem that has no meaning: short row strides, or factors the element type cannot hold.
+    /// Refuses a problem that has no meaning: short row strides, factors the element type cannot hold, or one matrix
+    /// for two operands that are stored differently.
     pub fn check(&self) -> Result<(), Diagnosis> {
+        let (a, b) = (self.stored_a(), self.stored_b());
+        if self.same && (a != b || self.ld.a != self.ld.b) {
+            let stored = |(rows, columns), ld| format!("{rows}x{columns} with rows {ld} apart");
+            return Err(Diagnosis::new(format!("B cannot be A for {} {}", self.shape, self.layout))
+                .because(format!("A is stored as {}, B as {}", stored(a, self.ld.a), stored(b, self.ld.b)))
+                .instead("give M = N and --layout tn, cn or nt, and the same --lda and --ldb"));
+        }
         let strides = [
             ("lda", self.ld.a, self.stored_a()),
             ("ldb", self.ld.b, self.stored_b()),
@@ -438,6 +449,19 @@ mod tests {
         let mut p = problem("4x5x6", "i32", "nn");
         p.beta = Complex64::new(0.5, 0.0);
         assert!(p.check().unwrap_err().to_string().contains("whole number"));
+    }
+
+    #[test]
+    fn b_is_a_where_both_are_stored_alike() {
+        let mut p = problem("4x4x6", "f32", "tn");
+        p.same = true;
+        assert!(p.check().is_ok());
+        assert_eq!(p.bytes().unwrap(), 4 * (24 + 16));
+        p.ld.b = 5;
+        assert!(p.check().unwrap_err().to_string().contains("rows 5 apart"));
+        let mut p = problem("4x5x6", "f32", "tn");
+        p.same = true;
+        assert!(p.check().unwrap_err().to_string().contains("give M = N"));
     }
 
     #[test]

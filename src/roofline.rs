@@ -97,11 +97,12 @@ impl Ceilings {
 /// A product that writes no more than this part of what it moves counts as one that only reads.
 const READ_ONLY: f64 = 0.05;
 
-/// Bytes that every kernel has to move: each operand once.
+/// Bytes that every kernel has to move: each matrix once.
 fn compulsory_bytes(problem: &Problem) -> f64 {
     let passes_over_c = if problem.beta.norm() == 0.0 { 1.0 } else { 2.0 };
-    let operands = elements(problem.stored_a()) + elements(problem.stored_b());
-    operands * problem.dtype().bytes() as f64 + passes_over_c * written_bytes(problem)
+    let b = if problem.same { 0.0 } else { elements(problem.stored_b()) };
+    (elements(problem.stored_a()) + b) * problem.dtype().bytes() as f64
+        + passes_over_c * written_bytes(problem)
 }
 
 /// Bytes that every kernel has to write: the result once.

@@ -128,7 +128,11 @@ pub fn check(
     }
     let mut operands = Operands::random(&small, options.seed)?;
     sprinkle(&mut operands.a, 3, options.seed.wrapping_add(1));
-    sprinkle(&mut operands.b, 3, options.seed.wrapping_add(2));
+    if problem.same {
+        operands.b.clone_from(&operands.a);
+    } else {
+        sprinkle(&mut operands.b, 3, options.seed.wrapping_add(2));
+    }
     let whole = SimOptions { full: true, ..*options };
     let special = run(valid, &small, &operands, &whole)?;
     faults.extend(
@@ -330,6 +334,7 @@ fn at_size(problem: &Problem, shape: Shape) -> Problem {
     let mut small = Problem::new(shape, problem.precision, problem.layout);
     small.alpha = problem.alpha;
     small.beta = problem.beta;
+    small.same = problem.same;
     // Remainders by 128 are the same, so alignment is too.
     small.ld.a += problem.ld.a - problem.stored_a().1.max(1);
     small.ld.b += problem.ld.b - problem.stored_b().1.max(1);

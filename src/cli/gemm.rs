@@ -72,7 +72,18 @@ const COPIES: f64 = 3.0;
 
 /// Runs `gemm`.
 pub fn run(options: &Options) -> Outcome {
-    let problem = options.strides.apply(options.product.problem(options.shape)?)?;
+    let mut problem = options.strides.apply(options.product.problem(options.shape)?)?;
+    if problem.same && options.b.is_some() {
+        return Err(Diagnosis::new("--b and --same say different things of B")
+            .because("with --same B is A")
+            .instead("leave one of them out")
+            .into());
+    }
+    // One file for both is one matrix, where it is stored alike for both.
+    problem.same |= options.a.is_some()
+        && options.a == options.b
+        && problem.stored_a() == problem.stored_b()
+        && problem.ld.a == problem.ld.b;
     memory::check_fits(&problem, COPIES)?;
     let (device, notices) = options.device.device.open()?;
     notices.iter().for_each(|n| notice(n));
@@ -111,11 +122,12 @@ fn operands(options: &Options, problem: &Problem) -> Result<Operands, Diagnosis>
             }
         };
     let inputs::Operands { a, b, c } = random;
-    Ok(Operands {
-        a: read(&options.a, "A", problem.stored_a(), problem.ld.a, a)?,
-        b: read(&options.b, "B", problem.stored_b(), problem.ld.b, b)?,
-        c: read(&options.c, "C", problem.stored_c(), problem.ld.c, c)?,
-    })
+    let a = read(&options.a, "A", problem.stored_a(), problem.ld.a, a)?;
+    let b = match problem.same {
+        true => a.clone(),
+        false => read(&options.b, "B", problem.stored_b(), problem.ld.b, b)?,
+    };
+    Ok(Operands { a, b, c: read(&options.c, "C", problem.stored_c(), problem.ld.c, c)? })
 }
 
 /// The kernel that is asked for, or a sensible one.

@@ -39,6 +39,9 @@ pub struct ProductOptions {
     /// Factor of the old C; with 0, C is not read.
     #[arg(long, value_name = "NUMBER", default_value = "0", value_parser = parse_factor, allow_hyphen_values = true)]
     pub beta: Complex64,
+    /// B is A: one matrix, read once, as in A^T A with --layout tn.
+    #[arg(long)]
+    pub same: bool,
 }
 
 /// For which element type and layout a kernel is made.
@@ -126,6 +129,7 @@ impl ProductOptions {
         let mut problem = Problem::new(shape, self.variant.dtype, self.variant.layout);
         problem.alpha = self.alpha;
         problem.beta = self.beta;
+        problem.same = self.same;
         problem.check()?;
         Ok(problem)
     }
@@ -135,7 +139,8 @@ impl StrideOptions {
     /// The problem with these strides.
     pub fn apply(&self, mut problem: Problem) -> Result<Problem, Diagnosis> {
         let Strides { a, b, c } = problem.ld;
-        problem.ld = Strides { a: self.lda.unwrap_or(a), b: self.ldb.unwrap_or(b), c: self.ldc.unwrap_or(c) };
+        let of_b = if problem.same { self.lda.or(self.ldb) } else { self.ldb };
+        problem.ld = Strides { a: self.lda.unwrap_or(a), b: of_b.unwrap_or(b), c: self.ldc.unwrap_or(c) };
         problem.check()?;
         Ok(problem)
     }

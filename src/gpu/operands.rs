@@ -49,10 +49,13 @@ impl OperandSets {
         // Tensor maps want an address, also of a matrix that has no element.
         let input =
             |bytes: &[u8]| device.upload(if bytes.is_empty() { &[0; 16] } else { bytes }).map(Rc::new);
+        // Operands that are equal are one buffer, as where somebody multiplies a matrix by itself.
+        let same = operands.a == operands.b;
         let one = || {
+            let a = input(operands.a.bytes())?;
             Ok(Set {
-                a: input(operands.a.bytes())?,
-                b: input(operands.b.bytes())?,
+                b: if same { Rc::clone(&a) } else { input(operands.b.bytes())? },
+                a,
                 c: Rc::new(device.upload(operands.c.bytes())?),
             })
         };

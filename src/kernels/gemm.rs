@@ -22,13 +22,19 @@ pub struct Fixed {
     /// Which of A, B and C are declared as one row of elements, as dense matrices with a constant number of columns can
     /// be: copies in pieces then need not keep to rows, and no row stride is passed.
     pub flat: [bool; 3],
+    /// Whether B is A, so that the kernel has no B.
+    pub same: bool,
 }
 
 impl fmt::Display for Fixed {
-    /// As the end of a kernel's name: `_m20_n20`.
+    /// As the end of a kernel's name: `_m20_n20`, and `_same` where B is A.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let named = [("m", self.m), ("n", self.n), ("k", self.k)];
-        named.iter().filter_map(|(name, e)| e.map(|e| (name, e))).try_for_each(|(n, e)| write!(f, "_{n}{e}"))
+        named
+            .iter()
+            .filter_map(|(name, e)| e.map(|e| (name, e)))
+            .try_for_each(|(n, e)| write!(f, "_{n}{e}"))?;
+        f.write_str(if self.same { "_same" } else { "" })
     }
 }
 
@@ -62,7 +68,8 @@ pub fn specification_at(variant: Variant, fixed: Fixed) -> Program {
         tensor: te.placeholder(name, dtype, &extents(matrix).iter().collect::<Vec<_>>()),
         flat: matrix.2,
     };
-    let (a, b) = (operand_of("A", a), operand_of("B", b));
+    let a = operand_of("A", a);
+    let b = if fixed.same { a.clone() } else { operand_of("B", b) };
     let c = Matrix { tensor: te.update("C", result, &extents(c).iter().collect::<Vec<_>>()), flat: c.2 };
     let acc = te.intermediate("acc", wide, &[&m, &n]);
     let r = te.reduce_axis("k", &k);
@@ -85,6 +92,7 @@ pub fn specification_at(variant: Variant, fixed: Fixed) -> Program {
 }
 
 /// A matrix of the expression.
+#[derive(Clone)]
 struct Matrix {
     tensor: Tensor,
     /// Elements of a row, where the matrix is declared as one row of elements.
@@ -118,7 +126,7 @@ fn stored(value: Expr, dtype: DType) -> Expr {
 
 #[cfg(test)]
 mod tests {
-    use super::specification;
+    use super::{Fixed, specification, specification_at};
     use crate::kernels::Variant;
     use warpwright_core::ir::validate;
 
@@ -128,6 +136,15 @@ mod tests {
         let text = specification(variant).to_string();
         assert!(text.contains("acc[i, j] += conj(A[k, i]) * B[k, j]"), "{text}");
         assert!(text.contains("C[i, j] = alpha * acc[i, j] + beta * C[i, j]"), "{text}");
+    }
+
+    #[test]
+    fn one_operand_may_be_used_twice() {
+        let variant = Variant { precision: "c64".parse().unwrap(), layout: "cn".parse().unwrap() };
+        let fixed = Fixed { m: Some(3), n: Some(3), same: true, ..Fixed::default() };
+        let text = specification_at(variant, fixed).to_string();
+        assert!(text.contains("acc[i, j] += conj(A[k, i]) * A[k, j]"), "{text}");
+        assert!(!text.contains("B:"), "{text}");
     }
 
     #[test]

@@ -72,6 +72,9 @@ pub struct ProblemReport {
     pub alpha: Factor,
     /// Factor of the old C.
     pub beta: Factor,
+    /// Whether B is A; left out where it is not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub same: bool,
 }
 
 /// A factor: a number, or a pair where there is an imaginary part.
@@ -289,6 +292,7 @@ impl ProblemReport {
             layout: problem.layout.to_string(),
             alpha: Factor(problem.alpha),
             beta: Factor(problem.beta),
+            same: problem.same,
         }
     }
 }

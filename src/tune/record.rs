@@ -167,6 +167,9 @@ pub struct Key {
     pub alpha: String,
     /// Whether beta is 0: `zero`, else `any`.
     pub beta: String,
+    /// Whether B is A.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub same: bool,
 }
 
 impl Key {
@@ -189,6 +192,7 @@ impl Key {
             dense: ld == dense,
             alpha: is(problem.alpha, 1.0, "one"),
             beta: is(problem.beta, 0.0, "zero"),
+            same: problem.same,
         }
     }
 

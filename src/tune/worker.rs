@@ -36,6 +36,8 @@ pub struct Job {
     pub alpha: [f64; 2],
     /// Real and imaginary part of beta.
     pub beta: [f64; 2],
+    /// Whether B is A.
+    pub same: bool,
 }
 
 /// A candidate to try.
@@ -74,6 +76,7 @@ impl Job {
             strides: [problem.ld.a, problem.ld.b, problem.ld.c],
             alpha: [problem.alpha.re, problem.alpha.im],
             beta: [problem.beta.re, problem.beta.im],
+            same: problem.same,
         }
     }
 
@@ -88,6 +91,7 @@ impl Job {
         problem.ld = Strides { a, b, c };
         problem.alpha = Complex64::new(self.alpha[0], self.alpha[1]);
         problem.beta = Complex64::new(self.beta[0], self.beta[1]);
+        problem.same = self.same;
         problem.check()?;
         Ok(problem)
     }

@@ -1,5 +1,9 @@
 //! Tall and skinny products by the command line: what is chosen, and that it is right.
 
+use warpwright::inputs::random;
+use warpwright::npy;
+use warpwright_core::dtype::DType;
+
 use crate::cli::{json, refusal};
 
 #[test]
@@ -16,6 +20,31 @@ fn strided_and_skewed_products_go_through_the_families() {
         assert_eq!(report["check"]["passed"], true, "{arguments}");
         assert_eq!(report["kernel"]["deterministic"], true, "{arguments}");
     }
+}
+
+#[test]
+fn a_matrix_times_itself_is_one_operand() {
+    for arguments in
+        ["12x12x2000 --dtype f64 --layout tn", "9x9x2000 --dtype c64 --layout cn --lda 11 --beta 0.5"]
+    {
+        let report = json(&format!("gemm {arguments} --same --device sim --trials 1 --json"), 0);
+        assert_eq!(report["problem"]["same"], true);
+        assert!(report["kernel"]["name"].as_str().unwrap().ends_with("_same"), "{}", report["kernel"]);
+        assert_eq!(report["check"]["passed"], true, "{arguments}");
+    }
+    // A kernel with two operands takes the matrix for both.
+    let square = json("gemm 40x40x40 --layout nt --same --device sim --trials 1 --json", 0);
+    assert_eq!(square["check"]["passed"], true);
+    // One file for both operands is one matrix, too.
+    let path = std::env::temp_dir().join(format!("warpwright-same-{}.npy", std::process::id()));
+    let matrix = random(DType::F64, 300, 4, 4, 1).unwrap();
+    npy::write(&path, &matrix).unwrap();
+    let (file, product) = (path.display(), "gemm 4x4x300 --dtype f64 --layout tn --device sim --json");
+    assert_eq!(json(&format!("{product} --a {file} --b {file}"), 0)["problem"]["same"], true);
+    assert!(refusal(&format!("{product} --same --b {file}")).contains("with --same B is A"));
+    std::fs::remove_file(&path).unwrap();
+    assert!(json(product, 0)["problem"].get("same").is_none());
+    assert!(refusal("gemm 4x5x300 --layout tn --same --device sim").contains("give M = N"));
 }
 
 #[test]

@@ -174,6 +174,32 @@ fn areas_of_c_are_blocks_of_one_launch() {
 }
 
 #[test]
+fn a_matrix_times_itself_is_read_once() {
+    let family = kernels::family("tsmttsm").unwrap();
+    for (dtype, width) in [("f64", 17), ("c128", 8), ("f32", 33), ("c64", 5), ("f64", 1), ("f64", 40)] {
+        let mut problem = problem(family, (width, width), dtype);
+        problem.same = true;
+        for (form, choice) in forms(family, &problem, &["unit", "staging", "reduction"], Order::Any) {
+            let kernel = family.build(&problem, &choice).unwrap();
+            let program = compile::validated(kernel.program(), target::DEFAULT).unwrap();
+            let text = program.program().to_string();
+            assert!(!text.contains("B["), "{form} reads B:\n{text}");
+            let staged = form.starts_with("mma") || form.contains("shared");
+            assert!(!staged || !text.contains("alloc Bs"), "{form} stages rows twice:\n{text}");
+            holds(family, &problem, &choice, &[0, 1, 531]);
+        }
+        let mut choices = Vec::new();
+        family.choices(&problem, target::DEFAULT, Order::Fixed, &mut |choice| {
+            choices.push(choice.clone());
+            true
+        });
+        for choice in choices.iter().step_by(choices.len() / 5 + 1) {
+            holds(family, &problem, choice, &[300]);
+        }
+    }
+}
+
+#[test]
 fn what_cannot_be_chosen_is_refused_with_what_to_change() {
     let family = kernels::family("tsmttsm").unwrap();
     let problem = problem(family, (64, 64), "c64");

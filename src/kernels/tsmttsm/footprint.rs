@@ -18,7 +18,8 @@ pub(super) fn footprint(problem: &Problem, choice: &Choice, target: &Target) -> 
     };
     let common = Footprint {
         blocks: (parts * areas(problem, choice)) as f64,
-        dram_bytes: (k * (m + n) + passes_over_parts * parts as f64 * m * n) * problem.dtype().bytes() as f64,
+        dram_bytes: (k * if problem.same { m } else { m + n } + passes_over_parts * parts as f64 * m * n)
+            * problem.dtype().bytes() as f64,
         launches,
         ..Footprint::default()
     };

@@ -61,10 +61,8 @@ pub(super) fn areas(problem: &Problem, choice: &Choice) -> i64 {
 pub(super) fn shares(problem: &Problem, choice: &Choice) -> i64 {
     let threads = Threads::of(problem, choice);
     let owners = threads.of_block().min(threads.area[0] * threads.area[1]);
-    (0..=5)
-        .map(|e| 1 << e)
-        .rfind(|q| q * q <= threads.slices && q * owners <= threads.of_block())
-        .unwrap_or(1)
+    let fits = |q: &i64| threads.slices % q == 0 && q * owners <= threads.of_block();
+    (1..=32).take_while(|q| q * q <= threads.slices).filter(fits).last().unwrap_or(1)
 }
 
 /// Bytes of shared memory in which the slices of a block come together.
@@ -128,8 +126,14 @@ pub(super) fn padding(dtype: DType, columns: i64, piece: i64) -> i64 {
     }
 }
 
-/// Columns of A and B in shared memory: those of all tiles of C.
+/// Columns of A and B in shared memory: those of all tiles of C. Where B is A, it serves both.
 pub(super) fn staged_columns(problem: &Problem, choice: &Choice) -> [i64; 2] {
+    let [a, b] = tiled_columns(problem, choice);
+    if problem.same { [a.max(b); 2] } else { [a, b] }
+}
+
+/// Rows and columns of all tiles of C.
+pub(super) fn tiled_columns(problem: &Problem, choice: &Choice) -> [i64; 2] {
     if choice.word("unit") == "mma" {
         let Warps { rows, columns, .. } = Warps::of(problem, choice);
         [choice.int("wm") * rows, choice.int("wn") * columns]
@@ -167,7 +171,8 @@ pub(super) fn row_elements(problem: &Problem, choice: &Choice) -> [i64; 2] {
     })
 }
 
-/// Bytes that a row of A and one of B take in shared memory.
+/// Bytes that a row of A and one of B take in shared memory; where B is A, one row.
 pub(super) fn row_bytes(problem: &Problem, choice: &Choice) -> i64 {
-    row_elements(problem, choice).iter().sum::<i64>() * problem.dtype().bytes()
+    let operands = if problem.same { 1 } else { 2 };
+    row_elements(problem, choice)[..operands].iter().sum::<i64>() * problem.dtype().bytes()
 }

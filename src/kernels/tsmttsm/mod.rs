@@ -12,6 +12,9 @@
 //! With `parts=1` nothing is left to come together: one launch does everything. That suits short sums; `areas` then
 //! are parts of C, each of a block of its own.
 //!
+//! Where B is A (A^T A, A^H A) the kernel reads it once: what is staged in shared memory is staged once, and what
+//! threads read into registers is found in the first-level cache the second time.
+//!
 //! There are three forms:
 //!
 //! - `unit=fma`: the threads of a block are divided into slices; the threads of a slice share out C in tiles of
@@ -30,7 +33,7 @@ use warpwright_core::diag::Diagnosis;
 use warpwright_core::dtype::DType;
 use warpwright_core::target::Capability;
 
-use self::mapping::{Threads, Warps, area, row_bytes, slices_bytes};
+use self::mapping::{Threads, Warps, area, row_bytes, slices_bytes, tiled_columns};
 use super::family::{Choice, Constraint, Family, Parameter, Value};
 use super::gemm::Fixed;
 use super::staging::{self, Moved};
@@ -77,7 +80,7 @@ fn fixed(problem: &Problem) -> Result<Fixed, Diagnosis> {
     if !(1..=WIDEST).contains(&shape.m) || !(1..=WIDEST).contains(&shape.n) {
         return refuse("it takes 1 to 128 rows and columns of C", "use another kernel for wider products");
     }
-    Ok(Fixed { m: Some(shape.m), n: Some(shape.n), ..Fixed::default() })
+    Ok(Fixed { m: Some(shape.m), n: Some(shape.n), same: problem.same, ..Fixed::default() })
 }
 
 /// The values of a parameter of the form by threads.
@@ -102,7 +105,10 @@ const PARAMETERS: &[Parameter] = &[
         about: "what multiplies: fma (threads) or mma (matrix units)",
         values: |_, problem, target| {
             let doubles = [DType::F64, DType::C128].map(Precision::Of);
-            let mma = doubles.contains(&problem.precision) && target.has(Capability::MmaF64);
+            // A product by a vector is no work for matrix units.
+            let mma = doubles.contains(&problem.precision)
+                && target.has(Capability::MmaF64)
+                && problem.shape.m.min(problem.shape.n) > 1;
             // Below this width the threads have fewer products than loads to do.
             let bytes = problem.shape.m.min(problem.shape.n) * problem.dtype().bytes();
             let wide = bytes >= 96;
@@ -295,6 +301,16 @@ const CONSTRAINTS: &[Constraint] = &[
         about: "an area of C needs all terms of its sums",
         on: &["areas", "parts"],
         holds: |c, _, _| c.int("areas") == 1 || c.int("parts") == 1,
+    },
+    Constraint {
+        about: "A and B are one, and tiles of either shape need rows of the same length in shared memory",
+        on: &["staging", "tm", "tn", "transposed"],
+        holds: |c, p, _| {
+            !p.same || c.word("staging") == "registers" || {
+                let [a, b] = tiled_columns(p, c);
+                a == b
+            }
+        },
     },
     Constraint {
         about: "warps would have no part of C",

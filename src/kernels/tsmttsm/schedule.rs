@@ -27,15 +27,16 @@ reorder({slice}.s, {slice}.it, {slice}.jt, {slice}.i, {slice}.j)
 "
         )
     };
+    let (second, nth) = if problem.same { ("A", FIRST_READ) } else { ("B", "") };
     let overlap = if choice.flag("leapfrog") { "pipeline(mine.ko, 2, via=registers)\n" } else { "" };
     format!(
         "split(acc.k, {slices}) -> ko, s
 {split}{mapping}bind({slice}.s, {slice}.it, {slice}.jt, threads)
 compute_at(mine, {slice}.jt)
 reorder(mine.ko, mine.i, mine.j)
-cache_read(A, mine, reg) -> a
+cache_read(A, mine, reg{nth}) -> a
 compute_at(a, mine.ko)
-cache_read(B, mine, reg) -> b
+cache_read({second}, mine, reg) -> b
 compute_at(b, mine.ko)
 unroll(a.c, b.c, mine.i, mine.j)
 {overlap}{last}"
@@ -119,6 +120,9 @@ unroll(mine.ks, mine.mi, mine.ni{tiles})
     )
 }
 
+/// Where B is A, the fragments of A are read by the first of the two reads.
+const FIRST_READ: &str = ", nth=1";
+
 /// How the rows or columns of C are shared out among threads in a stage: the loops over them, those bound to virtual threads, and
 /// the steps that make them from the loop `axis`. A thread's elements lie in pieces of `piece`, and the pieces side by
 /// side, or as far apart as possible.
@@ -150,16 +154,17 @@ fn staged(problem: &Problem, choice: &Choice, threads: i64, at: &str) -> Staged 
     let [a, b] = staged_columns(problem, choice);
     let mut aligned = Vec::new();
     let (mut copies, mut groups) = (String::new(), String::new());
-    for (operand, tile, fragment, width, staged, stride, moved) in
-        [("A", "As", "a", problem.shape.m, a, "lda", of_a), ("B", "Bs", "b", problem.shape.n, b, "ldb", of_b)]
-    {
+    let operands =
+        [("A", "As", problem.shape.m, a, "lda", of_a), ("B", "Bs", problem.shape.n, b, "ldb", of_b)];
+    let fragments = if problem.same { vec![vec!["a", "b"]] } else { vec![vec!["a"], vec!["b"]] };
+    for ((operand, tile, width, staged, stride, moved), fragments) in operands.into_iter().zip(&fragments) {
         if moved == Moved::AsOne {
-            copies += &format!("cache_read({operand}, mine, reg, rows={width}) -> {fragment}\n");
+            copies += &format!("cache_read({operand}, mine, shared) -> {tile}\n");
+            copies += &each_read(tile, fragments, &format!(", rows={width}"));
             groups += &format!(
-                "compute_at({fragment}, {at})
-cache_read({operand}, {fragment}, shared) -> {tile}
-compute_at({tile}, mine.ko)
+                "{}compute_at({tile}, mine.ko)
 {}",
+                computed_at(fragments, at),
                 staging::copy_steps(tile, true, 16 / dtype.bytes(), threads, dtype)
             );
             continue;
@@ -172,14 +177,26 @@ compute_at({tile}, mine.ko)
         copies += &format!("cache_read({operand}, mine, shared{rows}) -> {tile}\n");
         groups += &format!(
             "compute_at({tile}, mine.ko)
-{}{}cache_read({tile}, mine, reg) -> {fragment}
-compute_at({fragment}, {at})
-",
+{}{}{}{}",
             staging::copy_steps(tile, false, piece, threads, dtype),
             staging::pad(tile, padding(dtype, staged, piece)),
+            each_read(tile, fragments, ""),
+            computed_at(fragments, at),
         );
     }
     let specialize =
         if aligned.is_empty() { String::new() } else { format!("specialize({})\n", aligned.join(", ")) };
     Staged { specialize, copies, groups }
+}
+
+/// The steps that give each read of a tile a fragment in registers.
+fn each_read(tile: &str, fragments: &[&str], rows: &str) -> String {
+    let several = if fragments.len() > 1 { FIRST_READ } else { "" };
+    let nth = std::iter::once(several).chain(std::iter::repeat(""));
+    let reads = fragments.iter().zip(nth);
+    reads.map(|(f, nth)| format!("cache_read({tile}, mine, reg{rows}{nth}) -> {f}\n")).collect()
+}
+
+fn computed_at(fragments: &[&str], at: &str) -> String {
+    fragments.iter().map(|f| format!("compute_at({f}, {at})\n")).collect()
 }

@@ -43,6 +43,20 @@
 //! assert!(after.program().to_string().contains("y[i] += xr[i, k]"));
 //! ```
 
+//! Where an assignment reads a buffer several times, `nth=1`, `nth=2`, ... lets only that read go to the copy, so that
+//! each can have a copy of its own:
+//!
+//! ```
+//! # use warpwright_core::{ir::parse, schedule::Schedule};
+//! let before = parse::program("program p(n: size, x: in f32[n, n], y: out f32[n, n]) {
+//!   for i in 0..n, j in 0..n { y[i, j] = x[i, j] * x[j, i] }
+//! }").unwrap();
+//! let after = Schedule::run(before, "cache_read(x, y, shared, nth=2) -> xs").unwrap();
+//! assert!(after.program().to_string().contains("y[i, j] = x[i, j] * xs[j, i]"));
+//! ```
+
+use std::cell::Cell;
+
 use crate::diag::Diagnosis;
 use crate::index::Index;
 use crate::ir::{
@@ -55,7 +69,7 @@ use crate::sym::Sym;
 use super::Primitive;
 use super::set_scope::{space, space_name};
 
-pub(super) const USAGE: &str = "cache_read(buffer, consumer, shared|reg[, rows=N]) -> name";
+pub(super) const USAGE: &str = "cache_read(buffer, consumer, shared|reg[, rows=N][, nth=N]) -> name";
 
 /// See the module documentation.
 #[derive(Clone, Debug)]
@@ -68,8 +82,19 @@ pub struct CacheRead {
     pub space: Space,
     /// The elements of a row, where the copy of one dimension has rows.
     pub rows: Option<i64>,
+    /// Which of the reads in an assignment goes to the copy, counted from 1; every one if none is named.
+    pub nth: Option<i64>,
     /// The name of the copy.
     pub name: String,
+}
+
+/// The value of an option that is a positive number.
+fn positive(call: &Call, option: &str, otherwise: &str) -> Result<Option<i64>, Diagnosis> {
+    match call.option_of(option).map(str::parse) {
+        None => Ok(None),
+        Some(Ok(n)) if n > 0 => Ok(Some(n)),
+        Some(_) => Err(call.wrong(otherwise)),
+    }
 }
 
 impl CacheRead {
@@ -78,11 +103,8 @@ impl CacheRead {
             buffer: call.word_at(0)?.into(),
             consumer: call.word_at(1)?.into(),
             space: space(call, call.word_at(2)?)?,
-            rows: match call.option_of("rows").map(str::parse) {
-                None => None,
-                Some(Ok(n)) if n > 0 => Some(n),
-                Some(_) => return Err(call.wrong("a row has 1 or more elements")),
-            },
+            rows: positive(call, "rows", "a row has 1 or more elements")?,
+            nth: positive(call, "nth", "reads are counted from 1")?,
             name: call.results(1)?[0].clone(),
         })
     }
@@ -156,14 +178,16 @@ impl CacheRead {
         }
     }
 
-    /// Whether the consumer inside reads this one of the buffers of that name.
+    /// Whether the consumer inside reads this one of the buffers of that name, as often as the wanted read asks for.
     fn consumes(&self, stmt: &Stmt, source: &Sym) -> bool {
         let mut found = false;
         walk::for_each(std::slice::from_ref(stmt), &mut |s| {
             if let Stmt::Assign(a) = s
                 && a.target.buffer.name() == self.consumer
             {
-                a.value.for_each_access(&mut |access| found |= access.buffer == *source);
+                let mut reads = 0;
+                a.value.for_each_access(&mut |access| reads += i64::from(access.buffer == *source));
+                found |= reads >= self.nth.unwrap_or(1);
             }
         });
         found
@@ -174,9 +198,14 @@ impl CacheRead {
         match &mut stmt {
             Stmt::For(l) => inside.enter(l),
             Stmt::Assign(a) if a.target.buffer.name() == self.consumer => {
+                let reads = Cell::new(0);
+                let is_wanted = |access: &Access| {
+                    reads.set(reads.get() + i64::from(access.buffer == *from));
+                    access.buffer == *from && self.nth.is_none_or(|nth| nth == reads.get())
+                };
                 a.value = a.value.map_accesses(
                     &|access| {
-                        Value::Load(if access.buffer == *from {
+                        Value::Load(if is_wanted(access) {
                             Access { buffer: to.clone(), index: self.place(&access.index, facts) }
                         } else {
                             access.clone()
@@ -243,6 +272,7 @@ impl Primitive for CacheRead {
         let call =
             Call::new("cache_read").word(&self.buffer).word(&self.consumer).word(space_name(self.space));
         let call = self.rows.into_iter().fold(call, |call, n| call.option("rows", n));
+        let call = self.nth.into_iter().fold(call, |call, n| call.option("nth", n));
         call.gives([&self.name])
     }
 
