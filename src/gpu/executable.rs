@@ -16,7 +16,7 @@ use warpwright_cuda::{
     TensorMap,
 };
 
-use super::{OperandSets, diagnosis};
+use super::{OperandSets, alias, diagnosis};
 use crate::bind::{self, Binding, Role};
 use crate::report::LaunchReport;
 
@@ -139,9 +139,15 @@ impl Executable {
     }
 
     /// The same for a program with any parameters.
+    ///
+    /// # Errors
+    /// Sizes that no kernel takes, tensors that share memory where one is written, and what CUDA refuses.
     pub fn prepare_with(&self, device: &Device, arguments: &dyn Arguments) -> Result<Prepared, Diagnosis> {
         let value = |sym: &Sym| arguments.integer(sym);
         self.check_sizes(arguments)?;
+        for set in 0..arguments.sets() {
+            alias::check(&self.program, arguments, set)?;
+        }
         let mut scratch = Vec::new();
         for wanted in &self.source.scratch {
             let bytes = wanted.bytes(&value).map_err(unknown)?;

@@ -1,5 +1,6 @@
 //! Products and other programs on a real GPU: operands in its memory, and cuBLAS beside them.
 
+mod alias;
 pub mod cublas;
 mod executable;
 mod operands;
