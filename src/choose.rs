@@ -59,6 +59,25 @@ pub fn parameters(
     Ok((family.build(problem, &usual)?, ChosenBy::Rule))
 }
 
+/// The kernel for a problem that gives the same bits on every GPU, where values of parameters may be given: it is chosen
+/// from the problem alone, by rule, and needs nothing that some GPU lacks.
+///
+/// # Errors
+/// Values that the family does not know, and problems for which there is no kernel.
+pub fn reproducible(family: Option<&Family>, given: &Choice, problem: &Problem) -> Result<Kernel, Diagnosis> {
+    let target = Target::oldest();
+    let Some(family) = family else { return kernel(problem, target) };
+    let fixed = given
+        .iter()
+        .fold((family.reproducible)(problem), |choice, (name, value)| choice.with(name, value.clone()));
+    match family.complete(&fixed, problem, target) {
+        Ok(choice) => family.build(problem, &choice),
+        // The family's form for every GPU need not suit every width.
+        Err(_) if given.is_empty() => kernel(problem, target),
+        Err(refusal) => Err(refusal),
+    }
+}
+
 /// A problem is near if each of its extents is within this factor.
 const NEAR: i64 = 8;
 /// How many choices for problems nearby are tried before the model is asked.

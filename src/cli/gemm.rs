@@ -44,6 +44,10 @@ pub struct Options {
     /// A parameter of the kernel's family, such as tm=4; the others then keep their usual values.
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = parse_parameter, value_delimiter = ',')]
     parameters: Vec<(String, Value)>,
+    /// Choose a kernel that gives the same bits on every GPU, from the problem alone: neither by what was measured nor
+    /// by the GPU at hand.
+    #[arg(long, conflicts_with_all = ["allow_atomics", "schedule"])]
+    reproducible: bool,
     /// Use the kernel that the schedule in this file makes.
     #[arg(long, value_name = "FILE")]
     schedule: Option<PathBuf>,
@@ -140,6 +144,10 @@ fn subject(options: &Options, problem: &Problem, device: &Device) -> Result<Subj
         None if options.schedule.is_none() => choose::family(problem),
         None => None,
     };
+    if options.reproducible && (family.is_some() || options.kernel.is_none()) {
+        let kernel = choose::reproducible(family, &given, problem)?;
+        return Ok(Subject { chosen_by: ChosenBy::Rule, ..Subject::from(&kernel) });
+    }
     if let Some(family) = family {
         if !given.is_empty() {
             let choice = family.complete(&given, problem, device.target())?;

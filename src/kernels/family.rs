@@ -207,6 +207,9 @@ pub struct Family {
     /// Whether the kernel of a choice adds in any order, so that its bits differ from run to run. Such a choice is made
     /// only where somebody asks for it or permits it.
     pub any_order: fn(&Choice) -> bool,
+    /// What is chosen for a problem where the bits have to be the same on every GPU: all that decides in which order
+    /// terms are added, from nothing but the problem, and forms that every GPU has.
+    pub reproducible: fn(&Problem) -> Choice,
     /// The schedule of a choice.
     pub schedule: fn(&Problem, &Choice) -> String,
     /// What a choice asks of a GPU.

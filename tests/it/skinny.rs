@@ -48,6 +48,23 @@ fn a_matrix_times_itself_is_one_operand() {
 }
 
 #[test]
+fn a_reproducible_kernel_is_the_same_for_every_gpu() {
+    for product in ["20x20x40000 --dtype f64 --layout tn", "9000x12x7 --dtype c128 --layout nn", "64x64x64"] {
+        let on = |gpu: &str| {
+            let report =
+                json(&format!("gemm {product} --reproducible --device sim:{gpu} --trials 1 --json"), 0);
+            assert_eq!(report["check"]["passed"], true, "{product} on {gpu}");
+            assert_eq!(report["kernel"]["chosen_by"], "rule");
+            report["kernel"]["schedule"].clone()
+        };
+        assert_eq!(on("h200"), on("gtx980"), "{product}");
+    }
+    let refused =
+        refusal("gemm 20x20x40000 --dtype f64 --layout tn --reproducible --allow-atomics --device sim");
+    assert!(refused.contains("cannot be used with"), "{refused}");
+}
+
+#[test]
 fn short_sums_are_right_in_every_type() {
     for (at, k) in [0, 1, 2, 5, 31, 1000].into_iter().enumerate() {
         for (turn, (dtype, layout)) in

@@ -3,13 +3,14 @@
 //! class of each element.
 
 use num_complex::Complex64;
+use warpwright::choose;
 use warpwright::compile;
 use warpwright::inputs::{Operands, sprinkle};
-use warpwright::kernels;
 use warpwright::kernels::family::{Choice, Family, Order};
+use warpwright::kernels::{self, Kernel};
 use warpwright::problem::Problem;
 use warpwright::simulator::{self, SimOptions};
-use warpwright_core::target;
+use warpwright_core::target::{self, Target};
 
 use crate::tall_skinny::forms;
 
@@ -108,6 +109,60 @@ fn what_overflows_is_infinite() {
                 operands.b.set(row, column, Complex64::new(large, 0.0));
             }
             all_are_right(&problem, family, &operands);
+        }
+    }
+}
+
+/// The bits of the result of a kernel that is made for a GPU.
+fn bits(kernel: &Kernel, problem: &Problem, operands: &Operands, gpu: &Target, launch_size: i64) -> Vec<u8> {
+    let valid = compile::validated(kernel.program(), gpu).unwrap_or_else(|e| panic!("{}: {e}", gpu.name));
+    compile::cuda(&valid).unwrap_or_else(|e| panic!("{}: {e}", gpu.name));
+    let options = SimOptions { full: true, every_element: true, launch_size, ..SimOptions::default() };
+    let run = simulator::run(&valid, problem, operands, &options).unwrap();
+    assert!(run.comparison.passed(), "{} on {}: {:?}", kernel.name, gpu.name, run.faults);
+    run.c.unwrap().bytes().to_vec()
+}
+
+#[test]
+fn a_choice_has_the_same_bits_on_every_gpu() {
+    let gpus =
+        ["h200", "a100-40gb", "b200", "rtx2080ti", "gtx980"].map(|name| Target::by_name(name).unwrap());
+    for family in kernels::FAMILIES {
+        for (dtype, widths) in [("f64", (7, 12)), ("f32", (3, 2)), ("c64", (20, 9)), ("c128", (64, 64))] {
+            let problem = problem(family, 1100, widths, dtype);
+            let operands = Operands::random(&problem, 12).unwrap();
+            let kernel = choose::reproducible(Some(family), &Choice::default(), &problem).unwrap();
+            let first = bits(&kernel, &problem, &operands, gpus[0], 1);
+            for (at, gpu) in gpus.into_iter().enumerate().skip(1) {
+                let place = format!("{} with {} on {}", kernel.name, kernel.parameters, gpu.name);
+                assert!(bits(&kernel, &problem, &operands, gpu, 50 * at as i64) == first, "{place}");
+            }
+            // Another number of parts is another sum: what is chosen for a GPU may have other bits.
+            if family.name == "tsmttsm" && widths.0 < 64 {
+                let other = kernel.parameters.clone().with("parts", 13);
+                let kernel = family.build(&problem, &other).unwrap();
+                let second = bits(&kernel, &problem, &operands, gpus[0], 1);
+                assert!(second != first, "{}", kernel.name);
+                assert!(bits(&kernel, &problem, &operands, gpus[1], 9) == second, "{}", kernel.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_width_has_a_kernel_with_the_same_bits_everywhere() {
+    for family in kernels::FAMILIES {
+        for (at, widths) in [(1, 1), (128, 128), (33, 65), (64, 1), (2, 128)].into_iter().enumerate() {
+            for dtype in ["f32", "f64", "c64", "c128"] {
+                for long in [0, 5000, 3_000_000] {
+                    let problem = problem(family, long + at as i64, widths, dtype);
+                    let kernel = choose::reproducible(Some(family), &Choice::default(), &problem)
+                        .unwrap_or_else(|e| panic!("{dtype} {widths:?}: {e}"));
+                    let place = format!("{} with {}", kernel.name, kernel.parameters);
+                    compile::validated(kernel.program(), Target::oldest())
+                        .unwrap_or_else(|e| panic!("{place}: {e}"));
+                }
+            }
         }
     }
 }

@@ -166,11 +166,12 @@ fn areas_of_c_are_blocks_of_one_launch() {
             }
         }
     }
-    // Areas and parts at once would need a second launch after all.
-    let long = problem(family, (8, 8), "f64");
-    let both = Choice::default().with("areas", 4).with("parts", 132);
-    let refusal = family.complete(&both, &long, target::DEFAULT).unwrap_err().to_string();
-    assert!(refusal.contains("an area of C needs all terms"), "{refusal}");
+    for reduction in ["two-pass", "global", "local"] {
+        let wide = problem(family, (33, 64), "f64");
+        let given = Choice::default().with("areas", 4).with("parts", 5).with("reduction", reduction);
+        let choice = family.complete(&given, &wide, target::DEFAULT).unwrap();
+        holds(family, &wide, &choice, &[0, 1, 331]);
+    }
 }
 
 #[test]

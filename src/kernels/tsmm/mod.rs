@@ -39,6 +39,8 @@ pub const FAMILY: Family = Family {
     parameters: PARAMETERS,
     constraints: CONSTRAINTS,
     any_order: |_| false,
+    // A thread adds up the terms of an element one after the other.
+    reproducible: |_| Choice::default().with("unit", "fma").with("staging", "registers"),
     schedule: |problem, choice| {
         if is_staged(choice) {
             schedule::from_shared(problem, choice)

@@ -9,8 +9,11 @@
 //! - `global`: a first launch stores beta C, and blocks add their parts to it by atomics, in any order.
 //! - `local`: likewise, and the threads of a block add to the part of the block by atomics in shared memory.
 //!
-//! With `parts=1` nothing is left to come together: one launch does everything. That suits short sums; `areas` then
-//! are parts of C, each of a block of its own.
+//! The bits of a result follow from the choice and the problem, never from the launch. The choice itself depends on the
+//! GPU, whose multiprocessors `parts` is to fill, and on what was measured there; where bits have to be the same on every
+//! GPU, it is made from the problem alone.
+//!
+//! With `parts=1` nothing is left to come together: one launch does everything. That suits short sums.
 //!
 //! Where B is A (A^T A, A^H A) the kernel reads it once: what is staged in shared memory is staged once, and what
 //! threads read into registers is found in the first-level cache the second time.
@@ -18,7 +21,7 @@
 //! There are three forms:
 //!
 //! - `unit=fma`: the threads of a block are divided into slices; the threads of a slice share out C in tiles of
-//!   `tm` x `tn`. With `staging=registers` each slice takes one row of a group, and threads read their elements of it
+//!   `tm` x `tn`; C may be divided into `areas`, each of blocks of its own. With `staging=registers` each slice takes one row of a group, and threads read their elements of it
 //!   from device memory: the mappings of Ernst, Hager, Thies and Wellein (IJHPCA 35(1), 2021). With `staging=shared`
 //!   groups of `depth` rows are copied to shared memory, `stages` ahead, and slices share out the rows of a group.
 //! - `unit=mma`: groups of rows are staged in shared memory likewise. `wm` x `wn` warps share out C in tiles of matrix
@@ -56,6 +59,7 @@ pub const FAMILY: Family = Family {
     parameters: PARAMETERS,
     constraints: CONSTRAINTS,
     any_order: |choice| matches!(choice.word("reduction"), "global" | "local"),
+    reproducible,
     schedule: |problem, choice| match choice.word("unit") {
         "mma" => schedule::by_matrix_units(problem, choice),
         _ if choice.word("staging") == "shared" => schedule::by_threads_from_shared(problem, choice),
@@ -82,6 +86,20 @@ fn fixed(problem: &Problem) -> Result<Fixed, Diagnosis> {
     }
     Ok(Fixed { m: Some(shape.m), n: Some(shape.n), same: problem.same, ..Fixed::default() })
 }
+
+/// Parts for the problem's length alone, whatever GPU there is.
+fn reproducible(problem: &Problem) -> Choice {
+    let parts =
+        (1..=MOST_REPRODUCIBLE).rev().find(|p| p & (p - 1) == 0 && p * 2 * LEAST_ROWS <= problem.shape.k);
+    Choice::default()
+        .with("unit", "fma")
+        .with("staging", "registers")
+        .with("block", 256)
+        .with("parts", parts.unwrap_or(1))
+}
+
+/// Parts of a sum that has to have the same bits on every GPU: enough for the largest.
+const MOST_REPRODUCIBLE: i64 = 512;
 
 /// The values of a parameter of the form by threads.
 fn with_fma(choice: &Choice, values: impl IntoIterator<Item = impl Into<Value>>) -> Vec<Value> {
@@ -137,9 +155,9 @@ const PARAMETERS: &[Parameter] = &[
         name: "areas",
         about: "areas of C, each added up by a block of its own",
         values: |c, problem, _| {
-            let short = problem.shape.k <= SHORT;
-            let all: &[i64] = if short { &[1, 4, 16, 64] } else { &[1] };
-            let useful = all.iter().copied().filter(|a| *a == 1 || *a <= problem.shape.m * problem.shape.n);
+            let (elements, short) = (problem.shape.m * problem.shape.n, problem.shape.k <= SHORT);
+            let useful = [1, 4, 16, 64].into_iter();
+            let useful = useful.filter(|a| *a == 1 || short && *a <= elements || 256 * a <= elements);
             if c.word("staging") == "registers" { with_fma(c, useful) } else { Vec::new() }
         },
     },
@@ -234,9 +252,7 @@ const PARAMETERS: &[Parameter] = &[
             if parts.is_empty() {
                 parts.push((problem.shape.k / least).clamp(1, all));
             }
-            if choice.int("areas") > 1 {
-                parts = vec![1];
-            } else if choice.int("areas") == 1 && problem.shape.k <= SHORT && parts != [1] {
+            if choice.get("areas").is_some() && problem.shape.k <= SHORT && parts != [1] {
                 parts.push(1);
             }
             parts.into_iter().map(Value::from).collect()
@@ -296,11 +312,6 @@ const CONSTRAINTS: &[Constraint] = &[
         holds: |c, p, t| {
             c.word("staging") == "shared" || slices_bytes(p, c) <= i64::from(t.limits.shared_per_block_opt_in)
         },
-    },
-    Constraint {
-        about: "an area of C needs all terms of its sums",
-        on: &["areas", "parts"],
-        holds: |c, _, _| c.int("areas") == 1 || c.int("parts") == 1,
     },
     Constraint {
         about: "A and B are one, and tiles of either shape need rows of the same length in shared memory",

@@ -1,6 +1,6 @@
 //! How the parts of the sum come together.
 
-use super::mapping::{Threads, shares};
+use super::mapping::{Threads, areas, shares};
 use crate::kernels::family::Choice;
 use crate::problem::Problem;
 
@@ -38,61 +38,43 @@ bind({stage}.t{number}, threads)
 /// The parts of a sum over slices of threads, which are `s`. The slices of a block are added up in its shared memory,
 /// by several threads for each element if there are as many.
 pub(super) fn of_slices(problem: &Problem, choice: &Choice) -> Parts {
-    let parts = choice.int("parts");
-    let Threads { area: [height, width], .. } = Threads::of(problem, choice);
-    let threads = Threads::of(problem, choice).of_block();
-    let (owners, shares) = (threads.min(height * width), shares(problem, choice));
-    let split = match choice.word("reduction") {
-        "two-pass" => format!("split_reduce(acc.ko, {parts}, order=cyclic) -> part, g\n"),
-        "global" | "local" => {
-            format!("split_reduce(acc.ko, {parts}, order=cyclic, combine=atomic) -> part, g\n{FIRST}")
-        }
-        _ => String::new(),
+    let (parts, reduction) = (choice.int("parts"), choice.word("reduction"));
+    let threads = Threads::of(problem, choice);
+    let [height, width] = threads.area;
+    let (owners, shares) = (threads.of_block().min(height * width), shares(problem, choice));
+    // The sum over slices, and the stage that stores it.
+    let (whole, result, split) = match reduction {
+        "two-pass" => ("part", "part", format!("split_reduce(acc.ko, {parts}, order=cyclic) -> part, g\n")),
+        "global" | "local" => (
+            "part",
+            "C",
+            format!("split_reduce(acc.ko, {parts}, order=cyclic, combine=atomic) -> part, g\n{FIRST}"),
+        ),
+        _ => ("acc", "C", String::new()),
     };
-    if choice.word("reduction") == "local" {
+    let (block, blocks) = match (reduction, areas(problem, choice)) {
+        ("two-pass", 1) => ("part.g", "bind(part.g, block.x)\n".to_string()),
+        ("global" | "local", 1) => ("C.g", "bind(C.g, block.x)\n".to_string()),
+        ("two-pass", _) => ("part.bj", over_areas("part", true, threads.area)),
+        (reduction, _) => ("C.bj", over_areas("C", !reduction.is_empty(), threads.area)),
+    };
+    if reduction == "local" {
         let (to_zero, to_result) = (elements("part", "0", owners), elements("C", "", owners));
         return Parts {
             split: format!(
                 "{split}rfactor(part.s, combine=shared_atomic) -> mine
-bind(C.g, block.x)
-compute_at(part, C.g)
+{blocks}compute_at(part, {block})
 {to_zero}{to_result}set_scope(mine, reg)
 "
             ),
             taken_by: "part",
-            block: "C.g",
+            block,
             last: String::new(),
         };
     }
-    // The sum over slices, the stage that stores it, the loop over blocks, and how each is made so.
-    let (whole, result, block, steps) = match choice.word("reduction") {
-        "two-pass" => (
-            "part",
-            "part",
-            "part.g",
-            "cache_write(part, reg) -> whole\nbind(part.g, block.x)\ncompute_at(whole, part.j)\n".to_string(),
-        ),
-        "global" => (
-            "part",
-            "C",
-            "C.g",
-            "bind(C.g, block.x)\nset_scope(part, reg)\ncompute_at(part, C.j)\n".to_string(),
-        ),
-        _ => (
-            "acc",
-            "C",
-            "C.bj",
-            format!(
-                "split(C.i, {height}) -> bi, i
-split(C.j, {width}) -> bj, j
-reorder(C.bi, C.bj, C.i, C.j)
-bind(C.bi, block.y)
-bind(C.bj, block.x)
-set_scope(acc, reg)
-compute_at(acc, C.j)
-"
-            ),
-        ),
+    let (in_registers, stored) = match reduction {
+        "two-pass" => ("cache_write(part, reg) -> whole\n", "compute_at(whole, part.j)\n".to_string()),
+        _ => ("", format!("set_scope({whole}, reg)\ncompute_at({whole}, C.j)\n")),
     };
     let [shared_out, share, elements_of_shares] = if shares > 1 {
         [
@@ -117,14 +99,31 @@ bind(share.q, share.t, threads)
         split: format!(
             "{split}rfactor({whole}.s, combine=shared) -> slice
 cache_write(slice, reg) -> mine
-{shared_out}{steps}{share}compute_at(slice, {block})
+{shared_out}{in_registers}{blocks}{stored}{share}compute_at(slice, {block})
 {elements_of_shares}{elements}",
             elements = elements(result, "", owners),
         ),
         taken_by: "slice",
         block,
-        last: if block == "part.g" { second_pass(problem, choice) } else { String::new() },
+        last: if reduction == "two-pass" { second_pass(problem, choice) } else { String::new() },
     }
+}
+
+/// The steps by which blocks share out areas of C in a stage, and parts of the sum if it has them.
+fn over_areas(stage: &str, has_parts: bool, [height, width]: [i64; 2]) -> String {
+    let (outer, parts) = if has_parts {
+        (format!("{stage}.g, "), format!("bind({stage}.g, block.z)\n"))
+    } else {
+        (String::new(), String::new())
+    };
+    format!(
+        "split({stage}.i, {height}) -> bi, i
+split({stage}.j, {width}) -> bj, j
+reorder({outer}{stage}.bi, {stage}.bj, {stage}.i, {stage}.j)
+{parts}bind({stage}.bi, block.y)
+bind({stage}.bj, block.x)
+"
+    )
 }
 
 /// The parts of a sum over sets of threads, which have `rows` rows of a group each. They stay apart until they are

@@ -94,6 +94,12 @@ impl Target {
         ALL.iter().copied().filter(|t| t.compute <= compute).max_by_key(|t| t.compute)
     }
 
+    /// The GPU of the tables with the oldest compute capability: a kernel that fits it, and needs nothing that it lacks,
+    /// fits every other.
+    pub fn oldest() -> &'static Target {
+        ALL.iter().copied().min_by_key(|t| t.compute).unwrap_or(DEFAULT)
+    }
+
     /// Whether a kernel for this GPU may use the given feature.
     pub fn has(&self, capability: Capability) -> bool {
         capability.present_on(self.compute)
@@ -166,6 +172,16 @@ mod tests {
     fn look_up_forgives_case_and_separators() {
         assert_eq!(Target::by_name("H100_SXM").unwrap().name, "h100-sxm");
         assert_eq!(Target::by_name(" a6000 ").unwrap().name, "a6000");
+    }
+
+    #[test]
+    fn what_fits_the_oldest_gpu_fits_every_other() {
+        let oldest = Target::oldest().limits;
+        for target in ALL {
+            let limits = target.limits;
+            assert!(limits.shared_per_block_opt_in >= oldest.shared_per_block_opt_in, "{}", target.name);
+            assert!(limits.registers_per_block >= oldest.registers_per_block, "{}", target.name);
+        }
     }
 
     #[test]
