@@ -79,7 +79,7 @@ fn text(results: &[Bandwidth]) -> String {
     for row in table.chunks(IN_FLIGHT.len()) {
         let occupancy = match row[0].occupancy {
             None => "1 block".to_string(),
-            Some(share) => format!("{:.3} %", 100.0 * share),
+            Some(share) => format!("{:.2} %", 100.0 * share),
         };
         let mut cells = vec![occupancy, row[0].warps_per_sm.to_string()];
         // Where registers allow fewer warps, the number says so.

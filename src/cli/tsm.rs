@@ -14,7 +14,7 @@ use crate::bench::bandwidth;
 use crate::bench::record::{self, Record};
 use crate::bench::tsm::job::Wanted;
 use crate::bench::tsm::measure::{self, Run};
-use crate::bench::tsm::{Figure, NAME, Operation, Point, WIDTHS, page, sweep};
+use crate::bench::tsm::{Figure, NAME, Operation, Point, Size, WIDTHS, page, sweep};
 use crate::device::Device;
 use crate::report::number::{flops_per_second, seconds};
 use crate::report::progress::Progress;
@@ -190,7 +190,7 @@ fn table(points: &[Point]) -> String {
     let columns = [
         words("product"),
         words("type"),
-        numbers("width"),
+        words("size"),
         numbers("time"),
         numbers("quartiles"),
         numbers("rate"),
@@ -207,10 +207,11 @@ fn table(points: &[Point]) -> String {
             let about = |q: f64| 100.0 * (q / s.median - 1.0);
             format!("{:+.1} {:+.1} %", about(s.quartiles.0), about(s.quartiles.1))
         });
+        let Size { m, n, k } = p.key.size;
         vec![
             p.key.operation.to_string(),
             p.key.dtype.clone(),
-            p.width().to_string(),
+            format!("{m}x{n}x{k}"),
             p.seconds.map_or_else(dash, |s| seconds(s.median)),
             quartiles.unwrap_or_else(dash),
             p.flops_per_second().map_or_else(dash, flops_per_second),

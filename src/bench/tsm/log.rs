@@ -44,9 +44,10 @@ impl Log {
         Ok(Log { known, today, directory: directory.map(Path::to_path_buf), files: Vec::new() })
     }
 
-    /// Whether a point is on record with a kernel of this text.
-    pub fn has(&self, key: &Key, text: &str) -> bool {
-        self.known.get(key).is_some_and(|p| p.text == text)
+    /// Whether a point is on record with a kernel of this text, and beside cuBLAS where that is there.
+    pub fn has(&self, key: &Key, text: &str, cublas: bool) -> bool {
+        let compared = |p: &Point| p.cublas.is_some() || p.status != Status::Correct || !cublas;
+        self.known.get(key).is_some_and(|p| p.text == text && compared(p))
     }
 
     /// Adds a point, or replaces it, and writes the files.
@@ -160,8 +161,8 @@ mod tests {
         // The run is cut; the next is on another day.
         let mut log = open("2026-11-22");
         let (known, text) = (point(8, 0.5), point(8, 0.5).text);
-        assert!(log.has(&known.key, &text) && !log.has(&known.key, "other"));
-        assert!(!log.has(&point(32, 0.5).key, &text));
+        assert!(log.has(&known.key, &text, true) && !log.has(&known.key, "other", true));
+        assert!(!log.has(&point(32, 0.5).key, &text, true));
         log.add(Point { text: "other".to_string(), ..point(8, 0.25) }).unwrap();
         log.add(point(8, 0.125)).unwrap();
         assert_eq!(log.today.results, [point(8, 0.125)], "a point stands once in a file");
@@ -174,6 +175,17 @@ mod tests {
         let other = Record { gpu: "NVIDIA L4".to_string(), ..empty("2026-11-22") };
         assert!(Log::open(Some(&directory), other).unwrap().known.is_empty());
         std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn a_point_without_cublas_is_measured_again_where_cublas_is_there() {
+        let mut log = Log::open(None, Record { results: Vec::new(), ..record() }).unwrap();
+        let alone = Point { cublas: None, ..point(8, 0.5) };
+        log.add(alone.clone()).unwrap();
+        let has = |log: &Log, cublas: bool| log.has(&alone.key, &alone.text, cublas);
+        assert!(has(&log, false) && !has(&log, true));
+        log.add(Point { status: Status::Correctness, seconds: None, ..alone.clone() }).unwrap();
+        assert!(has(&log, true), "what failed was not compared");
     }
 
     #[test]

@@ -73,13 +73,14 @@ pub fn run(
     let (maker, mut notices) = Maker::new(target, Gpu::of_device(device.info(), Some(nvrtc)))?;
     let mut log = Log::open(run.directory, Record::new(device, Vec::new()))?;
     let jobs: Vec<Result<Job, Diagnosis>> = parallel::map(wanted, |w| maker.make(w));
+    let missing = locate::find(Library::Cublas).advice;
     let (free, _) = device.memory().map_err(diagnosis)?;
     let room = free / 10 * 9;
     let mut open = Vec::new();
     for (wanted, job) in wanted.iter().zip(&jobs) {
         match job {
             Err(refusal) => log.add(refused(wanted, refusal))?,
-            Ok(job) if !run.again && log.has(&wanted.key, &job.text) => {}
+            Ok(job) if !run.again && log.has(&wanted.key, &job.text, missing.is_none()) => {}
             Ok(_) if 2 * longest(&wanted.problem) > room => {
                 notices.push(format!("{} in {} does not fit the GPU", wanted.problem.shape, wanted.key.dtype))
             }
@@ -87,12 +88,12 @@ pub fn run(
         }
     }
     if !open.is_empty() {
-        if let Some(advice) = locate::find(Library::Cublas).advice {
+        if let Some(advice) = &missing {
             notices.push(format!("not compared with cuBLAS, which was not found; get it: {advice}"));
         }
         let recorded = run.directory.and_then(|d| bandwidth::recorded(d, &device.info().name));
         let here = recorded.map_or(Bandwidths::default(), |r| bandwidth::summary(&r.results));
-        let mut bench = Bench::new(device, target, here, &open)?;
+        let mut bench = Bench::new(device, target, here, &open, missing.is_none())?;
         let watch = Watch::new(log);
         let before = wanted.len() - open.len();
         beside(device, target, &open, &watch, |next| {
@@ -215,6 +216,7 @@ impl<'a> Bench<'a> {
         target: &'a Target,
         here: Bandwidths,
         open: &[(&Wanted, &Job)],
+        cublas: bool,
     ) -> Result<Bench<'a>, Diagnosis> {
         let bytes = open.iter().map(|(w, _)| longest(&w.problem)).max().unwrap_or(1);
         Ok(Bench {
@@ -223,7 +225,7 @@ impl<'a> Bench<'a> {
             here,
             stream: device.stream().map_err(diagnosis)?,
             space: Space::new(device, bytes)?,
-            cublas: locate::find(Library::Cublas).advice.is_none(),
+            cublas,
             current: None,
         })
     }
