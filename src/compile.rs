@@ -7,6 +7,8 @@ use warpwright_core::ir::validate::{self, Valid};
 use warpwright_core::passes;
 use warpwright_core::target::Target;
 
+use crate::problem::{Problem, Shape};
+
 /// Lowers a program to threads and barriers and proves that it fits a target.
 pub fn validated(program: &Program, target: &Target) -> Result<Valid, Diagnosis> {
     let lowered = passes::lower(program)?;
@@ -17,6 +19,12 @@ pub fn validated(program: &Program, target: &Target) -> Result<Valid, Diagnosis>
 /// The CUDA C of a validated program.
 pub fn cuda(valid: &Valid) -> Result<Source, Diagnosis> {
     cuda::emit(valid)
+}
+
+/// The CUDA C of a validated program for a problem: where an extent does not fit in 32 bits, sizes are 64 bits long.
+pub fn cuda_for(valid: &Valid, problem: &Problem) -> Result<Source, Diagnosis> {
+    let Shape { m, n, k } = problem.shape;
+    if m.max(n).max(k) > cuda::LARGEST_SIZE { cuda::emit_long(valid) } else { cuda::emit(valid) }
 }
 
 /// Several faults as one diagnosis: the first, and the others below it.

@@ -336,7 +336,7 @@ fn compile_candidate(
     let unmakeable = |d: Diagnosis| (Status::Constraints, d.to_string());
     let kernel = family.build(problem, choice).map_err(unmakeable)?;
     let valid = compile::validated(kernel.program(), target).map_err(unmakeable)?;
-    let source = compile::cuda(&valid).map_err(unmakeable)?;
+    let source = compile::cuda_for(&valid, problem).map_err(unmakeable)?;
     let launch_size = i64::from(device.info().sm_count);
     let binding = Binding::new(valid.program(), problem, launch_size).map_err(unmakeable)?;
     gpu::compile_ahead(&device.info().arch(), &source, target, &|sym| binding.value(sym))

@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 use num_complex::Complex64;
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::dtype::DType;
-use warpwright_core::emit::cuda::{self, Argument, LARGEST_LAUNCH_PARAMETER, LARGEST_SIZE, Source, Step};
+use warpwright_core::emit::cuda::{self, Argument, LARGEST_LAUNCH_PARAMETER, Source, Step};
 use warpwright_core::ir::{ParamKind, Program};
 use warpwright_core::sym::Sym;
 use warpwright_core::target::Target;
@@ -188,11 +188,12 @@ impl Executable {
         compiled.kernel(&self.source.kernels[number].name).map(|k| k.registers)
     }
 
-    /// Sizes and strides are passed as 32-bit integers; a stride that does not fit is refused where it is passed.
+    /// Sizes are passed as integers of as many bits as the source says, strides of 32 bits; a stride that does not fit is
+    /// refused where it is passed.
     fn check_sizes(&self, arguments: &dyn Arguments) -> Result<(), Diagnosis> {
         for param in &self.program.params {
             let (what, most) = match param.kind {
-                ParamKind::Size => ("size", LARGEST_SIZE),
+                ParamKind::Size => ("size", self.source.largest_size),
                 ParamKind::Launch => ("launch size", LARGEST_LAUNCH_PARAMETER),
                 ParamKind::Flag | ParamKind::Scalar(_) | ParamKind::Tensor(_) => continue,
             };
@@ -255,6 +256,7 @@ fn argument(
         Argument::Size(sym) | Argument::Stride(sym) => {
             Value::I32(i32::try_from(integer(sym)?).map_err(|_| too_large(sym.name()))?)
         }
+        Argument::LongSize(sym) => Value::I64(integer(sym)?),
         Argument::Flag(sym) => Value::Bool(integer(sym)? != 0),
         Argument::Scalar(sym, dtype) => {
             scalar(arguments.scalar(sym).ok_or_else(|| unknown(sym.clone()))?, *dtype)?
@@ -322,6 +324,7 @@ impl Prepared {
 enum Value {
     Bool(bool),
     I32(i32),
+    I64(i64),
     F32(f32),
     F64(f64),
     C64([f32; 2]),
@@ -335,6 +338,7 @@ impl Value {
         match self {
             Value::Bool(value) => Arg::Bool(*value),
             Value::I32(value) => Arg::I32(*value),
+            Value::I64(value) => Arg::I64(*value),
             Value::F32(value) => Arg::F32(*value),
             Value::F64(value) => Arg::F64(*value),
             Value::C64(value) => Arg::C64(*value),

@@ -49,7 +49,7 @@ pub fn run(
     operands: &Operands,
     options: &GpuOptions,
 ) -> Result<GpuRun, Diagnosis> {
-    let source = compile::cuda(valid)?;
+    let source = compile::cuda_for(valid, problem)?;
     let executable = Executable::new(device, valid.program().clone(), source, target);
     let launch_size = i64::from(device.info().sm_count);
     let binding = Binding::new(valid.program(), problem, launch_size)?;

@@ -67,7 +67,7 @@ impl Bench {
         let crashed = |d: Diagnosis| (Status::Runtime, d);
         let kernel = self.family.build(&self.whole.problem, &request.choice).map_err(unmakeable)?;
         let valid = compile::validated(kernel.program(), self.target).map_err(unmakeable)?;
-        let source = compile::cuda(&valid).map_err(unmakeable)?;
+        let source = compile::cuda_for(&valid, &self.whole.problem).map_err(unmakeable)?;
         let executable = Executable::new(&self.device, valid.program().clone(), source, self.target);
         let start = Instant::now();
         let launch_size = i64::from(self.device.info().sm_count);

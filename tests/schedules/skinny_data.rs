@@ -8,7 +8,7 @@ use warpwright::compile;
 use warpwright::inputs::{Operands, sprinkle};
 use warpwright::kernels::family::{Choice, Family, Order};
 use warpwright::kernels::{self, Kernel};
-use warpwright::problem::Problem;
+use warpwright::problem::{Problem, Shape};
 use warpwright::simulator::{self, SimOptions};
 use warpwright_core::target::{self, Target};
 
@@ -162,6 +162,59 @@ fn every_width_has_a_kernel_with_the_same_bits_everywhere() {
                     compile::validated(kernel.program(), Target::oldest())
                         .unwrap_or_else(|e| panic!("{place}: {e}"));
                 }
+            }
+        }
+    }
+}
+
+/// The lines of CUDA text that put what depends on a number of 64 bits, and is no remainder, into an `int`.
+fn narrowed(text: &str) -> Vec<&str> {
+    let words = |line: &'_ str| -> Vec<String> {
+        line.split(|c: char| !c.is_alphanumeric() && c != '_').map(str::to_string).collect()
+    };
+    let mut long: Vec<String> = Vec::new();
+    let mut found = Vec::new();
+    for line in text.lines() {
+        for after in line.split("long long ").skip(1) {
+            long.extend(words(after).into_iter().next());
+        }
+        let declared = line.split_once("int ").and_then(|(_, rest)| rest.split_once(" = "));
+        if let Some((_, value)) =
+            declared.filter(|(name, _)| words(name).len() == 1 && !line.contains("long long"))
+        {
+            let value = value.split(';').next().unwrap_or_default();
+            if !value.contains('%') && words(value).iter().any(|w| long.contains(w)) {
+                found.push(line);
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn extents_beyond_32_bits_have_kernels_with_wider_indices() {
+    assert_eq!(
+        narrowed("f(long long K) {\n  int k = 2*K + 1;\n  int r = K%7;\n  int j = 3;\n"),
+        ["  int k = 2*K + 1;"]
+    );
+    for family in kernels::FAMILIES {
+        for (dtype, widths) in [("f32", (1, 1)), ("f64", (2, 3)), ("c64", (1, 2)), ("f64", (8, 8))] {
+            let problem = problem(family, 3_000_000_000, widths, dtype);
+            for (form, choice) in forms(family, &problem, &NAMES, Order::Any) {
+                let kernel = family.build(&problem, &choice).unwrap_or_else(|e| panic!("{form}: {e}"));
+                let valid = compile::validated(kernel.program(), target::DEFAULT).unwrap();
+                let source = compile::cuda_for(&valid, &problem).unwrap_or_else(|e| panic!("{form}: {e}"));
+                let size = if family.name == "tsmm" { "M" } else { "K" };
+                assert!(source.text.contains(&format!("long long {size}")), "{form}:\n{}", source.text);
+                assert!(source.largest_size > problem.shape.k.max(problem.shape.m));
+                assert_eq!(narrowed(&source.text), [] as [&str; 0], "{form}:\n{}", source.text);
+                // What fits in 32 bits has the narrow text.
+                let short =
+                    Problem { shape: Shape { m: problem.shape.m.min(9), ..problem.shape }, ..problem };
+                let short = Problem { shape: Shape { k: short.shape.k.min(9), ..short.shape }, ..short };
+                assert!(
+                    !compile::cuda_for(&valid, &short).unwrap().text.contains(&format!("long long {size}"))
+                );
             }
         }
     }

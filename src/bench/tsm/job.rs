@@ -108,7 +108,7 @@ impl Maker<'_> {
             None => choose::parameters(family, problem, self.target, &self.gpu, wisdom, Order::Fixed)?,
         };
         let valid = compile::validated(kernel.program(), self.target)?;
-        let source = compile::cuda(&valid)?;
+        let source = compile::cuda_for(&valid, problem)?;
         Ok(Job {
             parameters: kernel.parameters,
             chosen_by,

@@ -24,6 +24,8 @@ use super::source::{LARGEST_LAUNCH_PARAMETER, LARGEST_SIZE};
 pub(super) struct Unit<'a> {
     pub(super) program: &'a Program,
     pub(super) target: &'a Target,
+    /// The largest size that the kernels are launched with.
+    pub(super) largest_size: i64,
     pub(super) buffers: HashMap<Sym, Buffer>,
     pub(super) rings: HashMap<Sym, Ring>,
     pub(super) scalars: HashMap<Sym, DType>,
@@ -92,7 +94,7 @@ pub(super) struct Owned {
 }
 
 impl<'a> Unit<'a> {
-    pub(super) fn new(program: &'a Program, target: &'a Target) -> Unit<'a> {
+    pub(super) fn new(program: &'a Program, target: &'a Target, largest_size: i64) -> Unit<'a> {
         let mut rings = HashMap::new();
         walk::for_each(&program.body, &mut |stmt| {
             if let Stmt::AllocRing(ring) = stmt {
@@ -106,6 +108,7 @@ impl<'a> Unit<'a> {
         Unit {
             program,
             target,
+            largest_size,
             buffers: program.buffers(),
             rings,
             scalars: scalars.collect(),
@@ -147,7 +150,7 @@ impl<'a> Unit<'a> {
         let mut ranges = Ranges::new();
         for Param { sym, kind } in &self.program.params {
             match kind {
-                ParamKind::Size => ranges.set(sym, Interval::new(0, LARGEST_SIZE)),
+                ParamKind::Size => ranges.set(sym, Interval::new(0, self.largest_size)),
                 ParamKind::Launch => ranges.set(sym, Interval::new(1, LARGEST_LAUNCH_PARAMETER)),
                 ParamKind::Tensor(Buffer { row_stride: Some(stride), .. }) => {
                     ranges.set(stride, Interval::new(0, LARGEST_SIZE));
@@ -164,6 +167,11 @@ impl<'a> Unit<'a> {
     /// The buffer of that symbol.
     pub(super) fn buffer(&self, sym: &Sym) -> Result<&Buffer, Diagnosis> {
         self.buffers.get(sym).ok_or_else(|| Diagnosis::new(format!("`{sym}` is no buffer of the program")))
+    }
+
+    /// Whether sizes are `long long`.
+    pub(super) fn is_long(&self) -> bool {
+        self.largest_size > LARGEST_SIZE
     }
 
     pub(super) fn has(&self, capability: Capability) -> bool {

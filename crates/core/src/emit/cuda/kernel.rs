@@ -109,15 +109,18 @@ impl<'a> Body<'a> {
         let mut ranges = unit.ranges();
         ranges.set(&tid, Interval::new(0, launch.threads - 1));
         for block in &launch.blocks {
-            let last = ranges.of(&block.extent.offset(-1)).hi;
-            ranges.set(&block.var, Interval { lo: Some(0), hi: last });
+            // No grid has more blocks than this.
+            let most = i64::from(i32::MAX) - 1;
+            let last = ranges.of(&block.extent.offset(-1)).hi.map_or(most, |last| last.min(most));
+            ranges.set(&block.var, Interval { lo: Some(0), hi: Some(last) });
         }
+        let sizes = unit.program.params.iter().filter(|p| p.kind == ParamKind::Size).map(|p| p.sym.clone());
         Body {
             unit,
             prelude,
             names,
             ranges,
-            long_variables: HashSet::new(),
+            long_variables: if unit.is_long() { sizes.collect() } else { HashSet::new() },
             bound: HashSet::new(),
             aliases: HashMap::new(),
             used: HashSet::new(),
@@ -368,8 +371,11 @@ impl<'a> Body<'a> {
         for param in &self.unit.program.params {
             let used = self.used.contains(&param.sym);
             match &param.kind {
+                ParamKind::Size if used && self.unit.is_long() => {
+                    arguments.push(Argument::LongSize(param.sym.clone()));
+                }
                 ParamKind::Size | ParamKind::Launch if used => {
-                    arguments.push(Argument::Size(param.sym.clone()))
+                    arguments.push(Argument::Size(param.sym.clone()));
                 }
                 ParamKind::Flag if used => arguments.push(Argument::Flag(param.sym.clone())),
                 ParamKind::Scalar(dtype) if used => {
@@ -487,6 +493,7 @@ impl<'a> Body<'a> {
     fn parameter(&mut self, argument: &Argument, ticket: bool) -> String {
         match argument {
             Argument::Size(sym) => format!("int {}", self.names.of(sym)),
+            Argument::LongSize(sym) => format!("long long {}", self.names.of(sym)),
             Argument::Stride(sym) => format!("int {}", self.names.of(sym)),
             Argument::Flag(sym) => format!("bool {}", self.names.of(sym)),
             Argument::Scalar(sym, dtype) => format!("{} {}", self.c_type(*dtype), self.names.of(sym)),

@@ -7,7 +7,8 @@
 //! them. Inline PTX stands inside small named functions only.
 //!
 //! Sizes and row strides are `int`, at most [`LARGEST_SIZE`]; the offset of an element is computed in 64 bits, so
-//! tensors of more than 2^31 elements work. Everything else is `int` where intervals prove it.
+//! tensors of more than 2^31 elements work. Everything else is `int` where intervals prove it. For sizes beyond that
+//! there is a text of its own, [`emit_long`], in which sizes are `long long` and so is what depends on them.
 //!
 //! The text includes no header. It needs C++17, and the architecture that [`Source::needs`] asks for.
 
@@ -34,7 +35,8 @@ mod value;
 mod vector;
 
 pub use source::{
-    Argument, Kernel, LARGEST_LAUNCH_PARAMETER, LARGEST_SIZE, Scratch, Source, Step, TensorMap, product,
+    Argument, Kernel, LARGEST_LAUNCH_PARAMETER, LARGEST_LONG_SIZE, LARGEST_SIZE, Scratch, Source, Step,
+    TensorMap, product,
 };
 
 use body::Unit;
@@ -54,9 +56,21 @@ use crate::target::{Capability, Target};
 /// # Errors
 /// Something that has no spelling in CUDA, such as an atomic maximum of 16-bit floats.
 pub fn emit(valid: &Valid) -> Result<Source, Diagnosis> {
+    emit_up_to(valid, LARGEST_SIZE)
+}
+
+/// The program as CUDA C++ for sizes that do not fit in an `int`.
+///
+/// # Errors
+/// As [`emit`].
+pub fn emit_long(valid: &Valid) -> Result<Source, Diagnosis> {
+    emit_up_to(valid, LARGEST_LONG_SIZE)
+}
+
+fn emit_up_to(valid: &Valid, largest_size: i64) -> Result<Source, Diagnosis> {
     let target = Target::by_name(valid.target())?;
     let program = &serpentine::serpentine(valid.program().clone());
-    let mut unit = Unit::new(program, target);
+    let mut unit = Unit::new(program, target, largest_size);
     unit.allot_scratch();
     let mut writer = Writer::new(&unit, Launch::all(&program.body)?.len());
     let host = writer.steps(&program.body)?;
@@ -71,6 +85,7 @@ pub fn emit(valid: &Valid) -> Result<Source, Diagnosis> {
         kernels: writer.kernels,
         scratch,
         host,
+        largest_size,
         needs: needs(program),
     })
 }

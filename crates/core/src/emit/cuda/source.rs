@@ -10,6 +10,8 @@ use crate::target::Capability;
 /// The largest size or row stride that an emitted kernel can be launched with: both are passed as `int`, and the
 /// indices of a ragged last tile, or of the step beyond the last, may exceed a size by up to 2^24.
 pub const LARGEST_SIZE: i64 = (1 << 31) - (1 << 24) - 1;
+/// The largest size that a kernel for long sizes can be launched with: they are passed as `long long`.
+pub const LARGEST_LONG_SIZE: i64 = 1 << 40;
 /// The largest launch parameter: also passed as `int`, and multiplied by the steps of grid-stride loops.
 pub const LARGEST_LAUNCH_PARAMETER: i64 = 1 << 20;
 
@@ -29,6 +31,8 @@ pub struct Source {
     pub scratch: Vec<Scratch>,
     /// What the host does, in order.
     pub host: Vec<Step>,
+    /// The largest size that the kernels can be launched with: [`LARGEST_SIZE`] or [`LARGEST_LONG_SIZE`].
+    pub largest_size: i64,
     /// What the target must have, for choosing the architecture to compile for.
     pub needs: Vec<Capability>,
 }
@@ -73,6 +77,8 @@ pub struct Kernel {
 pub enum Argument {
     /// A size or launch parameter, as `int`.
     Size(Sym),
+    /// A size, as `long long`.
+    LongSize(Sym),
     /// A row stride in elements, as `int`.
     Stride(Sym),
     /// A flag, as `bool`.
