@@ -47,9 +47,9 @@ impl<T> Record<T> {
         }
     }
 
-    /// The version of the driver, or of the CUDA that it brings where that is all that is known.
-    pub fn release(&self) -> &str {
-        self.driver_release.as_deref().unwrap_or(&self.driver)
+    /// The version of the driver, or that of CUDA which it is for where that is all that is known.
+    pub fn release(&self) -> String {
+        self.driver_release.clone().unwrap_or_else(|| format!("for CUDA {}", self.driver))
     }
 
     /// Where the results are: `DIRECTORY/NAME-GPU-DATE`, and an ending.

@@ -14,7 +14,7 @@ use crate::bench::bandwidth;
 use crate::bench::record::{self, Record};
 use crate::bench::tsm::job::Wanted;
 use crate::bench::tsm::measure::{self, Run};
-use crate::bench::tsm::{Figure, NAME, Operation, Point, Size, WIDTHS, page, sweep};
+use crate::bench::tsm::{Figure, NAME, Operation, Point, Size, WIDTHS, page, sweep, tuned};
 use crate::device::Device;
 use crate::report::number::{flops_per_second, seconds};
 use crate::report::progress::Progress;
@@ -49,7 +49,7 @@ pub struct Options {
     /// Write the figures as a self-contained page, from what is on record; nothing is measured, and no GPU is needed.
     #[arg(long, value_name = "FILE", requires = "from", conflicts_with = "record")]
     html: Option<PathBuf>,
-    /// The directory with the records that the page shows.
+    /// The directory with the records that the page shows, and perhaps wisdom (*.jsonl) for the figure of tiles.
     #[arg(long, value_name = "DIRECTORY", requires = "html")]
     from: Option<PathBuf>,
     /// Of records on several GPUs, show those of this one, as it is named in them.
@@ -163,6 +163,8 @@ fn page(file: &Path, directory: &Path, gpu: Option<&str>) -> Outcome {
         }
     };
     records.retain(|r| r.gpu == shown);
+    // What was measured for the figure comes last, and counts where both speak.
+    records.splice(0..0, tuned::tiles(directory, &shown));
     let bandwidths = bandwidth::recorded(directory, &shown);
     record::replace(file, &page::page(&records, bandwidths.as_ref()))?;
     notice(&format!("written to {}", file.display()));

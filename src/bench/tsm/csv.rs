@@ -12,7 +12,7 @@ ceiling_seconds,chosen_by,registers,parameters,text,gpu,driver,date";
 pub fn table(record: &Record<Point>) -> String {
     let mut lines = vec![HEADINGS.to_string()];
     lines.extend(record.results.iter().map(|point| {
-        let of_gpu = [record.gpu.clone(), record.release().to_string(), record.date.clone()];
+        let of_gpu = [record.gpu.clone(), record.release(), record.date.clone()];
         let cells: Vec<String> = cells(point).into_iter().chain(of_gpu).map(|cell| quoted(&cell)).collect();
         cells.join(",")
     }));

@@ -12,6 +12,7 @@ pub mod measure;
 mod memory;
 pub mod page;
 pub mod sweep;
+pub mod tuned;
 
 use std::fmt;
 use std::str::FromStr;

@@ -16,16 +16,15 @@ use crate::report::svg::{Axis, Chart, Line, Map};
 struct Measured<'a> {
     point: &'a Point,
     date: &'a str,
-    driver: &'a str,
+    driver: String,
 }
 
 /// The page of one GPU; of records on the same point the last counts. Of its memory it says what is known.
 pub fn page(records: &[Record<Point>], bandwidths: Option<&Record<Bandwidth>>) -> String {
     let mut latest: BTreeMap<String, Measured> = BTreeMap::new();
     for record in records {
-        let driver = record.release();
         for point in &record.results {
-            latest.insert(identity(point), Measured { point, date: &record.date, driver });
+            latest.insert(identity(point), Measured { point, date: &record.date, driver: record.release() });
         }
     }
     let all: Vec<Measured> = latest.into_values().collect();
@@ -64,17 +63,13 @@ impl<'a> Page<'a> {
 
     /// GPU, driver and date of some points.
     fn note(&self, points: &[&Measured]) -> String {
-        let range = |of: fn(&Measured) -> String| {
+        let all = |of: fn(&Measured) -> String| {
             let mut values: Vec<String> = points.iter().map(|m| of(m)).collect();
             values.sort();
             values.dedup();
-            match &values[..] {
-                [] => String::new(),
-                [one] => one.clone(),
-                [first, .., last] => format!("{first} to {last}"),
-            }
+            values.join(" and ")
         };
-        let (driver, date) = (range(|m| m.driver.to_string()), range(|m| m.date.to_string()));
+        let (driver, date) = (all(|m| m.driver.clone()), all(|m| m.date.to_string()));
         format!("{}, driver {driver}, {date}", self.gpu)
     }
 
@@ -196,7 +191,7 @@ impl<'a> Page<'a> {
         }
         section(
             "Performance against tile sizes",
-            "C = AᵀB by threads that read rows into registers; everything but the tile is what the model ranks first for it.",
+            "C = AᵀB by threads that read rows into registers; everything but the tile is what the model ranks first for it, or, where that was not measured, the best that tuning has tried.",
             &figures,
         )
     }
