@@ -97,6 +97,23 @@ fn infinities_and_nans_travel_as_they_must() {
 }
 
 #[test]
+fn short_and_empty_sums_overwrite_what_was_there() {
+    let family = kernels::family("tsmttsm").unwrap();
+    for (at, k) in [0, 1, 2, 31].into_iter().enumerate() {
+        for (turn, beta) in [0.0, 2.0].into_iter().enumerate() {
+            let dtype = ["f64", "c64", "f32", "c128"][(at + turn) % 4];
+            let mut problem = problem(family, k, (3, 2), dtype);
+            problem.beta = Complex64::new(beta, 0.0);
+            let mut operands = Operands::random(&problem, 13).unwrap();
+            if beta == 0.0 {
+                poison(&mut operands);
+            }
+            all_are_right(&problem, family, &operands);
+        }
+    }
+}
+
+#[test]
 fn what_overflows_is_infinite() {
     for family in kernels::FAMILIES {
         for (dtype, large) in [("f64", 1e200), ("f32", 1e30), ("c128", 1e200), ("c64", 1e30)] {
