@@ -41,7 +41,8 @@ pub(super) enum Moved {
 impl Moved {
     /// For dense rows of so many elements, or others.
     pub(super) fn of(dtype: DType, columns: i64, dense: bool) -> Moved {
-        match (dense, columns * dtype.bytes() % 16 == 0) {
+        // Rows of one element have no columns for tiles to stand over.
+        match (dense && columns > 1, columns * dtype.bytes() % 16 == 0) {
             (false, _) => Moved::Strided,
             (true, true) => Moved::Rows,
             (true, false) => Moved::AsOne,
@@ -72,7 +73,7 @@ pub(super) fn copied_at_once(dtype: DType, width: i64, staged: i64) -> i64 {
 }
 
 /// The steps that share out a copy to shared memory among so many threads, in pieces, asynchronously. The tile has rows,
-/// or is copied `as_one` row.
+/// or is copied `as_one` row. Whether all of it is there is asked once.
 pub(super) fn copy_steps(tile: &str, as_one: bool, piece: i64, threads: i64, dtype: DType) -> String {
     let (fuse, elements) =
         if as_one { (String::new(), "e") } else { (format!("fuse({tile}.r, {tile}.c) -> f\n"), "f") };
@@ -82,6 +83,7 @@ split({tile}.f, {threads}) -> u, t
 reorder({tile}.t, {tile}.u, {tile}.e)
 bind({tile}.t, threads)
 unroll({tile}.u)
+tail({tile}.u, hoist)
 tensorize({tile}.e, cp_async{bytes}_{dtype})
 ",
         bytes = dtype.bytes() * piece,

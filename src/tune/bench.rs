@@ -33,6 +33,16 @@ pub struct Bench {
 /// A candidate that takes this many times as long as the best in a single run is not timed further.
 const HOPELESS: f64 = 4.0;
 
+/// How the best few are timed in the end.
+const SETTLE: MeasureOptions = MeasureOptions {
+    launches: 20,
+    replay_seconds: 2e-3,
+    warm_up_seconds: 0.02,
+    seconds: 0.15,
+    min_samples: 5,
+    max_samples: 200,
+};
+
 impl Bench {
     /// Takes a GPU into use and prepares the operands.
     ///
@@ -91,7 +101,7 @@ impl Bench {
             }
         }
         let start = Instant::now();
-        let options = if request.settle { MeasureOptions::default() } else { MeasureOptions::quick() };
+        let options = if request.settle { SETTLE } else { MeasureOptions::quick() };
         let timing = measure::graph(&self.stream, &options, |s, call| prepared.enqueue(s, call))
             .map_err(|e| crashed(diagnosis(e)))?;
         trial.times.measure = start.elapsed().as_secs_f64();

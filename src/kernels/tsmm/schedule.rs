@@ -86,6 +86,7 @@ split(C.f, {threads}) -> u, t
 reorder(C.t, C.u, C.e)
 bind(C.t, threads)
 unroll(C.u)
+tail(C.u, hoist)
 {vector}",
             vector = if piece_c > 1 { "vectorize(C.e)\n" } else { "" },
         );

@@ -337,11 +337,13 @@ const CONSTRAINTS: &[Constraint] = &[
         holds: |c, _, _| (2..=16).contains(&(c.int("wm") * c.int("wn") * c.int("wk"))),
     },
     Constraint {
-        about: "a lane's elements of C and of the operands do not fit in 255 registers",
-        on: &["instruction", "wm", "wn"],
-        holds: |c, p, _| {
+        about: "a lane's elements of C and of the operands do not fit in its registers",
+        on: &["instruction", "wm", "wn", "wk"],
+        holds: |c, p, t| {
             let w = Warps::of(p, c);
-            (w.rows * w.columns + (w.rows + w.columns) * w.terms) / 32 * p.dtype().bytes() / 4 <= 208
+            let threads = 32 * c.int("wm") * c.int("wn") * c.int("wk");
+            let most = (i64::from(t.limits.registers_per_block) / threads).min(255);
+            (w.rows * w.columns + (w.rows + w.columns) * w.terms) / 32 * p.dtype().bytes() / 4 <= most - 40
         },
     },
     Constraint {

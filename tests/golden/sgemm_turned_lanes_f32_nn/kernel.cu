@@ -2,10 +2,10 @@
 
 __device__ __forceinline__ unsigned shared_address(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
 
-// Copies 16 bytes to shared memory; the elements from `valid` on become zero and are not read.
-template <class T> __device__ __forceinline__ void cp_async16(T* dst, const T* src, int valid) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
-                 :: "r"(shared_address(dst)), "l"(src), "r"((int)sizeof(T)*valid) : "memory");
+// Copies 16 bytes to shared memory.
+template <class T> __device__ __forceinline__ void cp_async16(T* dst, const T* src) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
+                 :: "r"(shared_address(dst)), "l"(src) : "memory");
 }
 
 __device__ __forceinline__ int ceil_div(int a, int b) { return (a + b - 1)/b; }
@@ -42,7 +42,7 @@ sgemm_turned_lanes_f32_nn_1(int N, int K, float alpha, float beta, bool beta0, c
         #pragma unroll
         for (int u = 0; u < 4; ++u) {
             cp_async16(&Bs[0][4*u + tid/64][4*(tid%64)],
-                &B[(long long)(4*u + tid/64)*ldb + 256*bx + 4*(tid%64)], 4);
+                &B[(long long)(4*u + tid/64)*ldb + 256*bx + 4*(tid%64)]);
         }
     }
     cp_async_commit();
@@ -69,7 +69,7 @@ sgemm_turned_lanes_f32_nn_1(int N, int K, float alpha, float beta, bool beta0, c
         if (ko + 1 < ceil_div(K, 16)) {
             #pragma unroll
             for (int u = 0; u < 4; ++u) {
-                cp_async16(&Bs[1 - slot][4*u + tid/64][4*(tid%64)], &b[(long long)(4*u)*ldb], 4);
+                cp_async16(&Bs[1 - slot][4*u + tid/64][4*(tid%64)], &b[(long long)(4*u)*ldb]);
             }
         }
         cp_async_commit();

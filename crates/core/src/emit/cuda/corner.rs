@@ -102,15 +102,21 @@ impl Body<'_> {
         };
         let corners = self.corners.iter().filter(|c| c.first.buffer == access.buffer);
         let (name, [row, column]) = corners.rev().find_map(|c| Some((c.name.clone(), offset(c)?)))?;
-        Some(self.counted_from(&name, &row, &column, stride))
+        Some(self.counted_from(&name, &row, &column, Some(stride)))
     }
 
     /// The element so many rows and columns from where a pointer is.
-    pub(super) fn counted_from(&mut self, name: &str, row: &Index, column: &Index, stride: &Sym) -> String {
+    pub(super) fn counted_from(
+        &mut self,
+        name: &str,
+        row: &Index,
+        column: &Index,
+        stride: Option<&Sym>,
+    ) -> String {
         let column = self.index(column);
-        let offset = match row.as_constant() {
-            Some(0) => column.text,
-            _ => {
+        let offset = match (row.as_constant(), stride) {
+            (Some(0), _) | (_, None) => column.text,
+            (_, Some(stride)) => {
                 let row = self.long_index(row).at_least(Strength::Product);
                 let product = format!("{row}*{}", self.variable(stride).text);
                 super::element::added(product, column).text

@@ -124,21 +124,21 @@ impl Body<'_> {
     }
 
     /// An element counted from a pointer that is near it in every iteration.
-    pub(super) fn element_by_cursor(&mut self, access: &Access, stride: &Sym) -> Option<String> {
+    pub(super) fn element_by_cursor(&mut self, access: &Access, stride: Option<&Sym>) -> Option<String> {
         if self.cursors.is_empty() {
             return None;
         }
-        let index = self.in_thread(access);
-        let [row, column] = &index[..] else { return None };
+        let [row, column] = rows_and_columns(self.in_thread(access))?;
         let near = |cursor: &Cursor| {
+            let first = rows_and_columns(cursor.first.index.clone())?;
             let rest = |i: &Index, dim: usize| {
                 let travelled = Index::var(&cursor.var).scaled(cursor.step[dim]);
-                let rest = &(i - &cursor.first.index[dim]) - &travelled;
+                let rest = &(i - &first[dim]) - &travelled;
                 let mut all_inner = true;
                 rest.for_each_var(&mut |s| all_inner &= cursor.inner.contains(s));
                 all_inner.then_some(rest)
             };
-            Some((cursor.name.clone(), rest(row, 0)?, rest(column, 1)?))
+            Some((cursor.name.clone(), rest(&row, 0)?, rest(&column, 1)?))
         };
         let of_buffer = self.cursors.iter().filter(|c| c.first.buffer == access.buffer);
         let (name, row, column) = of_buffer.rev().find_map(near)?;
@@ -160,11 +160,16 @@ impl Body<'_> {
         hidden: &HashSet<Sym>,
     ) -> Result<Option<Path>, Diagnosis> {
         let buffer = self.unit.buffer(&access.buffer)?;
-        if !buffer.is_global() || buffer.row_stride.is_none() || access.index.len() != 2 {
+        let known = match access.index.len() {
+            1 => buffer.row_stride.is_none(),
+            dims => dims == 2 && buffer.row_stride.is_some(),
+        };
+        if !buffer.is_global() || !known {
             return Ok(None);
         }
         let (mut first, mut step) = (Vec::new(), [0, 0]);
-        for (dim, index) in self.in_thread(access).into_iter().enumerate() {
+        let row = 2 - access.index.len();
+        for (dim, index) in self.in_thread(access).into_iter().enumerate().map(|(d, i)| (d + row, i)) {
             let mut start = Index::constant(index.constant_term());
             for (atom, c) in index.terms() {
                 let term = Index::atom(atom.clone());
@@ -233,6 +238,14 @@ impl Body<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// The row and the column of an element; of one row of elements the row is 0.
+fn rows_and_columns(index: Vec<Index>) -> Option<[Index; 2]> {
+    match <[Index; 1]>::try_from(index) {
+        Ok([column]) => Some([Index::default(), column]),
+        Err(index) => index.try_into().ok(),
     }
 }
 

@@ -33,11 +33,10 @@ impl Body<'_> {
         let name = self.names.of(&access.buffer).to_string();
         match buffer.space {
             Space::Param(_) | Space::Global => {
-                if let Some(stride) = &buffer.row_stride {
-                    let near = self.element_by_corner(access, stride);
-                    if let Some(element) = near.or_else(|| self.element_by_cursor(access, stride)) {
-                        return Ok(element);
-                    }
+                let stride = buffer.row_stride.as_ref();
+                let near = stride.and_then(|stride| self.element_by_corner(access, stride));
+                if let Some(element) = near.or_else(|| self.element_by_cursor(access, stride)) {
+                    return Ok(element);
                 }
                 let offset = self.global_offset(buffer, &access.index);
                 Ok(format!("{name}[{}]", offset.text))

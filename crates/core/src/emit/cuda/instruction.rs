@@ -143,14 +143,19 @@ impl Body<'_> {
     }
 
     fn copy_async(&mut self, bytes: i64, d: &Window, a: &Window, valid: &Index) -> Result<(), Diagnosis> {
-        self.prelude.require(match bytes {
-            4 => &async_copy::CP_ASYNC4,
-            8 => &async_copy::CP_ASYNC8,
-            _ => &async_copy::CP_ASYNC16,
+        let elements = bytes / self.unit.buffer(&a.buffer)?.dtype.bytes();
+        let whole = valid.as_constant() == Some(elements);
+        self.prelude.require(match (bytes, whole) {
+            (4, true) => &async_copy::CP_ASYNC4_WHOLE,
+            (8, true) => &async_copy::CP_ASYNC8_WHOLE,
+            (_, true) => &async_copy::CP_ASYNC16_WHOLE,
+            (4, false) => &async_copy::CP_ASYNC4,
+            (8, false) => &async_copy::CP_ASYNC8,
+            (_, false) => &async_copy::CP_ASYNC16,
         });
         let (to, from) = (self.address(&Self::start(d))?, self.address(&Self::start(a))?);
-        let valid = self.index(valid).text;
-        self.line(format!("cp_async{bytes}({to}, {from}, {valid});"));
+        let valid = if whole { String::new() } else { format!(", {}", self.index(valid).text) };
+        self.line(format!("cp_async{bytes}({to}, {from}{valid});"));
         Ok(())
     }
 

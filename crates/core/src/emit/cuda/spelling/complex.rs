@@ -1,6 +1,6 @@
 //! Complex arithmetic on `float2` and `double2`, real part first.
 
-use super::Helper;
+use super::{Helper, barrier};
 
 /// The functions of one complex type.
 #[derive(Debug)]
@@ -107,4 +107,15 @@ __device__ __forceinline__ double2 cdiv(double2 a, double2 b) {
         needs: &[],
         text: "__device__ __forceinline__ double2 conj(double2 a) { return make_double2(a.x, -a.y); }",
     },
+};
+
+pub(in crate::emit::cuda) static LOAD_PARTS: Helper = Helper {
+    needs: &[&barrier::SHARED_ADDRESS],
+    text: r#"// Loads the parts of a number in shared memory one by one, so that each may go where an instruction wants it.
+__device__ __forceinline__ double2 load_parts(const double2* p) {
+    double2 v;
+    asm volatile("ld.volatile.shared.f64 %0, [%2];\n\tld.volatile.shared.f64 %1, [%2 + 8];"
+                 : "=d"(v.x), "=d"(v.y) : "r"(shared_address(p)));
+    return v;
+}"#,
 };

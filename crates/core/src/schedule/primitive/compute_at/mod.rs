@@ -37,10 +37,12 @@
 //! A stage in shared memory is computed by the whole block: thread loops around the attach point are first sunk below
 //! it (fission), and what lives across the cut gains them as dimensions.
 
+mod guards;
+
 use std::collections::HashMap;
 
 use crate::diag::Diagnosis;
-use crate::index::{Comparison, Cond, Index, Interval};
+use crate::index::{Cond, Index};
 use crate::ir::{
     Access, Assign, AssignOp, Body, Buffer, Dim, For, Mode, Program, Range, Reduction, Space, Stmt, Value,
     walk,
@@ -48,12 +50,13 @@ use crate::ir::{
 use crate::schedule::facts::Facts;
 use crate::schedule::handle::{LoopRef, writes};
 use crate::schedule::rewrite::{
-    Changed, Effects, Extent, Place, at_block_scope, at_loops, guard_bounds, guard_loads, guarded_load, head,
-    hull, insert_alloc, is_block, map_elements, none_allocated_by_blocks, rewrite_loops, sink,
+    Changed, Effects, Extent, Place, at_block_scope, at_loops, guard_bounds, guarded_load, head, hull,
+    insert_alloc, is_block, map_elements, none_allocated_by_blocks, rewrite_loops, sink,
 };
 use crate::schedule::step::Call;
 use crate::sym::Sym;
 
+use self::guards::{clipped, follows, for_each_guarded, guard_all_loads, rewrite_values};
 use super::Primitive;
 
 pub(super) const USAGE: &str = "compute_at(buffer, label.loop)";
@@ -422,19 +425,20 @@ impl Attach<'_> {
             if let Some(origin) = source
                 && present == fill
             {
+                let bounds =
+                    guard_bounds(&Access { buffer: origin.sym.clone(), ..access.clone() }, origin, facts);
                 let mut inside = facts.clone();
-                inside.assume(&guard_bounds(
-                    &Access { buffer: origin.sym.clone(), ..access.clone() },
-                    origin,
-                    facts,
-                ));
-                if inside.proves(&cond) {
+                inside.assume(&bounds);
+                let implied = |c: &&Cond| inside.proves(c) || follows(c, &bounds, facts);
+                let (filled, asked): (Vec<_>, Vec<_>) = cond.conjuncts().iter().partition(implied);
+                if !filled.is_empty() {
                     // What was filled is part of the region, except along dimensions that are kept whole.
                     let left = guard_bounds(&self.along_whole_dims(access, region, tile), tile, facts);
-                    if left == Cond::TRUE {
+                    let cond = asked.into_iter().cloned().fold(left, Cond::and);
+                    if cond == Cond::TRUE {
                         return Some(load);
                     }
-                    return Some(Value::Select(left, Box::new(load), Box::new(Value::Const(present))));
+                    return Some(Value::Select(cond, Box::new(load), Box::new(Value::Const(present))));
                 }
             }
             Some(Value::Select(cond, Box::new(load), Box::new(Value::Const(present))))
@@ -537,49 +541,6 @@ impl Attach<'_> {
     }
 }
 
-/// Every load of a value, with the condition under which it takes place.
-fn for_each_guarded(value: &Value, guard: &Cond, visit: &mut dyn FnMut(&Access, &Cond)) {
-    match value {
-        Value::Const(_) | Value::Scalar(_) => {}
-        Value::Load(access) => visit(access, guard),
-        Value::Unary(_, a) | Value::Cast(_, a) => for_each_guarded(a, guard, visit),
-        Value::Binary(_, a, b) => {
-            for_each_guarded(a, guard, visit);
-            for_each_guarded(b, guard, visit);
-        }
-        Value::Select(cond, a, b) => {
-            for_each_guarded(a, &guard.clone().and(cond.clone()), visit);
-            for_each_guarded(b, guard, visit);
-        }
-    }
-}
-
-/// The index with what a guard keeps below a constant in it replaced by a variable of that range: of `8*r + c` where
-/// `c < 5`, `8*r + v` with `v` from 0 to 4.
-fn clipped(index: &Index, guard: &Cond, facts: &mut Facts, inner: &mut Vec<Sym>) -> Index {
-    let mut index = index.clone();
-    for conjunct in guard.conjuncts() {
-        let Cond::Compare(Comparison::Lt, small, limit) = conjunct else { continue };
-        let (Some(limit), [(first, factor), ..]) = (limit.as_constant(), small.terms()) else { continue };
-        let Some((_, of_index)) = index.terms().iter().find(|(atom, _)| atom == first) else { continue };
-        let rest = &index - &small.scaled(of_index / factor);
-        let apart = small.terms().iter().all(|(atom, _)| rest.terms().iter().all(|(other, _)| other != atom));
-        if of_index % factor != 0 || of_index / factor < 0 || !apart {
-            continue;
-        }
-        let known = facts.ranges().of(small);
-        let within = Interval { lo: known.lo, hi: Some(known.hi.map_or(limit - 1, |hi| hi.min(limit - 1))) };
-        if within == known {
-            continue;
-        }
-        let var = Sym::new("v");
-        facts.state(&var, within);
-        inner.push(var.clone());
-        index = &rest + &Index::var(&var).scaled(of_index / factor);
-    }
-    index
-}
-
 /// What a consumer's reduction does not see: the identity of a maximum or minimum that reads the buffer, else 0.
 fn identity_for(body: &[Stmt], buffer: &Sym) -> f64 {
     let mut identity = Reduction::Sum.identity();
@@ -611,56 +572,6 @@ fn parts_exist(stmts: &[Stmt], facts: &Facts) -> bool {
         }
         walk::bodies(stmt).all(|body| parts_exist(body, &inside))
     })
-}
-
-fn guard_all_loads(stmts: Vec<Stmt>, buffers: &HashMap<Sym, Buffer>, facts: &Facts, fill: f64) -> Vec<Stmt> {
-    rewrite_values(stmts, facts, &|value, facts| {
-        let guarded = guard_loads(value, buffers, facts, fill);
-        (guarded != *value).then_some(guarded)
-    })
-}
-
-/// Offers every value, outer before inner, to `f` with what is known at its statement.
-fn rewrite_values(stmts: Vec<Stmt>, facts: &Facts, f: &dyn Fn(&Value, &Facts) -> Option<Value>) -> Vec<Stmt> {
-    let mut out = Vec::with_capacity(stmts.len());
-    for mut stmt in stmts {
-        match &mut stmt {
-            Stmt::For(l) => {
-                let mut inside = facts.clone();
-                inside.enter(l);
-                l.body = rewrite_values(std::mem::take(&mut l.body), &inside, f).into();
-            }
-            Stmt::If(i) => {
-                let (mut then, mut otherwise) = (facts.clone(), facts.clone());
-                then.assume(&i.cond);
-                otherwise.assume(&i.cond.clone().negate());
-                i.then = rewrite_values(std::mem::take(&mut i.then), &then, f).into();
-                i.otherwise = rewrite_values(std::mem::take(&mut i.otherwise), &otherwise, f).into();
-            }
-            Stmt::Assign(a) => a.value = replace(&a.value, &|v| f(v, facts)),
-            other => {
-                for body in walk::bodies_mut(other) {
-                    *body = rewrite_values(std::mem::take(body), facts, f).into();
-                }
-            }
-        }
-        out.push(stmt);
-    }
-    out
-}
-
-fn replace(value: &Value, f: &dyn Fn(&Value) -> Option<Value>) -> Value {
-    if let Some(new) = f(value) {
-        return new;
-    }
-    let again = |v: &Value| Box::new(replace(v, f));
-    match value {
-        Value::Const(_) | Value::Scalar(_) | Value::Load(_) => value.clone(),
-        Value::Unary(op, a) => Value::Unary(*op, again(a)),
-        Value::Binary(op, a, b) => Value::Binary(*op, again(a), again(b)),
-        Value::Select(c, a, b) => Value::Select(c.clone(), again(a), again(b)),
-        Value::Cast(t, a) => Value::Cast(*t, again(a)),
-    }
 }
 
 impl Primitive for ComputeAt {

@@ -26,6 +26,10 @@
 //!   the second loop there is one iteration, or none where the factor divides; of both none where the extent is 0.
 //! - `guard`: reductions inside are skipped past the end.
 //! - `fill`: reductions inside run on operands that they do not see: 0 where products are summed.
+//! - `hoist`: what the conditions inside ask of sizes is asked once, of the iteration for which it is hardest; where it
+//!   holds, a copy of the loop runs that does without.
+
+mod hoist;
 
 use crate::diag::Diagnosis;
 use crate::index::{Atom, Cond, Facts as Known, Index};
@@ -39,7 +43,7 @@ use crate::schedule::step::Call;
 use super::Primitive;
 use super::split::fill;
 
-pub(super) const USAGE: &str = "tail(label.loop, peel|guard|fill)";
+pub(super) const USAGE: &str = "tail(label.loop, peel|guard|fill|hoist)";
 
 /// See the module documentation.
 #[derive(Clone, Debug)]
@@ -59,6 +63,8 @@ pub enum Strategy {
     Guard,
     /// They reduce neutral operands.
     Fill,
+    /// They are told apart from the others once for the whole loop.
+    Hoist,
 }
 
 impl Tail {
@@ -67,6 +73,7 @@ impl Tail {
             "peel" => Strategy::Peel,
             "guard" => Strategy::Guard,
             "fill" => Strategy::Fill,
+            "hoist" => Strategy::Hoist,
             other => return Err(call.wrong(&format!("there is no strategy `{other}`"))),
         };
         Ok(Tail { target: call.loop_at(0)?, strategy })
@@ -179,6 +186,7 @@ impl Primitive for Tail {
             Strategy::Peel => "peel",
             Strategy::Guard => "guard",
             Strategy::Fill => "fill",
+            Strategy::Hoist => "hoist",
         };
         Call::new("tail").target(&self.target).word(strategy)
     }
@@ -191,6 +199,7 @@ impl Primitive for Tail {
                 Strategy::Peel => self.peel(&l, place),
                 Strategy::Guard => self.guard(l.clone()),
                 Strategy::Fill => self.fill(l.clone(), place),
+                Strategy::Hoist => hoist::hoist(&l, place).map_err(|because| self.refuse(because)),
             };
             Ok(match result {
                 Ok(stmts) => {
