@@ -14,7 +14,7 @@ use crate::kernels::family::{Choice, Family, Order};
 use crate::kernels::{self, Kernel, Recipe, Variant};
 use crate::problem::Problem;
 use crate::report::ChosenBy;
-use crate::tune::record::{Gpu, Key};
+use crate::tune::record::{Gpu, Key, LONG};
 use crate::tune::space;
 use crate::tune::wisdom::Wisdom;
 
@@ -78,13 +78,15 @@ pub fn reproducible(family: Option<&Family>, given: &Choice, problem: &Problem) 
     }
 }
 
-/// A problem is near if each of its extents is within this factor.
+/// A problem is near if each of its extents is within this factor, or within this one if it is long.
 const NEAR: i64 = 8;
+const NEAR_IF_LONG: i64 = 64;
 /// How many choices for problems nearby are tried before the model is asked.
 const NEIGHBOURS: usize = 4;
 
 fn is_near(key: &Key, other: &Key) -> bool {
-    let within = |a: i64, b: i64| a.max(1) <= b.max(1).saturating_mul(NEAR);
+    let factor = |a: i64, b: i64| if a.min(b) >= LONG { NEAR_IF_LONG } else { NEAR };
+    let within = |a: i64, b: i64| a.max(1) <= b.max(1).saturating_mul(factor(a, b));
     [(key.m, other.m), (key.n, other.n), (key.k, other.k)]
         .iter()
         .all(|(a, b)| within(*a, *b) && within(*b, *a))
@@ -207,9 +209,10 @@ mod tests {
         // 6 does not divide 20, but leaves less than a tile over; 8 is nearest to 7 and 10.
         assert_eq!((choice.word("unit"), by), ("fma", ChosenBy::Neighbour));
         assert!(choice.int("tm") >= 5 && choice.int("tn") >= 7, "{choice}");
-        // Eight times as wide is too far, and so is another class of alignment.
+        // Eight times as wide is too far, eight times as long is not, nor is another class of alignment.
         assert_eq!(chosen("104x104x1000000", &records[..1]).1, ChosenBy::Model);
-        assert_eq!(chosen("13x12x1000000", &records).1, ChosenBy::Model);
+        assert_eq!(chosen("12x12x8000000", &records[..1]).1, ChosenBy::Neighbour);
+        assert_eq!(chosen("13x12x1000000", &records).1, ChosenBy::Neighbour);
         assert_eq!(chosen("20x20x1000000", &[]).1, ChosenBy::Model);
     }
 

@@ -50,8 +50,9 @@ pub enum Fault {
 
 /// The length at which all of C is compared: odd, and long enough for every block to have something to do.
 pub const SHORT: i64 = 50_021;
-/// C is compared whole at its own length where that takes no more multiply-adds than this.
+/// C is compared whole at its own length where that takes no more multiply-adds than this, and C has no more elements.
 const WHOLE: f64 = 1e9;
+const MOST_ELEMENTS: usize = 1 << 22;
 /// Elements along each side of the corners of a small C that are compared where comparing all would take long.
 const CORNER: usize = 4;
 /// Bands of a long C that are compared, and the rows of each.
@@ -255,7 +256,7 @@ fn repeated_parts(
 /// The parts of C that are compared.
 fn regions(problem: &Problem) -> Vec<Region> {
     let (m, n) = (problem.shape.m as usize, problem.shape.n as usize);
-    if problem.multiply_adds() <= WHOLE {
+    if problem.multiply_adds() <= WHOLE && m * n <= MOST_ELEMENTS {
         return vec![Region::whole(problem)];
     }
     if m > BANDS * BAND_ROWS {

@@ -201,14 +201,26 @@ impl Key {
         Shape { m: self.m, n: self.n, k: self.k }
     }
 
-    /// How far the size of another problem is, as the length of the vector of logarithms of the ratios of its extents;
-    /// `None` where the problems differ in anything but their size.
+    /// How far the size of another problem is: the length of the vector of logarithms of the ratios of its extents,
+    /// where those of long extents count [`LONG_COUNTS`] times, since twice as many rows are done in the same way; and
+    /// [`ALIGNED_OTHERWISE`] more where rows are aligned otherwise. `None` where the problems differ in anything else.
     pub fn distance(&self, other: &Key) -> Option<f64> {
-        let sized = Key { m: self.m, n: self.n, k: self.k, ..other.clone() };
-        let far = |a: i64, b: i64| (a.max(1) as f64 / b.max(1) as f64).ln().powi(2);
-        (sized == *self).then(|| (far(self.m, other.m) + far(self.n, other.n) + far(self.k, other.k)).sqrt())
+        let Key { m, n, k, align, dense, .. } = *self;
+        let sized = Key { m, n, k, align, dense, ..other.clone() };
+        let far = |a: i64, b: i64| {
+            let ratio = (a.max(1) as f64 / b.max(1) as f64).ln();
+            (if a.min(b) >= LONG { LONG_COUNTS * ratio } else { ratio }).powi(2)
+        };
+        let same_class = (align, dense) == (other.align, other.dense);
+        let further = if same_class { 0.0 } else { ALIGNED_OTHERWISE };
+        (sized == *self).then(|| (far(m, other.m) + far(n, other.n) + far(k, other.k)).sqrt() + further)
     }
 }
+
+/// Extents from which on a factor matters less.
+pub const LONG: i64 = 1000;
+const LONG_COUNTS: f64 = 0.2;
+const ALIGNED_OTHERWISE: f64 = 0.7;
 
 impl Record {
     /// A trial of this program as a record.
@@ -328,7 +340,9 @@ mod tests {
         let far = dense.distance(&Key::of(&problem("40x20x1000"))).unwrap();
         assert!((far - 2f64.ln()).abs() < 1e-12);
         // Only the product of the extents is the same.
-        assert!(dense.distance(&Key::of(&problem("2x2x100000"))).unwrap() > 5.0);
+        assert!(dense.distance(&Key::of(&problem("2x2x100000"))).unwrap() > 3.0);
+        let aligned_otherwise = dense.distance(&Key::of(&problem("21x20x1000"))).unwrap();
+        assert!(aligned_otherwise > dense.distance(&Key::of(&problem("32x20x1000"))).unwrap());
     }
 
     #[test]

@@ -148,7 +148,7 @@ fn faster(a: &Record, b: &Record) -> std::cmp::Ordering {
 
 #[cfg(test)]
 mod tests {
-    use super::super::record::{Gpu, Record, Status, Trial};
+    use super::super::record::{Gpu, Key, Record, Status, Trial};
     use super::super::tests::record;
     use super::{Wisdom, parse};
     use crate::kernels::family::{Choice, Order};
@@ -197,9 +197,16 @@ mod tests {
         let wisdom = wisdom(&all);
         let near = wisdom.near(&all[0].gpu, "tsmttsm", &record(20, 1, 1.0).problem, Order::Fixed);
         assert_eq!(near.iter().map(|(_, r)| r.trial.choice.int("tm")).collect::<Vec<_>>(), [3, 2, 1, 4]);
-        // 21 columns of f64 are not aligned to 16 bytes: another class.
+        // 21 columns of f64 are not aligned to 16 bytes: all others are further away.
         let other = record(21, 1, 1.0).problem;
-        assert!(wisdom.near(&all[0].gpu, "tsmttsm", &other, Order::Fixed).is_empty());
+        let distances = |problem| {
+            let near = wisdom.near(&all[0].gpu, "tsmttsm", problem, Order::Fixed);
+            near.iter().map(|(distance, _)| *distance).fold(f64::INFINITY, f64::min)
+        };
+        assert!(distances(&other) > 0.5 && distances(&record(20, 1, 1.0).problem) < 0.5);
+        // Twice the rows are nearer than four columns more.
+        let longer = Key { k: 2 * all[1].problem.k, ..all[1].problem.clone() };
+        assert!(all[1].problem.distance(&longer) < all[1].problem.distance(&record(28, 1, 1.0).problem));
     }
 
     #[test]
