@@ -11,6 +11,9 @@ pub fn threads() -> usize {
 
 /// The results of some work on each of several things, in their order.
 pub fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    if items.len() <= 1 {
+        return items.iter().map(work).collect();
+    }
     let next = AtomicUsize::new(0);
     let results = Mutex::new(Vec::with_capacity(items.len()));
     std::thread::scope(|scope| {

@@ -16,6 +16,7 @@ use num_complex::Complex64;
 use warpwright_core::dtype::DType;
 
 use crate::matrix::Matrix;
+use crate::parallel;
 use crate::problem::{Op, Problem};
 use bound::Rounding;
 
@@ -111,6 +112,9 @@ impl Comparison {
     }
 }
 
+/// Elements that one thread judges at a time.
+const BAND: usize = 1 << 15;
+
 /// Whether the first error uses up more of its bound than the second.
 fn worse(error: f64, bound: f64, than_error: f64, than_bound: f64) -> bool {
     let used = |error: f64, bound: f64| if error == 0.0 { 0.0 } else { error / bound };
@@ -178,10 +182,19 @@ impl Expected {
         self.values[self.index(row, column)]
     }
 
-    /// Judges the same region of a computed C.
+    /// Judges the same region of a computed C, bands of rows on all cores.
     pub fn compare(&self, found: &Matrix) -> Comparison {
+        let rows = self.region.rows.clone();
+        let band = (BAND / self.region.columns.len().max(1)).max(1);
+        let bands: Vec<_> =
+            rows.clone().step_by(band).map(|first| first..(first + band).min(rows.end)).collect();
+        let judged = parallel::map(&bands, |rows| self.compare_rows(rows.clone(), found));
+        judged.into_iter().fold(Comparison::empty(), Comparison::and)
+    }
+
+    fn compare_rows(&self, rows: Range<usize>, found: &Matrix) -> Comparison {
         let mut comparison = Comparison::empty();
-        for row in self.region.rows.clone() {
+        for row in rows {
             for column in self.region.columns.clone() {
                 let found = found.get(row, column);
                 let (right, error, bound) = self.judge(self.index(row, column), found);
