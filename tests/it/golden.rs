@@ -8,7 +8,8 @@ use std::fs;
 use std::path::Path;
 
 use warpwright::compile::{cuda, validated};
-use warpwright::kernels::{self, Variant};
+use warpwright::kernels::family::{Choice, parse_parameter};
+use warpwright::kernels::{self, Kernel, Variant};
 use warpwright::problem::{Problem, Shape};
 use warpwright::report::diff;
 use warpwright::simulator::{SimOptions, count};
@@ -27,6 +28,15 @@ const CASES: &[(&str, &str, &str)] = &[
     ("tvm_virtual_threads", "f32", "tn"),
 ];
 
+/// Family, size, type, layout and parameters: each form, with rows that are whole pieces of 16 bytes and others.
+const OF_FAMILIES: &[(&str, &str, &str, &str, &str)] = &[
+    ("tsmttsm", "8x8x20000", "f64", "tn", "unit=fma,staging=registers,tm=4,tn=4,parts=8,block=128"),
+    ("tsmttsm", "33x33x4000", "f32", "tn", "staging=shared,copy=one,tm=11,tn=11,parts=8,block=128,stages=2"),
+    ("tsmttsm", "20x20x4000", "c128", "cn", "unit=mma,instruction=m16n8k4,parts=8,depth=16,stages=3"),
+    ("tsmm", "2000x64x64", "f32", "nn", "staging=shared,store=direct,rows=64,tm=8,tn=8,piece=4,blocks=8"),
+    ("tsmm", "2000x37x37", "f64", "nn", "unit=mma,instruction=m16n8k4,rows=64,store=shared,blocks=8"),
+];
+
 /// What is counted: two tiles along each axis, the last one cut.
 const SHAPE: Shape = Shape { m: 200, n: 300, k: 40 };
 
@@ -39,10 +49,26 @@ fn kernels_are_made_as_the_golden_files_say() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     let mut complaints = Vec::new();
     let mut known = Vec::new();
-    for (recipe, dtype, layout) in CASES {
-        let name = format!("{recipe}_{dtype}_{layout}");
+    let recipes = CASES.iter().map(|(name, dtype, layout)| {
+        let variant = variant(dtype, layout);
+        let recipe = kernels::by_name(name).expect("there is one");
+        let kernel = kernels::build(recipe, variant).unwrap_or_else(|e| panic!("{e}"));
+        (kernel, Problem::new(SHAPE, variant.precision, variant.layout), format!("{name}_{dtype}_{layout}"))
+    });
+    let of_families = OF_FAMILIES.iter().map(|(family, size, dtype, layout, parameters)| {
+        let variant = variant(dtype, layout);
+        let family = kernels::family(family).expect("there is one");
+        let problem = Problem::new(size.parse().expect("a size"), variant.precision, variant.layout);
+        let given = parameters.split(',').map(|p| parse_parameter(p).expect("a parameter"));
+        let given = given.fold(Choice::default(), |choice, (name, value)| choice.with(&name, value));
+        let choice = family.complete(&given, &problem, target::DEFAULT).unwrap_or_else(|e| panic!("{e}"));
+        let kernel = family.build(&problem, &choice).unwrap_or_else(|e| panic!("{e}"));
+        let name = kernel.name.clone();
+        (kernel, problem, name)
+    });
+    for (kernel, problem, name) in recipes.chain(of_families) {
         let directory = root.join(&name);
-        for (file, text) in stages(recipe, dtype, layout) {
+        for (file, text) in stages(&kernel, &problem) {
             let path = directory.join(file);
             if update {
                 fs::create_dir_all(&directory).expect("the directory can be made");
@@ -69,17 +95,16 @@ fn kernels_are_made_as_the_golden_files_say() {
     );
 }
 
+fn variant(dtype: &str, layout: &str) -> Variant {
+    Variant { precision: dtype.parse().expect("a type"), layout: layout.parse().expect("a layout") }
+}
+
 /// The files of a case.
-fn stages(recipe: &str, dtype: &str, layout: &str) -> [(&'static str, String); 5] {
-    let variant =
-        Variant { precision: dtype.parse().expect("a type"), layout: layout.parse().expect("a layout") };
-    let recipe = kernels::by_name(recipe).expect("there is one");
-    let kernel = kernels::build(recipe, variant).unwrap_or_else(|e| panic!("{e}"));
+fn stages(kernel: &Kernel, problem: &Problem) -> [(&'static str, String); 5] {
     let valid = validated(kernel.program(), target::DEFAULT).unwrap_or_else(|e| panic!("{e}"));
     let source = cuda(&valid).unwrap_or_else(|e| panic!("{e}"));
-    let problem = Problem::new(SHAPE, variant.precision, variant.layout);
     let whole = SimOptions { full: true, ..SimOptions::default() };
-    let counters = count(&valid, &problem, &whole).unwrap_or_else(|e| panic!("{e}"));
+    let counters = count(&valid, problem, &whole).unwrap_or_else(|e| panic!("{e}"));
     let counters = serde_json::to_string_pretty(&counters).expect("is JSON");
     [
         ("specification.ww", kernel.specification().to_string()),
