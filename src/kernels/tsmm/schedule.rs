@@ -113,8 +113,7 @@ bind(C.g, block.x)
 {place}compute_at({sum}, C.blk)
 compute_at(As, C.blk)
 {longer_a}cache_read(As, {sum}, reg{rows_in_registers}) -> a
-{tiles}{copy}{products}compute_at(Bs, C.g)
-{longer_b}fuse(Bs.r, Bs.c) -> f
+{tiles}{copy}{products}{longer_b}fuse(Bs.r, Bs.c) -> f
 split(Bs.f, {threads}) -> u, t
 reorder(Bs.t, Bs.u)
 bind(Bs.t, threads)
@@ -132,7 +131,8 @@ bind(Bs.t, threads)
 }
 
 /// The steps that share out the nest `tiled` among warps, those for the products that `sum` adds up, and those that
-/// unroll.
+/// unroll. The small matrix is brought to shared memory as soon as it is known what a step reads of it, and what lies
+/// behind its ends is then zero there.
 fn by_matrix_units(problem: &Problem, choice: &Choice, tiled: &str, sum: &str) -> [String; 3] {
     let Warps { high, terms, rows, columns } = Warps::of(problem, choice);
     let instruction = choice.word("instruction");
@@ -153,6 +153,7 @@ reorder({sum}.ks, {sum}.i, {sum}.j, {sum}.k)
 compute_at(a, {sum}.ks)
 cache_read(Bs, {sum}, reg) -> b
 compute_at(b, {sum}.ks)
+compute_at(Bs, C.g)
 split({sum}.i, {high}) -> mi, i
 split({sum}.j, {ACROSS}) -> ni, j
 reorder({sum}.ks, {sum}.mi, {sum}.ni, {sum}.i, {sum}.j, {sum}.k)
@@ -189,6 +190,7 @@ reorder({sum}.ks, {sum}.k, {sum}.i, {sum}.j)
 compute_at(a, {sum}.ks)
 cache_read(Bs, {sum}, reg) -> b
 compute_at(b, {sum}.k)
+compute_at(Bs, C.g)
 {}",
             wide("a.c", at_once),
         ),

@@ -30,7 +30,7 @@ __device__ __forceinline__ void mma_m16n8k4_f64(double (&d)[4], const double (&a
           "d"(b[0]));
 }
 
-// Grid: 8 blocks of 128 threads; 69448 bytes of dynamic shared memory.
+// Grid: 8 blocks of 128 threads; 71392 bytes of dynamic shared memory.
 extern "C" __global__ void __launch_bounds__(128, 3)
 tsmm_f64_nn_n37_k37(int M, double alpha, double beta, bool beta0, const double* __restrict__ A,
     const double* __restrict__ B, int ldb, double* __restrict__ C)
@@ -40,11 +40,12 @@ tsmm_f64_nn_n37_k37(int M, double alpha, double beta, bool beta0, const double* 
     extern __shared__ __align__(1024) unsigned char smem[];
     auto& acc = *(double (*)[64][37])(smem + 0);
     auto& As = *(double (*)[2][2368])(smem + 18944);
-    auto& Bs = *(double (*)[37][41])(smem + 57344);
+    auto& Bs = *(double (*)[40][44])(smem + 57344);
 
-    for (int u = 0; u < 11; ++u) {
-        if (128*u + tid < 1369) {
-            Bs[(128*u + tid)/37][(17*u + tid)%37] = B[(long long)((128*u + tid)/37)*ldb + (17*u + tid)%37];
+    for (int u = 0; u < 13; ++u) {
+        if (128*u + tid < 1600) {
+            Bs[(128*u + tid)/40][(8*u + tid)%40] = (128*u + tid)/40 < 37 && (8*u + tid)%40 < 37
+                ? B[(long long)((128*u + tid)/40)*ldb + (8*u + tid)%40] : 0.0;
         }
     }
     if (ceil_div(ceil_div(M, 64), 8) > 0) {
@@ -107,7 +108,7 @@ tsmm_f64_nn_n37_k37(int M, double alpha, double beta, bool beta0, const double* 
                     for (int r = 0; r < 1; ++r) {
                         const int r2 = tid%4;
                         const int c = tid%32/4;
-                        b[co][r] = 4*ks + r2 < 37 && 8*co + c < 37 ? Bs[4*ks + r2][8*co + c] : 0.0;
+                        b[co][r] = Bs[4*ks + r2][8*co + c];
                     }
                 }
                 #pragma unroll

@@ -333,6 +333,19 @@ mod tests {
     }
 
     #[test]
+    fn what_holds_for_the_hardest_iteration_is_asked_once() {
+        let copy = "program p(n: size, x: in f32[n], y: out f32[n]) { for i in 0..n { y[i] = x[i] } }";
+        let hoisted = run(copy, "split(y.i, 32) -> o, i\nsplit(y.i, 8) -> m, i\ntail(y.m, hoist)").unwrap();
+        assert!(hoisted.contains("if 32*o + 31 < n {"), "{hoisted}");
+        // The copy for the last iterations keeps its condition, and it alone.
+        assert_eq!(hoisted.matches("32*o + 8*m + i < n").count(), 1, "{hoisted}");
+        let refused = |steps: &str| run(copy, steps).unwrap_err();
+        assert!(refused("tail(y.i, hoist)").contains("no condition inside"));
+        let threads = "split(y.i, 128) -> o, i\nbind(y.o, block.x)\nbind(y.i, threads)\ntail(y.i, hoist)";
+        assert!(refused(threads).contains("blocks or threads"), "{}", refused(threads));
+    }
+
+    #[test]
     fn guard_and_fill_are_each_others_inverse() {
         let filled = run(DOT, "split(y.k, 8) -> ko, ki").unwrap();
         let guarded = run(DOT, "split(y.k, 8, tail=guard) -> ko, ki").unwrap();
