@@ -355,11 +355,11 @@ fn wisdom_is_listed_merged_imported_and_exported() {
     let path = |name: &str| scratch.0.join(name).display().to_string();
     let (status, out, _) = with_wisdom(&file, "wisdom list --json");
     let listed: serde_json::Value = serde_json::from_str(&out).unwrap();
-    assert_eq!(
-        (status, listed.as_array().unwrap().len(), listed[0]["tried"].as_u64()),
-        (Some(0), 1, Some(20))
-    );
-    assert_eq!(listed[0]["choice"], serde_json::to_value(&found.best[0].choice).unwrap());
+    // What ships is listed, too; a single choice is known of each of those problems.
+    let mut here = listed.as_array().unwrap().iter().filter(|problem| problem["tried"].as_u64() != Some(1));
+    let problem = here.next().unwrap();
+    assert_eq!((status, problem["tried"].as_u64(), here.next()), (Some(0), Some(20), None));
+    assert_eq!(problem["choice"], serde_json::to_value(&found.best[0].choice).unwrap());
     assert!(with_wisdom(&file, "wisdom list").1.contains("1000000x12x20"));
     // A damaged line costs a notice.
     let half = std::fs::read_to_string(file.path()).unwrap()[..50].to_string();
@@ -378,7 +378,8 @@ fn wisdom_is_listed_merged_imported_and_exported() {
         let (status, _, said) = with_wisdom(&other, &format!("wisdom import {}", file.path().display()));
         assert!(status == Some(0) && said.contains(expected), "{said}");
     }
-    assert_eq!(with_wisdom(&other, &format!("wisdom export --t4 {}", path("t4"))).0, Some(0));
+    let export = format!("wisdom export --t4 {} --shape 1000000x12x20", path("t4"));
+    assert_eq!(with_wisdom(&other, &export).0, Some(0));
     let exported: serde_json::Value = serde_json::from_slice(&std::fs::read(path("t4")).unwrap()).unwrap();
     assert_eq!(exported["results"].as_array().unwrap().len(), 20);
     let none = with_wisdom(&other, &format!("wisdom export --t4 {} --shape 8x8x8", path("t4")));
