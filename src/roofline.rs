@@ -25,6 +25,13 @@ impl Roofline {
         })
     }
 
+    /// The bounds by what the GPU's table says was reached on it, at the problem's own mix of reads and writes; those of
+    /// [`Roofline::of`] where nobody has measured.
+    pub fn reached(problem: &Problem, target: &Target) -> Option<Roofline> {
+        let ceilings = Ceilings::of(problem.precision, target, &Bandwidths::default())?;
+        Some(Roofline::under(problem, &ceilings))
+    }
+
     /// The bounds by what was measured to be reached on a GPU.
     pub fn under(problem: &Problem, ceilings: &Ceilings) -> Roofline {
         Roofline {

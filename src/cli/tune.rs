@@ -85,7 +85,7 @@ struct Tuned {
     family: &'static str,
     /// Whether times were measured on a GPU or are the model's alone.
     kind: Kind,
-    /// Seconds of the roofline, which is modelled.
+    /// Seconds of the roofline, by what is known to be reached on this GPU.
     roofline_seconds: Option<f64>,
     /// Candidates there are.
     candidates: usize,
@@ -223,7 +223,7 @@ fn by_model(
     device: &Device,
 ) -> Tuned {
     let space = Space::of(family, problem, target, order);
-    let roofline = Roofline::of(problem, target).map(|r| r.seconds());
+    let roofline = Roofline::reached(problem, target).map(|r| r.seconds());
     let ranked = |choice: &Choice, modelled: f64| Ranked {
         parameters: choice.clone(),
         seconds: modelled,
@@ -385,7 +385,7 @@ fn measured(
         device: DeviceReport { kind: "cuda", gpu: device.info().name.clone() },
         family: family.name,
         kind: Kind::Measured,
-        roofline_seconds: Roofline::of(problem, target).map(|r| r.seconds()),
+        roofline_seconds: Roofline::reached(problem, target).map(|r| r.seconds()),
         candidates: found.candidates,
         tried: found.tried,
         tried_now: found.tried_now,
