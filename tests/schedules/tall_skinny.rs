@@ -4,7 +4,7 @@ use warpwright::choose;
 use warpwright::compile;
 use warpwright::kernels;
 use warpwright::kernels::Kernel;
-use warpwright::kernels::family::{Choice, Family, Order};
+use warpwright::kernels::family::{Choice, Family, Order, parse_parameter};
 use warpwright::problem::Problem;
 use warpwright::run;
 use warpwright::tune::record::Gpu;
@@ -13,6 +13,8 @@ use warpwright_core::ir::Launch;
 use warpwright_core::target;
 use warpwright_sim::exact::{self, Trials};
 use warpwright_sim::{Blocks, Mode, Options};
+
+use crate::check::check;
 
 /// The choice is exactly equal to the specification, in order and on threads without a hazard, at these long extents.
 fn holds(family: &Family, problem: &Problem, choice: &Choice, long: &[i64]) {
@@ -216,4 +218,34 @@ fn what_cannot_be_chosen_is_refused_with_what_to_change() {
     assert!(family.complete(&of_both, &problem, target::DEFAULT).is_err());
     let word = Choice::default().with("staging", "registers").with("leapfrog", "perhaps");
     assert!(family.complete(&word, &problem, target::DEFAULT).unwrap_err().to_string().contains("true"));
+}
+
+/// Every step on the way to a kernel of each form, rows being whole pieces of 16 bytes and not: equal in order to the
+/// specification.
+#[test]
+fn every_prefix_of_every_form_is_equal_to_the_specification() {
+    for (name, sizes, dtype, parameters) in [
+        ("tsmttsm", (5, 3), "f64", "staging=registers,reduction=two-pass,block=128,parts=2"),
+        ("tsmttsm", (4, 8), "f32", "staging=shared,block=128,parts=2"),
+        ("tsmttsm", (5, 3), "c64", "staging=shared,copy=one,block=128,parts=2"),
+        ("tsmttsm", (9, 4), "f64", "unit=mma,copy=one,wk=2,parts=2"),
+        ("tsmttsm", (4, 3), "c128", "unit=mma,wk=2,parts=2"),
+        ("tsmm", (5, 3), "f64", "staging=registers,block=128"),
+        ("tsmm", (4, 8), "f32", "staging=shared,store=direct,blocks=2"),
+        ("tsmm", (5, 3), "c64", "staging=shared,store=shared,blocks=2"),
+        ("tsmm", (9, 4), "f64", "unit=mma,store=shared,blocks=2"),
+        ("tsmm", (4, 3), "c128", "unit=mma,store=direct,blocks=2"),
+    ] {
+        let family = kernels::family(name).unwrap();
+        let problem = problem(family, sizes, dtype);
+        let given = parameters.split(',').map(|p| parse_parameter(p).unwrap());
+        let given = given.fold(Choice::default(), |choice, (name, value)| choice.with(&name, value));
+        let choice = family.complete(&given, &problem, target::DEFAULT).unwrap();
+        let kernel = family.build(&problem, &choice).unwrap();
+        let long = if name == "tsmm" { "M" } else { "K" };
+        for extent in [1, 37] {
+            check(&kernel.schedule, &[(long, extent)], 0, false, 5)
+                .unwrap_or_else(|e| panic!("{} with {choice}: {e}", kernel.name));
+        }
+    }
 }
