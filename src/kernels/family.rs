@@ -47,6 +47,22 @@ impl From<&str> for Value {
     }
 }
 
+impl Value {
+    /// Whether another value is of this one's kind and could stand in its place: a number is positive and no larger than
+    /// [`MOST`], a word one of those that are known.
+    fn is_like(&self, other: &Value, known: &[Value]) -> bool {
+        match (self, other) {
+            (Value::Int(_), Value::Int(n)) => (1..=MOST).contains(n),
+            (Value::Flag(_), Value::Flag(_)) => true,
+            (Value::Word(_), Value::Word(_)) => known.contains(other),
+            _ => false,
+        }
+    }
+}
+
+/// The largest number that a parameter can be: products of a few of them can be counted.
+const MOST: i64 = 1 << 12;
+
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -229,7 +245,16 @@ impl Family {
         each: &mut dyn FnMut(&Choice) -> bool,
     ) {
         let given = Choice::default();
-        let mut walk = Walk { family: self, given: &given, problem, target, order, broken: None, idle: None };
+        let mut walk = Walk {
+            family: self,
+            given: &given,
+            problem,
+            target,
+            order,
+            broken: None,
+            idle: None,
+            foreign: None,
+        };
         walk.extend(&Choice::default(), 0, each);
     }
 
@@ -251,12 +276,16 @@ impl Family {
     /// A parameter or a value that the family does not know, and constraints that no choice fulfils.
     pub fn complete(&self, given: &Choice, problem: &Problem, target: &Target) -> Result<Choice, Diagnosis> {
         let order = Order::Fixed;
-        let mut walk = Walk { family: self, given, problem, target, order, broken: None, idle: None };
+        let mut walk =
+            Walk { family: self, given, problem, target, order, broken: None, idle: None, foreign: None };
         let mut first = None;
         walk.extend(&Choice::default(), 0, &mut |choice| {
             first = Some(choice.clone());
             false
         });
+        if let (None, Some((name, value, values))) = (&first, walk.foreign) {
+            return Err(self.no_choice(name, value, &values));
+        }
         let Some(choice) = first else {
             let refusal =
                 Diagnosis::new(format!("{} cannot be made with {given} for {}", self.name, problem.shape));
@@ -291,19 +320,23 @@ impl Family {
                 .instead(format!("use one of {}", known.join(", "))));
         };
         let values = (parameter.values)(choice, problem, target);
-        let same_kind = values.iter().any(|v| std::mem::discriminant(v) == std::mem::discriminant(value));
-        let is_known = !matches!(value, Value::Word(_)) || values.contains(value);
-        let is_positive = !matches!(value, Value::Int(..=0));
-        if same_kind && is_known && is_positive {
+        if values.iter().any(|known| known.is_like(value, &values)) {
             return Ok(());
         }
-        let known: Vec<_> = values.iter().map(ToString::to_string).collect();
-        let refusal = Diagnosis::new(format!("{name}={value} is no choice of {}", self.name));
-        Err(if known.is_empty() {
-            refusal.because(format!("{name} has no meaning with {choice}")).instead("leave it out")
+        Err(if values.is_empty() {
+            Diagnosis::new(format!("{name}={value} is no choice of {}", self.name))
+                .because(format!("{name} has no meaning with {choice}"))
+                .instead("leave it out")
         } else {
-            refusal.instead(format!("try one of {}", known.join(", ")))
+            self.no_choice(name, value, &values)
         })
+    }
+
+    /// The refusal of a value where these are worth trying.
+    fn no_choice(&self, name: &str, value: &Value, values: &[Value]) -> Diagnosis {
+        let known: Vec<_> = values.iter().map(ToString::to_string).collect();
+        Diagnosis::new(format!("{name}={value} is no choice of {}", self.name))
+            .instead(format!("try one of {}", known.join(", ")))
     }
 
     /// The kernel of a choice.
@@ -336,6 +369,8 @@ struct Walk<'a> {
     broken: Option<&'static Constraint>,
     /// The fixed parameter that had no meaning, beside what, when that was last so.
     idle: Option<(&'static str, Choice)>,
+    /// The fixed parameter that had a value of another kind, and the values worth trying.
+    foreign: Option<(&'static str, &'a Value, Vec<Value>)>,
 }
 
 impl Walk<'_> {
@@ -347,6 +382,11 @@ impl Walk<'_> {
         match self.given.get(parameter.name) {
             Some(_) if values.is_empty() => {
                 self.idle = Some((parameter.name, choice.clone()));
+                return true;
+            }
+            // Constraints take it for granted that numbers are numbers, and positive ones.
+            Some(value) if !values.iter().any(|known| known.is_like(value, &values)) => {
+                self.foreign = Some((parameter.name, value, values));
                 return true;
             }
             Some(value) => values = vec![value.clone()],

@@ -3,8 +3,29 @@
 use warpwright_core::dtype::DType;
 use warpwright_core::target::{Capability, Target};
 
+use super::family::Value;
+use crate::problem::{Precision, Problem};
+
 /// Columns of C of every instruction on f64 and complex128.
 pub(super) const ACROSS: i64 = 8;
+
+/// The smallest number of tiles that cover an extent.
+pub(super) fn ceil(extent: i64, tile: i64) -> i64 {
+    (extent + tile - 1) / tile.max(1)
+}
+
+/// What multiplies, the likelier first: matrix units where there are some for the type and the product is no product
+/// by a vector, `narrow` being the shorter side of the small matrix and `outer` whether one side of it is 1.
+pub(super) fn units(problem: &Problem, target: &Target, narrow: i64, outer: bool) -> Vec<Value> {
+    let doubles = [DType::F64, DType::C128].map(Precision::Of);
+    let mma = doubles.contains(&problem.precision) && target.has(Capability::MmaF64) && !outer;
+    // Below this width threads have fewer products than loads to do.
+    match (mma, narrow * problem.dtype().bytes() >= 96) {
+        (true, true) => vec!["mma".into(), "fma".into()],
+        (true, false) => vec!["fma".into(), "mma".into()],
+        (false, _) => vec!["fma".into()],
+    }
+}
 
 /// The matrix instructions on f64 or complex128 that a GPU has, the most usual first.
 pub(super) fn instructions(dtype: DType, target: &Target) -> Vec<&'static str> {

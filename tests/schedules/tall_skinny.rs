@@ -212,6 +212,18 @@ fn what_cannot_be_chosen_is_refused_with_what_to_change() {
     };
     assert!(complete("tx", 1).unwrap_err().to_string().contains("use one of unit, staging, areas"));
     assert!(complete("tm", 64).unwrap_err().to_string().contains("cannot be made with"));
+    // No number is 0, negative or beyond counting, and none is a word.
+    for number in [0, -4, i64::MAX] {
+        for name in ["tm", "tn", "block", "depth", "parts", "stages"] {
+            assert!(
+                complete(name, number).unwrap_err().to_string().contains("try one of"),
+                "{name}={number}"
+            );
+        }
+    }
+    let given = Choice::default().with("tm", "four");
+    let refused = family.complete(&given, &problem, target::DEFAULT).unwrap_err().to_string();
+    assert!(refused.contains("tm=four is no choice"), "{refused}");
     assert!(complete("tm", 4).is_ok());
     // What has a meaning in one form only asks for that form, and of both at once there is no kernel.
     let of_both = Choice::default().with("tm", 4).with("wk", 2);

@@ -2,12 +2,10 @@
 
 use warpwright_core::target::{Capability, Target};
 
-use super::mapping::{
-    Tiles, Warps, ceil, moved_a, moved_c, small_extents, staged_bytes, terms_at_once, threads,
-};
+use super::mapping::{Tiles, Warps, moved_a, moved_c, small_extents, staged_bytes, terms_at_once, threads};
 use super::schedule::columns;
 use crate::kernels::family::{Choice, Footprint};
-use crate::kernels::staging::{ACROSS, Moved, copied_at_once};
+use crate::kernels::staging::{ACROSS, Moved, ceil, copied_at_once};
 use crate::problem::Problem;
 
 pub(super) fn footprint(problem: &Problem, choice: &Choice, target: &Target) -> Footprint {

@@ -3,13 +3,8 @@
 use warpwright_core::dtype::DType;
 
 use crate::kernels::family::Choice;
-use crate::kernels::staging::{self, ACROSS, Moved};
+use crate::kernels::staging::{self, ACROSS, Moved, ceil};
 use crate::problem::Problem;
-
-/// The smallest number of tiles that cover an extent.
-pub(super) fn ceil(extent: i64, tile: i64) -> i64 {
-    (extent + tile - 1) / tile.max(1)
-}
 
 /// How the warps of a block stand over its rows.
 pub(super) struct Warps {

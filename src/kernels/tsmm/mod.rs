@@ -13,7 +13,6 @@ mod mapping;
 mod schedule;
 
 use warpwright_core::diag::Diagnosis;
-use warpwright_core::dtype::DType;
 use warpwright_core::target::Capability;
 
 use self::mapping::{Tiles, Warps, moved_a, moved_c, staged_bytes, threads};
@@ -21,7 +20,7 @@ use self::schedule::columns;
 use super::family::{Choice, Constraint, Family, Parameter, Value};
 use super::gemm::Fixed;
 use super::staging::{self, Moved};
-use crate::problem::{Op, Precision, Problem};
+use crate::problem::{Op, Problem};
 
 /// The family.
 pub const FAMILY: Family = Family {
@@ -103,17 +102,7 @@ const PARAMETERS: &[Parameter] = &[
         name: "unit",
         about: "what multiplies: fma (threads) or mma (matrix units)",
         values: |_, problem, target| {
-            let doubles = [DType::F64, DType::C128].map(Precision::Of);
-            // An outer product, of one term, is no work for matrix units.
-            let mma =
-                doubles.contains(&problem.precision) && target.has(Capability::MmaF64) && problem.shape.k > 1;
-            // Below this width threads have fewer products than loads to do.
-            let wide = problem.shape.k.min(problem.shape.n) * problem.dtype().bytes() >= 96;
-            match (mma, wide) {
-                (true, true) => vec!["mma".into(), "fma".into()],
-                (true, false) => vec!["fma".into(), "mma".into()],
-                (false, _) => vec!["fma".into()],
-            }
+            staging::units(problem, target, problem.shape.k.min(problem.shape.n), problem.shape.k == 1)
         },
     },
     Parameter {

@@ -3,7 +3,7 @@
 use warpwright_core::dtype::DType;
 
 use crate::kernels::family::Choice;
-use crate::kernels::staging::{self, ACROSS, Moved, copied_at_once};
+use crate::kernels::staging::{self, ACROSS, Moved, ceil, copied_at_once};
 use crate::problem::Problem;
 
 /// How the threads of a block stand over an area of C and over rows.
@@ -75,10 +75,6 @@ pub(super) fn slices_bytes(problem: &Problem, choice: &Choice) -> i64 {
         _ => slices,
     };
     sums * area[0] * area[1] * problem.result_dtype().bytes()
-}
-
-pub(super) fn ceil(a: i64, b: i64) -> i64 {
-    (a + b - 1) / b.max(1)
 }
 
 /// Elements of a row of this many columns that a thread with `tile` of them reads at once: 16 bytes, if rows are made

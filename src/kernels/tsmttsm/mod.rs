@@ -40,7 +40,7 @@ use self::mapping::{Threads, Warps, area, row_bytes, slices_bytes, tiled_columns
 use super::family::{Choice, Constraint, Family, Parameter, Value};
 use super::gemm::Fixed;
 use super::staging::{self, Moved};
-use crate::problem::{Op, Precision, Problem};
+use crate::problem::{Op, Problem};
 
 /// The family.
 pub const FAMILY: Family = Family {
@@ -122,19 +122,8 @@ const PARAMETERS: &[Parameter] = &[
         name: "unit",
         about: "what multiplies: fma (threads) or mma (matrix units)",
         values: |_, problem, target| {
-            let doubles = [DType::F64, DType::C128].map(Precision::Of);
-            // A product by a vector is no work for matrix units.
-            let mma = doubles.contains(&problem.precision)
-                && target.has(Capability::MmaF64)
-                && problem.shape.m.min(problem.shape.n) > 1;
-            // Below this width the threads have fewer products than loads to do.
-            let bytes = problem.shape.m.min(problem.shape.n) * problem.dtype().bytes();
-            let wide = bytes >= 96;
-            match (mma, wide) {
-                (true, true) => vec!["mma".into(), "fma".into()],
-                (true, false) => vec!["fma".into(), "mma".into()],
-                (false, _) => vec!["fma".into()],
-            }
+            let narrow = problem.shape.m.min(problem.shape.n);
+            staging::units(problem, target, narrow, narrow == 1)
         },
     },
     Parameter {
