@@ -29,12 +29,11 @@ pub(super) fn units(problem: &Problem, target: &Target, narrow: i64, outer: bool
 
 /// The matrix instructions on f64 or complex128 that a GPU has, the most usual first.
 pub(super) fn instructions(dtype: DType, target: &Target) -> Vec<&'static str> {
-    let wide: &[&str] = match (target.has(Capability::MmaF64Wide), dtype.is_complex()) {
-        (true, false) => &["m16n8k8", "m16n8k16", "m16n8k4"],
-        (true, true) => &["m16n8k4", "m16n8k8"],
-        _ => &[],
-    };
-    wide.iter().chain(&["m8n8k4"]).copied().collect()
+    match (target.has(Capability::MmaF64Wide), dtype.is_complex()) {
+        (true, false) => vec!["m16n8k8", "m16n8k16", "m16n8k4", "m8n8k4"],
+        (true, true) => vec!["m16n8k4", "m16n8k8", "m8n8k4"],
+        _ => vec!["m8n8k4"],
+    }
 }
 
 /// Rows of C and terms of an instruction.
@@ -45,6 +44,12 @@ pub(super) fn instruction(name: &str) -> (i64, i64) {
         "m16n8k8" => (16, 8),
         _ => (16, 16),
     }
+}
+
+/// Into how many parts so many instructions side by side may be shared out among warps: a few, and those that leave no
+/// warp with less than the others.
+pub(super) fn shares(instructions: i64) -> Vec<i64> {
+    (1..=8).filter(|w| matches!(w, 1 | 2 | 4) || instructions % w == 0).collect()
 }
 
 /// How rows of so many elements are moved between device and shared memory.

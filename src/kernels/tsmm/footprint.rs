@@ -50,7 +50,9 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target) -> Foot
     // Steps of all warps, an instruction deep.
     let steps = over_rows * (small_extents(problem, choice).0 / terms) as f64;
     let fragments = (rows + columns) * terms / 32;
-    let small = target.has(Capability::MmaF64Wide) && choice.word("instruction") == "m8n8k4";
+    let small = target.has(Capability::MmaF64Wide)
+        && choice.word("instruction") == "m8n8k4"
+        && !problem.dtype().is_complex();
     let common = staged_footprint(problem, choice);
     Footprint {
         registers: (rows * columns / 32 + 2 * fragments) * bytes / 4 + 24,

@@ -146,7 +146,7 @@ const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "rows",
         about: "rows of A that a block takes at a time",
-        values: |c, _, _| with_stages(c, [64, 128, 32, 256]),
+        values: |c, _, _| with_stages(c, [64, 128, 32, 256, 16]),
     },
     Parameter {
         name: "wm",
@@ -156,7 +156,7 @@ const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "wn",
         about: "warps that share out the columns of C",
-        values: |c, _, _| with_mma(c, [1, 2, 4]),
+        values: |c, problem, _| with_mma(c, staging::shares(staging::ceil(problem.shape.n, staging::ACROSS))),
     },
     Parameter { name: "tm", about: "rows of a thread", values: |c, _, _| with_tiles(c, [8, 4, 2, 16, 1]) },
     Parameter {

@@ -30,6 +30,11 @@ pub(super) fn footprint(problem: &Problem, choice: &Choice, target: &Target) -> 
     }
 }
 
+/// Waits before the first rows and after the last; the launch that adds up parts waits for them.
+fn around(common: &Footprint) -> f64 {
+    if common.launches == 1 { 2.0 } else { 4.0 }
+}
+
 fn thread_footprint(problem: &Problem, choice: &Choice, common: Footprint) -> Footprint {
     let Threads { mt, nt, slices, .. } = Threads::of(problem, choice);
     let (tm, tn, parts) = (choice.int("tm"), choice.int("tn"), choice.int("parts"));
@@ -54,7 +59,7 @@ fn thread_footprint(problem: &Problem, choice: &Choice, common: Footprint) -> Fo
         multiply_adds: warps * 32.0 * (tm * tn) as f64 * if problem.dtype().is_complex() { 4.0 } else { 1.0 },
         wavefronts: warps * (tm as f64 * passes(along_m, tm) + tn as f64 * passes(along_n, tn)),
         instructions: warps * (2 * loads + 8) as f64,
-        steps: k / (parts * slices) as f64 + if common.launches == 1 { 2.0 } else { 4.0 },
+        steps: k / (parts * slices) as f64 + around(&common),
         overlaps: choice.flag("leapfrog"),
         ..common
     }
@@ -77,7 +82,7 @@ fn shared_footprint(problem: &Problem, choice: &Choice, common: Footprint) -> Fo
         multiply_adds: warps * 32.0 * (tm * tn) as f64 * if problem.dtype().is_complex() { 4.0 } else { 1.0 },
         wavefronts: warps * ((tm + tn) * bytes) as f64 / 16.0 + k * ((m + n) * bytes) as f64 / 128.0,
         instructions: warps * loads as f64 + 2.0 * copies,
-        steps: k / (parts * depth * (stages - 1).max(1)) as f64 + 2.0,
+        steps: k / (parts * depth * (stages - 1).max(1)) as f64 + around(&common),
         overlaps: true,
         ..common
     }
@@ -94,7 +99,9 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target, common:
     let bytes = problem.dtype().bytes();
     let pieces =
         [m, n].map(|width| width as f64 / if width % 2 == 0 { 2.0 } else { 1.0 }).iter().sum::<f64>();
-    let small = target.has(Capability::MmaF64Wide) && choice.word("instruction") == "m8n8k4";
+    let small = target.has(Capability::MmaF64Wide)
+        && choice.word("instruction") == "m8n8k4"
+        && !problem.dtype().is_complex();
     Footprint {
         threads: 32 * over_c * choice.int("wk"),
         registers: (rows * columns / 32 + 2 * fragments) * bytes / 4 + 12,
@@ -108,7 +115,7 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target, common:
         wavefronts: steps * (fragments * bytes) as f64 / 4.0 + k * ((m + n) * bytes) as f64 / 128.0,
         instructions: steps * (fragments + rows / high * columns / ACROSS + 4) as f64
             + k * pieces / 32.0 * 2.0,
-        steps: k / (parts * depth * (stages - 1).max(1)) as f64 + 2.0,
+        steps: k / (parts * depth * (stages - 1).max(1)) as f64 + around(&common),
         overlaps: true,
         ..common
     }

@@ -192,12 +192,15 @@ const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "wm",
         about: "warps that share out the rows of C",
-        values: |c, _, _| with_mma(c, [1, 2, 4]),
+        values: |c, problem, _| {
+            let (high, _) = staging::instruction(c.word("instruction"));
+            with_mma(c, staging::shares(staging::ceil(problem.shape.m, high)))
+        },
     },
     Parameter {
         name: "wn",
         about: "warps that share out the columns of C",
-        values: |c, _, _| with_mma(c, [1, 2, 4]),
+        values: |c, problem, _| with_mma(c, staging::shares(staging::ceil(problem.shape.n, staging::ACROSS))),
     },
     Parameter {
         name: "wk",

@@ -133,7 +133,7 @@ const COMPLEX_16X8X4: [OperandSpec; 3] =
 const COMPLEX_16X8X8: [OperandSpec; 3] =
     complex_operands(["D16x8", "A16x8", "B8x8"], &[M16, N8], &[M16, K8], &[K8, N8]);
 
-/// Products of complex numbers, made of four instructions on their real and imaginary parts.
+/// Products of complex numbers, made of instructions on their real and imaginary parts: four, or two larger ones.
 const fn complex(
     name: &'static str,
     operands: &'static [OperandSpec],

@@ -11,6 +11,7 @@ use crate::index::Index;
 use crate::instr::{self, Behaviour, Lane, Record};
 use crate::ir::{Access, Instruction, Operand, Span, Window};
 use crate::sym::Sym;
+use crate::target::Capability;
 
 impl Body<'_> {
     pub(super) fn instruction(&mut self, call: &Instruction, executing: &Executing) -> Result<(), Diagnosis> {
@@ -48,7 +49,11 @@ impl Body<'_> {
         if let (DType::C128, Behaviour::Multiply { m, k, conjugate, .. }) =
             (self.unit.buffer(&a.buffer)?.dtype, record.behaviour)
         {
-            let (real, text) = matrix::complex(record.name, [m, k], conjugate);
+            let (real, text) = if m == 8 && self.unit.has(Capability::MmaF64Wide) {
+                matrix::complex_stacked(record.name, conjugate)
+            } else {
+                matrix::complex(record.name, [m, k], conjugate)
+            };
             self.prelude.require(real);
             self.prelude.require_text(&text);
             let (d, a, b) = (self.fragment(d)?, self.fragment(a)?, self.fragment(b)?);
