@@ -8,6 +8,7 @@ use std::collections::HashMap;
 
 use num_complex::Complex64;
 use warpwright_core::diag::Diagnosis;
+use warpwright_core::dtype::DType;
 use warpwright_core::ir::{Buffer, ParamKind, Program};
 use warpwright_core::sym::Sym;
 
@@ -78,7 +79,8 @@ impl Binding {
         }
         for buffer in program.tensors() {
             if let Some(stride) = &buffer.row_stride {
-                values.insert(stride.clone(), row_stride(role(buffer).map_err(place)?, problem));
+                let role = role(buffer).map_err(place)?;
+                values.insert(stride.clone(), row_stride(role, problem) * parts(buffer, role, problem));
             }
         }
         let binding = Binding { arguments, values };
@@ -96,9 +98,11 @@ impl Binding {
 
     /// Compares the type and the extents of a tensor with those of its matrix.
     fn check_tensor(&self, buffer: &Buffer, problem: &Problem) -> Result<(), Diagnosis> {
-        let (rows, columns) = stored(role(buffer)?, problem);
-        let dtype = if role(buffer)? == Role::C { problem.result_dtype() } else { problem.dtype() };
-        if buffer.dtype != dtype {
+        let role = role(buffer)?;
+        let parts = parts(buffer, role, problem);
+        let (rows, columns) = stored(role, problem);
+        let columns = columns * parts;
+        if parts == 1 && buffer.dtype != dtype(role, problem) {
             return Err(Diagnosis::new(format!("its {} is in {}", buffer.sym, buffer.dtype))
                 .because(format!("the problem is in {}", problem.precision))
                 .instead("choose a kernel for this type, or another --dtype"));
@@ -116,7 +120,7 @@ impl Binding {
                 ))
                 .instead("choose a kernel for this layout and size"));
         }
-        let stride = row_stride(role(buffer)?, problem);
+        let stride = row_stride(role, problem) * parts;
         if buffer.row_stride.is_none() && stride != columns.max(1) {
             return Err(Diagnosis::new(format!("its {} has no row stride", buffer.sym))
                 .because(format!("the problem asks for one of {stride} for rows of {columns}"))
@@ -187,6 +191,17 @@ fn role(buffer: &Buffer) -> Result<Role, Diagnosis> {
             .because("a matrix product has the tensors A, B and C")
             .instead("rename it, or check the program with a specification of its own")
     })
+}
+
+/// How many elements of a tensor make one of its matrix: two where complex numbers are declared as the real numbers that
+/// they are stored as, real and imaginary parts side by side.
+fn parts(buffer: &Buffer, role: Role, problem: &Problem) -> i64 {
+    let dtype = dtype(role, problem);
+    if dtype.is_complex() && buffer.dtype == dtype.real() { 2 } else { 1 }
+}
+
+fn dtype(role: Role, problem: &Problem) -> DType {
+    if role == Role::C { problem.result_dtype() } else { problem.dtype() }
 }
 
 fn stored(role: Role, problem: &Problem) -> (i64, i64) {

@@ -214,6 +214,8 @@ pub struct Family {
     pub fixed: fn(&Problem) -> Result<Fixed, Diagnosis>,
     /// Which of A, B and C the kernels of a choice take as one row of elements; dense ones only.
     pub flat: fn(&Problem, &Choice) -> [bool; 3],
+    /// Whether the kernels of a choice take the numbers of A and B in parts ([`Fixed::parts`]).
+    pub parts: fn(&Problem, &Choice) -> bool,
     /// Whether the family should be taken where nobody asks for one.
     pub suits: fn(&Problem) -> bool,
     /// Its parameters, those that decide most first.
@@ -345,7 +347,8 @@ impl Family {
     /// Problems the family does not serve, and schedules that cannot be applied.
     pub fn build(&self, problem: &Problem, choice: &Choice) -> Result<Kernel, Diagnosis> {
         let variant = Variant { precision: problem.precision, layout: problem.layout };
-        let fixed = Fixed { flat: (self.flat)(problem, choice), ..(self.fixed)(problem)? };
+        let (flat, parts) = ((self.flat)(problem, choice), (self.parts)(problem, choice));
+        let fixed = Fixed { flat, parts, ..(self.fixed)(problem)? };
         let precision = variant.precision.name().replace('-', "_");
         let name = format!("{}_{precision}_{}{fixed}", self.name, variant.layout);
         let place = |d: Diagnosis| d.at(format!("kernel {name} with {choice}"));

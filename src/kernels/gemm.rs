@@ -8,7 +8,7 @@ use warpwright_core::ir::Program;
 use warpwright_core::te::{Expr, Expression, Tensor, by_flag, sum};
 
 use super::Variant;
-use crate::problem::Op;
+use crate::problem::{Layout, Op};
 
 /// Extents that are constants of a kernel; the others are arguments of each call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -24,16 +24,20 @@ pub struct Fixed {
     pub flat: [bool; 3],
     /// Whether B is A, so that the kernel has no B.
     pub same: bool,
+    /// Whether A and B, whose elements are complex, are declared as the real numbers that they are stored as: columns of
+    /// real and of imaginary parts side by side. Only where the columns of both are those of C.
+    pub parts: bool,
 }
 
 impl fmt::Display for Fixed {
-    /// As the end of a kernel's name: `_m20_n20`, and `_same` where B is A.
+    /// As the end of a kernel's name: `_m20_n20`, `_parts` where it takes numbers in parts, and `_same` where B is A.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let named = [("m", self.m), ("n", self.n), ("k", self.k)];
         named
             .iter()
             .filter_map(|(name, e)| e.map(|e| (name, e)))
             .try_for_each(|(n, e)| write!(f, "_{n}{e}"))?;
+        f.write_str(if self.parts { "_parts" } else { "" })?;
         f.write_str(if self.same { "_same" } else { "" })
     }
 }
@@ -48,14 +52,17 @@ pub fn specification(variant: Variant) -> Program {
 pub fn specification_at(variant: Variant, fixed: Fixed) -> Program {
     let (dtype, result) = (variant.precision.storage(), variant.precision.result());
     let wide = dtype.accumulator();
+    // Of what is declared, and how many columns of it make one of C.
+    let (declared, wider) = if fixed.parts { (dtype.real(), 2) } else { (dtype, 1) };
     let mut te = Expression::new("gemm").doc("C = alpha op(A) op(B) + beta C");
     let mut extent = |name: &str, known: Option<i64>| known.map_or_else(|| te.size(name), Index::from);
     let (m, n, k) = (extent("M", fixed.m), extent("N", fixed.n), extent("K", fixed.k));
+    let (m_read, n_read) = (m.scaled(wider), n.scaled(wider));
     let (alpha, beta, beta0) = (te.scalar("alpha", wide), te.scalar("beta", wide), te.flag("beta0"));
     let op = variant.layout;
     let [a, b, c] = [
-        if op.a.transposes() { [&k, &m] } else { [&m, &k] },
-        if op.b.transposes() { [&n, &k] } else { [&k, &n] },
+        if op.a.transposes() { [&k, &m_read] } else { [&m_read, &k] },
+        if op.b.transposes() { [&n_read, &k] } else { [&k, &n_read] },
         [&m, &n],
     ];
     let [a, b, c] = [(a, fixed.flat[0]), (b, fixed.flat[1]), (c, fixed.flat[2])]
@@ -65,22 +72,33 @@ pub fn specification_at(variant: Variant, fixed: Fixed) -> Program {
         None => vec![rows.clone(), columns.clone()],
     };
     let mut operand_of = |name: &str, matrix| Matrix {
-        tensor: te.placeholder(name, dtype, &extents(matrix).iter().collect::<Vec<_>>()),
+        tensor: te.placeholder(name, declared, &extents(matrix).iter().collect::<Vec<_>>()),
         flat: matrix.2,
     };
     let a = operand_of("A", a);
     let b = if fixed.same { a.clone() } else { operand_of("B", b) };
     let c = Matrix { tensor: te.update("C", result, &extents(c).iter().collect::<Vec<_>>()), flat: c.2 };
-    let acc = te.intermediate("acc", wide, &[&m, &n]);
+    let acc = te.intermediate("acc", declared.accumulator(), &[&m_read, &n_read]);
     let r = te.reduce_axis("k", &k);
     let term = r.var();
     te.compute(&acc, &["i", "j"], |at| {
-        let left = operand(&a, op.a, &at[0], &term, dtype);
-        let right = operand(&b, op.b, &term, &at[1], dtype);
+        let left = operand(&a, op.a, &at[0], &term, declared);
+        let right = operand(&b, op.b, &term, &at[1], declared);
         sum(left * right, &[&r])
     });
     let value = |at: &[Index]| {
-        let product = alpha * acc.at(&[&at[0], &at[1]]);
+        let whole = if fixed.parts {
+            of_parts(
+                |i, j| {
+                    acc.at(&[&(&at[0].scaled(2) + &Index::from(i)), &(&at[1].scaled(2) + &Index::from(j))])
+                },
+                op,
+                wide,
+            )
+        } else {
+            acc.at(&[&at[0], &at[1]])
+        };
+        let product = alpha * whole;
         let with_old = product.clone() + beta * widened(c.at(&at[0], &at[1]), result);
         by_flag(&beta0, stored(product, result), stored(with_old, result))
     };
@@ -89,6 +107,14 @@ pub fn specification_at(variant: Variant, fixed: Fixed) -> Program {
         None => te.compute(&c.tensor, &["i", "j"], value),
     }
     te.program()
+}
+
+/// The product of x + iy and u + iv, either of which may be conjugated, from the four products of their parts: `at` is
+/// asked for the products of x (0) or y (1) and u (0) or v (1).
+fn of_parts(at: impl Fn(i64, i64) -> Expr, op: Layout, dtype: DType) -> Expr {
+    let minus = |op: Op, value: Expr| if op == Op::ConjugateTranspose { -value } else { value };
+    let real = at(0, 0) - minus(op.a, minus(op.b, at(1, 1)));
+    real.complex(minus(op.b, at(0, 1)) + minus(op.a, at(1, 0)), dtype)
 }
 
 /// A matrix of the expression.

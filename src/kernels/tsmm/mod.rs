@@ -31,6 +31,7 @@ pub const FAMILY: Family = Family {
         let dense = |moved: Moved| is_staged(choice) && moved != Moved::Strided;
         [dense(moved_a(problem)), false, dense(moved_c(problem, choice))]
     },
+    parts: |_, _| false,
     suits: |problem| {
         let short = problem.shape.k.max(problem.shape.n);
         fixed(problem).is_ok() && problem.shape.m >= 8 * short

@@ -2,7 +2,9 @@
 
 use warpwright_core::target::{Capability, Target};
 
-use super::mapping::{Threads, Warps, areas, piece, row_bytes, slices_bytes, slices_of_a_group};
+use super::mapping::{
+    Threads, Warps, areas, in_parts, piece, read, row_bytes, slices_bytes, slices_of_a_group,
+};
 use crate::kernels::family::{Choice, Footprint};
 use crate::kernels::staging::ACROSS;
 use crate::problem::Problem;
@@ -16,10 +18,12 @@ pub(super) fn footprint(problem: &Problem, choice: &Choice, target: &Target) -> 
         "" => (0.0, 1),
         _ => (1.0, 2),
     };
+    // Sets of warps leave their own behind, and numbers in parts are four instead of two.
+    let sets = choice.int("wk").max(1) * if in_parts(problem, choice) { 2 } else { 1 };
+    let left_behind = passes_over_parts * (parts * sets) as f64 * m * n;
     let common = Footprint {
         blocks: (parts * areas(problem, choice)) as f64,
-        dram_bytes: (k * if problem.same { m } else { m + n } + passes_over_parts * parts as f64 * m * n)
-            * problem.dtype().bytes() as f64,
+        dram_bytes: (k * if problem.same { m } else { m + n } + left_behind) * problem.dtype().bytes() as f64,
         launches,
         ..Footprint::default()
     };
@@ -91,6 +95,7 @@ fn shared_footprint(problem: &Problem, choice: &Choice, common: Footprint) -> Fo
 fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target, common: Footprint) -> Footprint {
     let Warps { high, terms, rows, columns } = Warps::of(problem, choice);
     let (depth, parts, stages) = (choice.int("depth"), choice.int("parts"), choice.int("stages"));
+    let problem = &read(problem, choice);
     let (m, n, k) = (problem.shape.m, problem.shape.n, problem.shape.k as f64);
     let over_c = choice.int("wm") * choice.int("wn");
     // Steps of all warps, an instruction deep.

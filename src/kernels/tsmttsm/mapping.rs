@@ -4,7 +4,28 @@ use warpwright_core::dtype::DType;
 
 use crate::kernels::family::Choice;
 use crate::kernels::staging::{self, ACROSS, Moved, ceil, copied_at_once};
-use crate::problem::Problem;
+use crate::problem::{Layout, Op, Precision, Problem, Shape, Strides};
+
+/// Whether a choice takes the numbers of A and B in parts.
+pub(super) fn in_parts(problem: &Problem, choice: &Choice) -> bool {
+    problem.dtype().is_complex() && choice.word("numbers") == "parts"
+}
+
+/// The product of the matrices that are read: where complex numbers are taken in parts, that of real ones of twice the
+/// width. Of such a product it is the product itself.
+pub(super) fn read(problem: &Problem, choice: &Choice) -> Problem {
+    if !in_parts(problem, choice) {
+        return *problem;
+    }
+    let Problem { shape, layout, ld, .. } = *problem;
+    Problem {
+        shape: Shape { m: 2 * shape.m, n: 2 * shape.n, ..shape },
+        precision: Precision::Of(problem.dtype().real()),
+        layout: Layout { a: Op::Transpose, ..layout },
+        ld: Strides { a: 2 * ld.a, b: 2 * ld.b, ..ld },
+        ..*problem
+    }
+}
 
 /// How the threads of a block stand over an area of C and over rows.
 pub(super) struct Threads {
@@ -105,8 +126,9 @@ pub(super) struct Warps {
 impl Warps {
     pub(super) fn of(problem: &Problem, choice: &Choice) -> Warps {
         let (high, terms) = staging::instruction(choice.word("instruction"));
-        let rows = ceil(ceil(problem.shape.m, high), choice.int("wm")) * high;
-        let columns = ceil(ceil(problem.shape.n, ACROSS), choice.int("wn")) * ACROSS;
+        let shape = read(problem, choice).shape;
+        let rows = ceil(ceil(shape.m, high), choice.int("wm")) * high;
+        let columns = ceil(ceil(shape.n, ACROSS), choice.int("wn")) * ACROSS;
         Warps { high, terms, rows, columns }
     }
 }
@@ -146,6 +168,7 @@ pub(super) fn tiled_columns(problem: &Problem, choice: &Choice) -> [i64; 2] {
 
 /// How the rows of A and B are copied to shared memory.
 pub(super) fn moved(problem: &Problem, choice: &Choice) -> [Moved; 2] {
+    let problem = read(problem, choice);
     let (m, n) = (problem.shape.m, problem.shape.n);
     [(m, problem.ld.a == m), (n, problem.ld.b == n)].map(|(columns, dense)| {
         match Moved::of(problem.dtype(), columns, dense) {
@@ -158,6 +181,7 @@ pub(super) fn moved(problem: &Problem, choice: &Choice) -> [Moved; 2] {
 /// Elements that a row of A and one of B take in shared memory: those of the tiles, and padding; or their own where
 /// rows are copied as one.
 pub(super) fn row_elements(problem: &Problem, choice: &Choice) -> [i64; 2] {
+    let problem = &read(problem, choice);
     let dtype = problem.dtype();
     let [a, b] = staged_columns(problem, choice);
     let [of_a, of_b] = moved(problem, choice);
@@ -170,5 +194,5 @@ pub(super) fn row_elements(problem: &Problem, choice: &Choice) -> [i64; 2] {
 /// Bytes that a row of A and one of B take in shared memory; where B is A, one row.
 pub(super) fn row_bytes(problem: &Problem, choice: &Choice) -> i64 {
     let operands = if problem.same { 1 } else { 2 };
-    row_elements(problem, choice)[..operands].iter().sum::<i64>() * problem.dtype().bytes()
+    row_elements(problem, choice)[..operands].iter().sum::<i64>() * read(problem, choice).dtype().bytes()
 }

@@ -1,6 +1,6 @@
 //! How the parts of the sum come together.
 
-use super::mapping::{Threads, areas, shares};
+use super::mapping::{Threads, areas, in_parts, read, shares};
 use crate::kernels::family::Choice;
 use crate::problem::Problem;
 
@@ -161,8 +161,14 @@ cache_write(slice, reg) -> mine
 /// The launch that adds up the parts: a block for each row of C, in which several threads share out the parts of an
 /// element and one adds up what they have, always in the same order.
 fn second_pass(problem: &Problem, choice: &Choice) -> String {
-    let most = (SECOND_PASS_THREADS / problem.shape.n).min(choice.int("parts")).min(32);
+    let most = (SECOND_PASS_THREADS / read(problem, choice).shape.n).min(choice.int("parts")).min(32);
     let shares = (0..=5).map(|e| 1 << e).rfind(|shares| *shares <= most).unwrap_or(1);
+    // Where numbers come in parts, a row of C takes two rows of sums, and an element four sums.
+    let (outer, unrolled) = if in_parts(problem, choice) {
+        ("sub.t, sub.j, sub.i", "acc.i, acc.j, acc.t")
+    } else {
+        ("sub.t, sub.i, sub.j", "acc.t")
+    };
     format!(
         "split_reduce(acc.g, {shares}, combine=shared, order=cyclic) -> sub, t
 cache_write(sub, reg) -> sum
@@ -171,10 +177,10 @@ bind(C.j, threads)
 set_scope(acc, reg)
 compute_at(acc, C.j)
 compute_at(sub, C.i)
-reorder(sub.t, sub.i, sub.j)
+reorder({outer})
 bind(sub.t, sub.j, threads)
 compute_at(sum, sub.j)
-unroll(acc.t)
+unroll({unrolled})
 "
     )
 }

@@ -1,6 +1,6 @@
 //! The schedules of the three forms.
 
-use super::mapping::{Threads, Warps, moved, padding, piece, slices_of_a_group, staged_columns};
+use super::mapping::{Threads, Warps, moved, padding, piece, read, slices_of_a_group, staged_columns};
 use super::reduction::{self, Parts};
 use crate::kernels::family::Choice;
 use crate::kernels::staging::{self, ACROSS, Moved, copied_at_once};
@@ -89,6 +89,7 @@ pub(super) fn by_matrix_units(problem: &Problem, choice: &Choice) -> String {
     let (depth, stages) = (choice.int("depth"), choice.int("stages"));
     let Parts { split, taken_by: slice, block, last } =
         reduction::of_sets(problem, choice, depth / choice.int("wk"));
+    let problem = &read(problem, choice);
     let threads = 32 * choice.int("wm") * choice.int("wn") * choice.int("wk");
     let (instruction, dtype) = (choice.word("instruction"), problem.dtype());
     let conjugate =

@@ -118,6 +118,7 @@ fn value_at(value: &Value, names: &dyn Naming, least: u8) -> String {
         Value::Load(a) => (access(a, names), 3),
         Value::Unary(UnaryOp::Neg, a) => (format!("-{}", at(a, 3)), 1),
         Value::Unary(UnaryOp::Conj, a) => (format!("conj({})", at(a, 0)), 3),
+        Value::Unary(UnaryOp::TimesI, a) => (format!("times_i({})", at(a, 0)), 3),
         Value::Binary(op, a, b) => match op {
             BinaryOp::Add => (format!("{} + {}", at(a, 1), at(b, 2)), 1),
             BinaryOp::Sub => (format!("{} - {}", at(a, 1), at(b, 2)), 1),

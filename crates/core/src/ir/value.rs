@@ -30,6 +30,8 @@ pub enum UnaryOp {
     Neg,
     /// The complex conjugate; a real number is its own.
     Conj,
+    /// A complex number times the imaginary unit.
+    TimesI,
 }
 
 /// An operation on two values of one type.

@@ -252,6 +252,13 @@ impl Expr {
         Expr(Value::Unary(UnaryOp::Conj, Box::new(self.0)))
     }
 
+    /// The complex number whose real part is this and whose imaginary part is another real number, in a complex type.
+    #[must_use]
+    pub fn complex(self, imaginary: Expr, dtype: DType) -> Expr {
+        let Expr(imaginary) = imaginary.cast(dtype);
+        self.cast(dtype) + Expr(Value::Unary(UnaryOp::TimesI, Box::new(imaginary)))
+    }
+
     /// The value converted to another type.
     #[must_use]
     pub fn cast(self, dtype: DType) -> Expr {

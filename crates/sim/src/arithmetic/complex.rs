@@ -33,6 +33,10 @@ impl Arithmetic for Complex<f64> {
         Complex::new(self.re, -self.im)
     }
 
+    fn times_i(self) -> Self {
+        Complex::new(-self.im, self.re)
+    }
+
     fn add(self, other: Self) -> Self {
         self + other
     }

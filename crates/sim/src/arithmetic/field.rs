@@ -204,6 +204,10 @@ impl Arithmetic for FieldPair {
         FieldPair(self.0, self.1.neg())
     }
 
+    fn times_i(self) -> FieldPair {
+        FieldPair(self.1.neg(), self.0)
+    }
+
     #[inline(always)]
     fn add(self, other: FieldPair) -> FieldPair {
         FieldPair(self.0.add(other.0), self.1.add(other.1)).settled()

@@ -40,6 +40,10 @@ pub trait Arithmetic: Copy + PartialEq + Send + Sync + std::fmt::Debug + 'static
     fn neg(self) -> Self;
     /// The complex conjugate.
     fn conj(self) -> Self;
+    /// The product with the imaginary unit; poison where the domain has none.
+    fn times_i(self) -> Self {
+        Self::POISON
+    }
     /// Sum.
     fn add(self, other: Self) -> Self;
     /// Difference.

@@ -82,6 +82,8 @@ impl<'a> Machine<'a> {
             Value::Unary(UnaryOp::Neg, a) => Element::ZERO.minus(self.value(t, a)?),
             // Real numbers are their own conjugates, and rounding does not exist in the field (rule 37).
             Value::Unary(UnaryOp::Conj, a) | Value::Cast(_, a) => self.value(t, a)?,
+            // Programs of complex numbers do not run here.
+            Value::Unary(UnaryOp::TimesI, _) => Element::POISON,
             Value::Binary(op, a, b) => binary(*op, self.value(t, a)?, self.value(t, b)?),
             Value::Select(c, a, b) => {
                 self.value(t, if self.names.cond(c, &self.threads[t].env) { a } else { b })?

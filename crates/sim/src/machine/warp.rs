@@ -62,6 +62,7 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
                     *value = match op {
                         UnaryOp::Neg => value.neg(),
                         UnaryOp::Conj => value.conj(),
+                        UnaryOp::TimesI => value.times_i(),
                     };
                 }
                 self.finish(*to, values, *dtype, mask);

@@ -68,7 +68,8 @@ impl Body<'_> {
     fn unary(&mut self, op: UnaryOp, a: Text, dtype: DType) -> Text {
         match (op, complex_functions(dtype)) {
             (UnaryOp::Neg, None) => Text::new(format!("-{}", a.at_least(Strength::Primary)), Strength::Unary),
-            (UnaryOp::Conj, None) => a,
+            // Types are checked before: a real number is never multiplied by the imaginary unit.
+            (UnaryOp::Conj | UnaryOp::TimesI, None) => a,
             (UnaryOp::Neg, Some(f)) => {
                 self.prelude.require(&f.neg);
                 Text::primary(format!("cneg({})", a.text))
@@ -76,6 +77,10 @@ impl Body<'_> {
             (UnaryOp::Conj, Some(f)) => {
                 self.prelude.require(&f.conj);
                 Text::primary(format!("conj({})", a.text))
+            }
+            (UnaryOp::TimesI, Some(f)) => {
+                self.prelude.require(&f.times_i);
+                Text::primary(format!("times_i({})", a.text))
             }
         }
     }

@@ -252,6 +252,7 @@ impl Parser {
             }
             Node::Call(f, args) => match (f.as_str(), &args[..]) {
                 ("conj", [x]) => Ok(Value::Unary(UnaryOp::Conj, boxed(x)?)),
+                ("times_i", [x]) => Ok(Value::Unary(UnaryOp::TimesI, boxed(x)?)),
                 ("max", [a, b]) => Ok(Value::Binary(BinaryOp::Max, boxed(a)?, boxed(b)?)),
                 ("min", [a, b]) => Ok(Value::Binary(BinaryOp::Min, boxed(a)?, boxed(b)?)),
                 (name, [x]) => match name.parse::<DType>() {

@@ -6,7 +6,9 @@ use std::collections::HashMap;
 use super::place;
 use crate::diag::Diagnosis;
 use crate::dtype::DType;
-use crate::ir::{Assign, AssignOp, BinaryOp, Buffer, ParamKind, Program, Reduction, Stmt, Value, walk};
+use crate::ir::{
+    Assign, AssignOp, BinaryOp, Buffer, ParamKind, Program, Reduction, Stmt, UnaryOp, Value, walk,
+};
 use crate::sym::Sym;
 
 /// All faults of typing.
@@ -78,6 +80,14 @@ impl Types {
             Value::Const(_) => Ok(None),
             Value::Scalar(sym) => Ok(Some(self.0[sym])),
             Value::Load(access) => Ok(Some(self.0[&access.buffer])),
+            Value::Unary(UnaryOp::TimesI, a) => match self.value(a)? {
+                Some(found) if !found.is_complex() => {
+                    Err(Diagnosis::new(format!("a {found} is multiplied by the imaginary unit"))
+                        .because("the product is no real number")
+                        .instead("convert it first: `times_i(c128(...))`"))
+                }
+                other => Ok(other),
+            },
             Value::Unary(_, a) => self.value(a),
             Value::Binary(op, a, b) => {
                 let dtype = self.same(a, b, "both sides of an operation have one type")?;

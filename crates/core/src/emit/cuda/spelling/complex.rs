@@ -17,6 +17,8 @@ pub(in crate::emit::cuda) struct Complex {
     pub(in crate::emit::cuda) div: Helper,
     /// `-a`
     pub(in crate::emit::cuda) neg: Helper,
+    /// The product with the imaginary unit.
+    pub(in crate::emit::cuda) times_i: Helper,
     /// The complex conjugate.
     pub(in crate::emit::cuda) conj: Helper,
 }
@@ -63,6 +65,10 @@ __device__ __forceinline__ float2 cdiv(float2 a, float2 b) {
         needs: &[],
         text: "__device__ __forceinline__ float2 conj(float2 a) { return make_float2(a.x, -a.y); }",
     },
+    times_i: Helper {
+        needs: &[],
+        text: "__device__ __forceinline__ float2 times_i(float2 a) { return make_float2(-a.y, a.x); }",
+    },
 };
 
 pub(in crate::emit::cuda) static DOUBLE2: Complex = Complex {
@@ -106,6 +112,10 @@ __device__ __forceinline__ double2 cdiv(double2 a, double2 b) {
     conj: Helper {
         needs: &[],
         text: "__device__ __forceinline__ double2 conj(double2 a) { return make_double2(a.x, -a.y); }",
+    },
+    times_i: Helper {
+        needs: &[],
+        text: "__device__ __forceinline__ double2 times_i(double2 a) { return make_double2(-a.y, a.x); }",
     },
 };
 
