@@ -16,7 +16,7 @@ use crate::bind::Binding;
 use crate::device::{Device, DeviceChoice};
 use crate::file::unreadable;
 use crate::kernels;
-use crate::kernels::family::{Choice, Family, Order};
+use crate::kernels::family::{Choice, Family, Value, parse_parameter};
 use crate::problem::{Problem, Shape};
 use crate::report::number::seconds;
 use crate::report::progress::Progress;
@@ -53,6 +53,9 @@ pub struct Options {
     /// The family of kernels [default: the one that suits the problem].
     #[arg(long, value_name = "FAMILY")]
     kernel: Option<String>,
+    /// A value that every candidate has, such as unit=mma: only a part of the space is tried.
+    #[arg(long = "param", value_name = "NAME=VALUE", value_parser = parse_parameter, value_delimiter = ',')]
+    parameters: Vec<(String, Value)>,
     /// Seconds to spend on a problem, those of earlier runs included.
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0)]
     budget: f64,
@@ -141,7 +144,7 @@ pub fn run(options: &Options) -> Outcome {
                     .instead(format!("use --device sim:{} to rank by the model alone", target::DEFAULT.name))
                     .into());
             }
-            Device::Sim(target) => by_model(family, problem, target, options.order.order(), &device),
+            Device::Sim(target) => by_model(options, family, problem, target, &device)?,
         };
         if !options.output.json {
             print(&text(&tuned))?;
@@ -159,6 +162,11 @@ pub fn run(options: &Options) -> Outcome {
 }
 
 impl Options {
+    /// What every candidate has to have in it.
+    fn given(&self) -> Choice {
+        self.parameters.iter().fold(Choice::default(), |c, (name, value)| c.with(name, value.clone()))
+    }
+
     fn problems(&self) -> Result<Vec<Problem>, Diagnosis> {
         let Some(path) = &self.shapes else {
             let shape = self.shape.ok_or_else(|| Diagnosis::new("no size is given").instead("give MxNxK"))?;
@@ -216,13 +224,17 @@ impl Options {
 
 /// The candidates ranked by the model.
 fn by_model(
+    options: &Options,
     family: &'static Family,
     problem: &Problem,
     target: &Target,
-    order: Order,
     device: &Device,
-) -> Tuned {
-    let space = Space::of(family, problem, target, order);
+) -> Result<Tuned, Diagnosis> {
+    let given = options.given();
+    if !given.is_empty() {
+        family.complete(&given, problem, target)?;
+    }
+    let space = Space::of(family, problem, target, options.order.order(), &given);
     let roofline = Roofline::reached(problem, target).map(|r| r.seconds());
     let ranked = |choice: &Choice, modelled: f64| Ranked {
         parameters: choice.clone(),
@@ -235,7 +247,7 @@ fn by_model(
     };
     let possible = space.candidates().iter().filter(|c| c.modelled.is_finite());
     let best: Vec<Ranked> = possible.take(SHOWN).map(|c| ranked(&c.choice, c.modelled)).collect();
-    Tuned {
+    Ok(Tuned {
         problem: ProblemReport::of(problem),
         device: device.report(),
         family: family.name,
@@ -250,7 +262,7 @@ fn by_model(
         why: reasons(&best),
         best,
         wisdom: None,
-    }
+    })
 }
 
 /// The candidates measured on a GPU.
@@ -302,6 +314,7 @@ fn on_gpu(
         family,
         problem,
         order: options.order.order(),
+        given: &options.given(),
         file: file.as_ref(),
         again: options.again,
     };

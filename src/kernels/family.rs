@@ -235,8 +235,8 @@ pub struct Family {
 }
 
 impl Family {
-    /// Every choice that the constraints and the order of additions allow, in order of the parameters; stops when
-    /// `each` returns false.
+    /// Every choice with these values in it that the constraints and the order of additions allow, in order of the
+    /// parameters; stops when `each` returns false.
     ///
     /// The constraints are tried as early as their parameters are known, so whole branches fall at once.
     pub fn choices(
@@ -244,19 +244,11 @@ impl Family {
         problem: &Problem,
         target: &Target,
         order: Order,
+        given: &Choice,
         each: &mut dyn FnMut(&Choice) -> bool,
     ) {
-        let given = Choice::default();
-        let mut walk = Walk {
-            family: self,
-            given: &given,
-            problem,
-            target,
-            order,
-            broken: None,
-            idle: None,
-            foreign: None,
-        };
+        let mut walk =
+            Walk { family: self, given, problem, target, order, broken: None, idle: None, foreign: None };
         walk.extend(&Choice::default(), 0, each);
     }
 

@@ -32,6 +32,8 @@ pub struct Session<'a> {
     pub problem: &'a Problem,
     /// In which order candidates may add.
     pub order: Order,
+    /// What every candidate has to have in it.
+    pub given: &'a Choice,
     /// The file of wisdom that is read and added to; nothing is kept where there is none.
     pub file: Option<&'a WisdomFile>,
     /// Whether to try again what is known.
@@ -97,7 +99,7 @@ impl Session<'_> {
     ) -> Result<Found, Diagnosis> {
         let key = Key::of(self.problem);
         let (wisdom, mut notices) = summary::known(self.family.name, self.file, true)?;
-        let space = Space::of(self.family, self.problem, self.target, self.order);
+        let space = Space::of(self.family, self.problem, self.target, self.order, self.given);
         if space.is_empty() {
             return Err(Diagnosis::new(format!(
                 "{} has no candidate for {}",
@@ -107,7 +109,7 @@ impl Session<'_> {
             .instead("name another family with --kernel"));
         }
         let mut good = self.good_nearby(&wisdom, &key);
-        good.push(self.family.complete(&Choice::default(), self.problem, self.target)?);
+        good.push(self.family.complete(self.given, self.problem, self.target)?);
         let mut run = Run {
             session: self,
             key: &key,

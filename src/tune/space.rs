@@ -32,10 +32,11 @@ pub struct Candidate {
 }
 
 impl Space {
-    /// All candidates of a family for a problem, as far as they keep to an order of additions.
-    pub fn of(family: &Family, problem: &Problem, target: &Target, order: Order) -> Space {
+    /// All candidates of a family for a problem that have the values which are `given`, as far as they keep to an order
+    /// of additions.
+    pub fn of(family: &Family, problem: &Problem, target: &Target, order: Order, given: &Choice) -> Space {
         let mut found = Vec::new();
-        family.choices(problem, target, order, &mut |choice| {
+        family.choices(problem, target, order, given, &mut |choice| {
             let modelled = rank::estimate(family, problem, choice, target);
             found.push(Candidate {
                 choice: choice.clone(),
@@ -223,7 +224,8 @@ mod tests {
     fn candidates_are_ranked_and_no_schedule_stands_twice() {
         for (name, shape, layout) in [("tsmttsm", "20x20x1000000", "tn"), ("tsmm", "1000000x20x20", "nn")] {
             let family = kernels::family(name).unwrap();
-            let space = Space::of(family, &problem(shape, layout), target::DEFAULT, Order::Fixed);
+            let space =
+                Space::of(family, &problem(shape, layout), target::DEFAULT, Order::Fixed, &Choice::default());
             assert!(space.len() > 20, "{}", space.len());
             assert!(space.candidates().windows(2).all(|w| w[0].modelled <= w[1].modelled));
             let mut schedules: Vec<_> = space.candidates().iter().map(|c| &c.schedule).collect();
@@ -278,7 +280,7 @@ mod tests {
             let found = descend(family, &p, target::DEFAULT, Order::Fixed).unwrap();
             assert!(family.allows(&found, &p, target::DEFAULT));
             assert!(seconds(&found) <= seconds(&usual));
-            let space = Space::of(family, &p, target::DEFAULT, Order::Fixed);
+            let space = Space::of(family, &p, target::DEFAULT, Order::Fixed, &Choice::default());
             assert!(seconds(&found) <= 1.5 * space.candidates()[0].modelled, "{found}");
         }
     }

@@ -85,6 +85,7 @@ fn tune(file: &WisdomFile, plan: &Plan, measure: &mut MadeUp) -> Found {
         family: kernels::family("tsmm").unwrap(),
         problem: &problem(),
         order: Order::Fixed,
+        given: &Choice::default(),
         file: Some(file),
         again: false,
     };
@@ -168,7 +169,13 @@ fn a_tuner_killed_at_any_moment_goes_on_and_tries_nothing_twice() {
     assert!(kills >= 10, "the tuner ended after {kills} kills");
     let mut measure = MadeUp::new(Duration::ZERO);
     let found = tune(&file, &EXHAUSTIVE, &mut measure);
-    let space = Space::of(kernels::family("tsmm").unwrap(), &problem(), target::DEFAULT, Order::Fixed);
+    let space = Space::of(
+        kernels::family("tsmm").unwrap(),
+        &problem(),
+        target::DEFAULT,
+        Order::Fixed,
+        &Choice::default(),
+    );
     assert_eq!((found.tried, found.candidates), (space.len(), space.len()));
     let loaded = file.load().unwrap();
     let tries = tries(&loaded.records);
@@ -194,7 +201,13 @@ fn two_tuners_on_one_file_lose_and_spoil_nothing() {
     assert!(children.iter_mut().all(|c| c.wait().unwrap().success()));
     let loaded = file.load().unwrap();
     assert_eq!(loaded.notices, [] as [&str; 0]);
-    let space = Space::of(kernels::family("tsmm").unwrap(), &problem(), target::DEFAULT, Order::Fixed);
+    let space = Space::of(
+        kernels::family("tsmm").unwrap(),
+        &problem(),
+        target::DEFAULT,
+        Order::Fixed,
+        &Choice::default(),
+    );
     let tries = tries(&loaded.records);
     assert!(tries.len() == space.len() && tries.values().all(|n| *n <= 2));
     assert!(loaded.records.iter().all(|r| r.problem == Key::of(&problem())));
@@ -263,6 +276,7 @@ fn a_time_that_no_gpu_can_reach_is_no_result() {
         family: kernels::family("tsmm").unwrap(),
         problem: &problem(),
         order: Order::Fixed,
+        given: &Choice::default(),
         file: Some(&scratch.file()),
         again: false,
     };

@@ -64,7 +64,7 @@ fn choices_drawn_from_the_space_compute_the_same() {
         for (dtype, widths) in [("f64", (5, 7)), ("c64", (16, 12)), ("f32", (33, 31)), ("c128", (3, 8))] {
             let problem = problem(family, widths, dtype);
             let mut choices = Vec::new();
-            family.choices(&problem, target::DEFAULT, Order::Fixed, &mut |choice| {
+            family.choices(&problem, target::DEFAULT, Order::Fixed, &Choice::default(), &mut |choice| {
                 choices.push(choice.clone());
                 true
             });
@@ -79,7 +79,7 @@ fn choices_drawn_from_the_space_compute_the_same() {
 /// Every combination of the values of these words that a family has for a problem, with the first choice of each.
 pub fn forms(family: &Family, problem: &Problem, names: &[&str], order: Order) -> Vec<(String, Choice)> {
     let mut forms: Vec<(String, Choice)> = Vec::new();
-    family.choices(problem, target::DEFAULT, order, &mut |choice| {
+    family.choices(problem, target::DEFAULT, order, &Choice::default(), &mut |choice| {
         let form = names.iter().map(|name| choice.word(name)).collect::<Vec<_>>().join(" ");
         if forms.iter().all(|(known, _)| *known != form) {
             forms.push((form, choice.clone()));
@@ -192,7 +192,7 @@ fn a_matrix_times_itself_is_read_once() {
             holds(family, &problem, &choice, &[1, 331]);
         }
         let mut choices = Vec::new();
-        family.choices(&problem, target::DEFAULT, Order::Fixed, &mut |choice| {
+        family.choices(&problem, target::DEFAULT, Order::Fixed, &Choice::default(), &mut |choice| {
             choices.push(choice.clone());
             true
         });

@@ -112,7 +112,7 @@ fn best_of_each(
     varied: &[&str],
 ) -> Vec<(Choice, Choice)> {
     let mut best: BTreeMap<Choice, (f64, Choice)> = BTreeMap::new();
-    family.choices(problem, target, Order::Fixed, &mut |choice| {
+    family.choices(problem, target, Order::Fixed, &Choice::default(), &mut |choice| {
         if given.iter().any(|(name, value)| choice.get(name) != Some(value)) {
             return true;
         }
