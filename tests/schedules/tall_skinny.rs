@@ -177,6 +177,58 @@ fn areas_of_c_are_blocks_of_one_launch() {
 }
 
 #[test]
+fn areas_of_a_large_c_are_staged_by_blocks_of_their_own() {
+    let family = kernels::family("tsmttsm").unwrap();
+    for (dtype, (high, wide), form, areas) in [
+        ("f64", (96, 96), "unit=mma,wm=2", [1, 2]),
+        ("f64", (128, 65), "unit=mma", [2, 4]),
+        ("c128", (128, 128), "unit=mma,numbers=whole", [2, 4]),
+        ("c128", (128, 128), "unit=mma,numbers=parts", [4, 8]),
+        ("c128", (67, 65), "unit=mma,numbers=parts", [2, 4]),
+        ("c128", (65, 65), "unit=mma,numbers=whole,reduction=global", [2, 4]),
+        ("c128", (128, 40), "unit=fma,staging=shared,transposed=true", [2, 4]),
+        ("c64", (125, 128), "unit=fma,staging=shared,transposed=true", [2, 4]),
+        ("f32", (128, 128), "unit=fma,staging=shared,transposed=false", [2, 4]),
+        ("f32", (128, 128), "unit=fma,staging=shared,tm=8,tn=8,reduction=global", [1, 2]),
+    ] {
+        let problem = problem(family, (wide, high), dtype);
+        for areas in areas {
+            let given = parameters(form).with("areas", areas);
+            let choice = family.complete(&given, &problem, target::DEFAULT).unwrap();
+            holds(family, &problem, &choice, &[0, 1, 70]);
+        }
+    }
+    // Where C is small there is nothing to divide.
+    let small = problem(family, (64, 64), "f64");
+    let given = Choice::default().with("unit", "mma").with("areas", 2);
+    assert!(family.complete(&given, &small, target::DEFAULT).is_err());
+}
+
+#[test]
+fn areas_of_a_matrix_times_itself_read_their_columns() {
+    let family = kernels::family("tsmttsm").unwrap();
+    for (dtype, width, form) in [
+        ("c128", 128, "unit=mma,areas=4,numbers=parts"),
+        ("f64", 100, "unit=mma,areas=2"),
+        ("c128", 65, "unit=mma,areas=2,numbers=whole"),
+        ("c64", 96, "unit=fma,staging=shared,areas=2"),
+    ] {
+        let mut problem = problem(family, (width, width), dtype);
+        problem.same = true;
+        let choice = family.complete(&parameters(form), &problem, target::DEFAULT).unwrap();
+        let kernel = family.build(&problem, &choice).unwrap();
+        assert!(!kernel.program().to_string().contains("B["), "{form} reads B");
+        holds(family, &problem, &choice, &[1, 150]);
+    }
+}
+
+/// The choice that a text such as `unit=mma,areas=2` gives.
+fn parameters(text: &str) -> Choice {
+    let given = text.split(',').map(|p| parse_parameter(p).unwrap());
+    given.fold(Choice::default(), |choice, (name, value)| choice.with(&name, value))
+}
+
+#[test]
 fn a_matrix_times_itself_is_read_once() {
     let family = kernels::family("tsmttsm").unwrap();
     for (dtype, width) in [("f64", 17), ("c128", 8), ("f32", 33), ("c64", 5), ("f64", 1), ("f64", 40)] {
@@ -242,6 +294,8 @@ fn every_prefix_of_every_form_is_equal_to_the_specification() {
         ("tsmttsm", (5, 3), "c64", "staging=shared,copy=one,block=128,parts=2"),
         ("tsmttsm", (9, 4), "f64", "unit=mma,copy=one,wk=2,parts=2"),
         ("tsmttsm", (4, 3), "c128", "unit=mma,wk=2,parts=2"),
+        ("tsmttsm", (65, 66), "c128", "unit=mma,areas=2,wk=1,depth=4,parts=2"),
+        ("tsmttsm", (128, 64), "f64", "unit=fma,staging=shared,areas=2,block=128,depth=4,parts=2"),
         ("tsmm", (5, 3), "f64", "staging=registers,block=128"),
         ("tsmm", (4, 8), "f32", "staging=shared,store=direct,blocks=2"),
         ("tsmm", (5, 3), "c64", "staging=shared,store=shared,blocks=2"),
@@ -250,12 +304,10 @@ fn every_prefix_of_every_form_is_equal_to_the_specification() {
     ] {
         let family = kernels::family(name).unwrap();
         let problem = problem(family, sizes, dtype);
-        let given = parameters.split(',').map(|p| parse_parameter(p).unwrap());
-        let given = given.fold(Choice::default(), |choice, (name, value)| choice.with(&name, value));
-        let choice = family.complete(&given, &problem, target::DEFAULT).unwrap();
+        let choice = family.complete(&self::parameters(parameters), &problem, target::DEFAULT).unwrap();
         let kernel = family.build(&problem, &choice).unwrap();
         let long = if name == "tsmm" { "M" } else { "K" };
-        for extent in [1, 37] {
+        for extent in [1, if sizes.0 < 64 { 37 } else { 9 }] {
             check(&kernel.schedule, &[(long, extent)], 0, false, 5)
                 .unwrap_or_else(|e| panic!("{} with {choice}: {e}", kernel.name));
         }

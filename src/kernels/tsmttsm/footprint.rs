@@ -3,7 +3,7 @@
 use warpwright_core::target::{Capability, Target};
 
 use super::mapping::{
-    Threads, Warps, areas, in_parts, piece, read, row_bytes, slices_bytes, slices_of_a_group,
+    Threads, Warps, area, areas, in_parts, piece, read, row_bytes, slices_bytes, slices_of_a_group,
 };
 use crate::kernels::family::{Choice, Footprint};
 use crate::kernels::staging::ACROSS;
@@ -70,21 +70,23 @@ fn thread_footprint(problem: &Problem, choice: &Choice, common: Footprint) -> Fo
 }
 
 fn shared_footprint(problem: &Problem, choice: &Choice, common: Footprint) -> Footprint {
-    let Threads { mt, nt, .. } = Threads::of(problem, choice);
+    let Threads { area: [height, width], mt, nt, .. } = Threads::of(problem, choice);
     let (tm, tn, parts) = (choice.int("tm"), choice.int("tn"), choice.int("parts"));
     let (depth, stages) = (choice.int("depth"), choice.int("stages"));
-    let (m, n, k) = (problem.shape.m, problem.shape.n, problem.shape.k as f64);
-    let bytes = problem.dtype().bytes();
-    let warps = k * (mt * nt) as f64 / 32.0;
+    let (k, bytes) = (problem.shape.k as f64, problem.dtype().bytes());
+    // Blocks times rows of each.
+    let rows = k * areas(problem, choice) as f64;
+    let warps = rows * (mt * nt) as f64 / 32.0;
     // Loads of a thread from shared memory for a row; a warp takes a wavefront for each 4 bytes of a thread at most.
-    let loads = tm / piece(problem, m, tm) + tn / piece(problem, n, tn);
-    let copies = k * ((m + n) * bytes) as f64 / 16.0 / 32.0;
+    let loads = tm / piece(problem, height, tm) + tn / piece(problem, width, tn);
+    let copies = rows * ((height + width) * bytes) as f64 / 16.0 / 32.0;
     Footprint {
         threads: slices_of_a_group(problem, choice) * mt * nt,
         registers: (tm * tn + 2 * (tm + tn)) * bytes / 4 + 28,
         shared_bytes: depth * stages * row_bytes(problem, choice),
         multiply_adds: warps * 32.0 * (tm * tn) as f64 * if problem.dtype().is_complex() { 4.0 } else { 1.0 },
-        wavefronts: warps * ((tm + tn) * bytes) as f64 / 16.0 + k * ((m + n) * bytes) as f64 / 128.0,
+        wavefronts: warps * ((tm + tn) * bytes) as f64 / 16.0
+            + rows * ((height + width) * bytes) as f64 / 128.0,
         instructions: warps * loads as f64 + 2.0 * copies,
         steps: k / (parts * depth * (stages - 1).max(1)) as f64 + around(&common),
         overlaps: true,
@@ -96,14 +98,14 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target, common:
     let Warps { high, terms, rows, columns } = Warps::of(problem, choice);
     let (depth, parts, stages) = (choice.int("depth"), choice.int("parts"), choice.int("stages"));
     let problem = &read(problem, choice);
-    let (m, n, k) = (problem.shape.m, problem.shape.n, problem.shape.k as f64);
+    let (area, k) = (area(problem, choice), problem.shape.k as f64);
     let over_c = choice.int("wm") * choice.int("wn");
-    // Steps of all warps, an instruction deep.
-    let steps = k / terms as f64 * over_c as f64;
+    // Blocks times rows of each; steps of all warps, an instruction deep.
+    let of_blocks = k * areas(problem, choice) as f64;
+    let steps = of_blocks / terms as f64 * over_c as f64;
     let fragments = (rows + columns) * terms / 32;
     let bytes = problem.dtype().bytes();
-    let pieces =
-        [m, n].map(|width| width as f64 / if width % 2 == 0 { 2.0 } else { 1.0 }).iter().sum::<f64>();
+    let pieces = area.map(|width| width as f64 / if width % 2 == 0 { 2.0 } else { 1.0 }).iter().sum::<f64>();
     let small = target.has(Capability::MmaF64Wide)
         && choice.word("instruction") == "m8n8k4"
         && !problem.dtype().is_complex();
@@ -117,9 +119,10 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target, common:
             * if small { 1.9 } else { 1.0 }
             * if problem.dtype().is_complex() { 4.0 } else { 1.0 },
         matrix_units: true,
-        wavefronts: steps * (fragments * bytes) as f64 / 4.0 + k * ((m + n) * bytes) as f64 / 128.0,
+        wavefronts: steps * (fragments * bytes) as f64 / 4.0
+            + of_blocks * (area.iter().sum::<i64>() * bytes) as f64 / 128.0,
         instructions: steps * (fragments + rows / high * columns / ACROSS + 4) as f64
-            + k * pieces / 32.0 * 2.0,
+            + of_blocks * pieces / 32.0 * 2.0,
         steps: k / (parts * depth * (stages - 1).max(1)) as f64 + around(&common),
         overlaps: true,
         ..common

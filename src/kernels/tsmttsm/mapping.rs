@@ -60,12 +60,19 @@ impl Threads {
     }
 }
 
-/// Rows and columns of the areas that C is divided into, each for blocks of its own: halves of halves.
+/// Rows and columns of the areas that the product of what is read is divided into, each for blocks of its own: halves of
+/// halves. What is staged is halved between pieces of 16 bytes, or between matrix instructions.
 pub(super) fn area(problem: &Problem, choice: &Choice) -> [i64; 2] {
-    let (mut area, mut areas) = ([problem.shape.m, problem.shape.n], choice.int("areas"));
+    let shape = read(problem, choice).shape;
+    let (mut area, mut areas) = ([shape.m, shape.n], choice.int("areas"));
+    let whole = match (choice.word("unit"), choice.word("staging")) {
+        ("mma", _) => ACROSS,
+        (_, "shared") => 16 / problem.dtype().bytes(),
+        _ => 1,
+    };
     while areas > 1 {
         let longer = if area[0] >= area[1] { 0 } else { 1 };
-        area[longer] = ceil(area[longer], 2);
+        area[longer] = ceil(ceil(area[longer], 2), whole) * whole;
         areas /= 2;
     }
     area
@@ -73,8 +80,8 @@ pub(super) fn area(problem: &Problem, choice: &Choice) -> [i64; 2] {
 
 /// How many areas there are.
 pub(super) fn areas(problem: &Problem, choice: &Choice) -> i64 {
-    let [height, width] = area(problem, choice);
-    ceil(problem.shape.m, height) * ceil(problem.shape.n, width)
+    let ([height, width], shape) = (area(problem, choice), read(problem, choice).shape);
+    ceil(shape.m, height) * ceil(shape.n, width)
 }
 
 /// How many threads share out the slices of an element of C when they are added up: as many as there are to spare, and
@@ -111,7 +118,7 @@ pub(super) fn slices_of_a_group(problem: &Problem, choice: &Choice) -> i64 {
     (1..=most).rev().find(|s| choice.int("depth") % s == 0).unwrap_or(1)
 }
 
-/// How the warps of a block stand over C.
+/// How the warps of a block stand over an area of C.
 pub(super) struct Warps {
     /// Rows of C of an instruction.
     pub(super) high: i64,
@@ -126,9 +133,9 @@ pub(super) struct Warps {
 impl Warps {
     pub(super) fn of(problem: &Problem, choice: &Choice) -> Warps {
         let (high, terms) = staging::instruction(choice.word("instruction"));
-        let shape = read(problem, choice).shape;
-        let rows = ceil(ceil(shape.m, high), choice.int("wm")) * high;
-        let columns = ceil(ceil(shape.n, ACROSS), choice.int("wn")) * ACROSS;
+        let [height, width] = area(problem, choice);
+        let rows = ceil(ceil(height, high), choice.int("wm")) * high;
+        let columns = ceil(ceil(width, ACROSS), choice.int("wn")) * ACROSS;
         Warps { high, terms, rows, columns }
     }
 }
@@ -144,21 +151,26 @@ pub(super) fn padding(dtype: DType, columns: i64, piece: i64) -> i64 {
     }
 }
 
-/// Columns of A and B in shared memory: those of all tiles of C. Where B is A, it serves both.
+/// Columns of A and B in shared memory: those of all tiles of an area of C. Where one copy serves both, it has as many
+/// as either needs.
 pub(super) fn staged_columns(problem: &Problem, choice: &Choice) -> [i64; 2] {
     let [a, b] = tiled_columns(problem, choice);
-    if problem.same { [a.max(b); 2] } else { [a, b] }
+    if one_copy(problem, choice) { [a.max(b); 2] } else { [a, b] }
 }
 
-/// Rows and columns of all tiles of C.
+/// Whether the rows in shared memory are those of A and of B at once: B is A, and a block needs the same columns of both.
+pub(super) fn one_copy(problem: &Problem, choice: &Choice) -> bool {
+    problem.same && areas(problem, choice) == 1
+}
+
+/// Rows and columns of all tiles of an area of C.
 pub(super) fn tiled_columns(problem: &Problem, choice: &Choice) -> [i64; 2] {
     if choice.word("unit") == "mma" {
         let Warps { rows, columns, .. } = Warps::of(problem, choice);
         [choice.int("wm") * rows, choice.int("wn") * columns]
     } else {
-        let Threads { mt, nt, .. } = Threads::of(problem, choice);
-        let (m, n) = (problem.shape.m, problem.shape.n);
-        [(m, choice.int("tm"), mt), (n, choice.int("tn"), nt)].map(|(columns, tile, threads)| {
+        let Threads { area: [height, width], mt, nt, .. } = Threads::of(problem, choice);
+        [(height, choice.int("tm"), mt), (width, choice.int("tn"), nt)].map(|(columns, tile, threads)| {
             // Pieces that lie far apart end with the last that is needed, tiles with the last thread's.
             let apart = threads * piece(problem, columns, tile);
             if choice.flag("transposed") { ceil(columns, apart) * apart } else { threads * tile }
@@ -168,11 +180,12 @@ pub(super) fn tiled_columns(problem: &Problem, choice: &Choice) -> [i64; 2] {
 
 /// How the rows of A and B are copied to shared memory.
 pub(super) fn moved(problem: &Problem, choice: &Choice) -> [Moved; 2] {
-    let problem = read(problem, choice);
+    let problem = &read(problem, choice);
     let (m, n) = (problem.shape.m, problem.shape.n);
     [(m, problem.ld.a == m), (n, problem.ld.b == n)].map(|(columns, dense)| {
         match Moved::of(problem.dtype(), columns, dense) {
-            Moved::AsOne if choice.word("copy") == "rows" => Moved::Rows,
+            // A block that needs some of the columns copies these.
+            Moved::AsOne if choice.word("copy") == "rows" || areas(problem, choice) > 1 => Moved::Rows,
             moved => moved,
         }
     })
@@ -191,8 +204,8 @@ pub(super) fn row_elements(problem: &Problem, choice: &Choice) -> [i64; 2] {
     })
 }
 
-/// Bytes that a row of A and one of B take in shared memory; where B is A, one row.
+/// Bytes that a row of A and one of B take in shared memory, or the one row that is both.
 pub(super) fn row_bytes(problem: &Problem, choice: &Choice) -> i64 {
-    let operands = if problem.same { 1 } else { 2 };
+    let operands = if one_copy(problem, choice) { 1 } else { 2 };
     row_elements(problem, choice)[..operands].iter().sum::<i64>() * read(problem, choice).dtype().bytes()
 }

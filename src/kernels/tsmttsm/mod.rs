@@ -21,7 +21,7 @@
 //! There are three forms:
 //!
 //! - `unit=fma`: the threads of a block are divided into slices; the threads of a slice share out C in tiles of
-//!   `tm` x `tn`; C may be divided into `areas`, each of blocks of its own. With `staging=registers` each slice takes one row of a group, and threads read their elements of it
+//!   `tm` x `tn`. With `staging=registers` each slice takes one row of a group, and threads read their elements of it
 //!   from device memory: the mappings of Ernst, Hager, Thies and Wellein (IJHPCA 35(1), 2021). With `staging=shared`
 //!   groups of `depth` rows are copied to shared memory, `stages` ahead, and slices share out the rows of a group.
 //! - `unit=mma`: groups of rows are staged in shared memory likewise. `wm` x `wn` warps share out C in tiles of matrix
@@ -32,6 +32,9 @@
 //! that they are in memory, whose product has all four products of the parts of an element side by side; the last step
 //! puts them together. That takes twice the registers for sums, but leaves over as little as real matrices do (36
 //! columns are 72 instead of 48 in whole instructions of 16 x 8), and loads go straight to where instructions want them.
+//!
+//! In all forms C may be divided into `areas`, each of blocks of its own: a C of 128 x 128 complex128 is as large as all
+//! registers of a multiprocessor. What is staged is then the columns of the area.
 
 mod footprint;
 mod mapping;
@@ -42,10 +45,10 @@ use warpwright_core::diag::Diagnosis;
 use warpwright_core::dtype::DType;
 use warpwright_core::target::Capability;
 
-use self::mapping::{Threads, Warps, area, read, row_bytes, slices_bytes, tiled_columns};
+use self::mapping::{Threads, Warps, area, areas, read, row_bytes, slices_bytes, tiled_columns};
 use super::family::{Choice, Constraint, Family, Parameter, Value};
 use super::gemm::Fixed;
-use super::staging::{self, Moved};
+use super::staging::{self, ACROSS, Moved, ceil};
 use crate::problem::{Op, Problem};
 
 /// The family.
@@ -152,9 +155,16 @@ const PARAMETERS: &[Parameter] = &[
         about: "areas of C, each added up by a block of its own",
         values: |c, problem, _| {
             let (elements, short) = (problem.shape.m * problem.shape.n, problem.shape.k <= SHORT);
-            let useful = [1, 4, 16, 64].into_iter();
-            let useful = useful.filter(|a| *a == 1 || short && *a <= elements || 256 * a <= elements);
-            if c.word("staging") == "registers" { with_fma(c, useful) } else { Vec::new() }
+            if c.word("staging") == "registers" {
+                let useful = [1, 4, 16, 64].into_iter();
+                return with_fma(
+                    c,
+                    useful.filter(|a| *a == 1 || short && *a <= elements || 256 * a <= elements),
+                );
+            }
+            // As long as a block's part of C is large.
+            let most = elements * problem.result_dtype().bytes() / LARGE_AREA;
+            if most > 1 { with_stages(c, [1, 2, 4].into_iter().filter(|a| *a <= most)) } else { Vec::new() }
         },
     },
     Parameter {
@@ -209,15 +219,13 @@ const PARAMETERS: &[Parameter] = &[
         about: "warps that share out the rows of C",
         values: |c, problem, _| {
             let (high, _) = staging::instruction(c.word("instruction"));
-            with_mma(c, staging::shares(staging::ceil(read(problem, c).shape.m, high)))
+            with_mma(c, staging::shares(ceil(area(problem, c)[0], high)))
         },
     },
     Parameter {
         name: "wn",
         about: "warps that share out the columns of C",
-        values: |c, problem, _| {
-            with_mma(c, staging::shares(staging::ceil(read(problem, c).shape.n, staging::ACROSS)))
-        },
+        values: |c, problem, _| with_mma(c, staging::shares(ceil(area(problem, c)[1], ACROSS))),
     },
     Parameter {
         name: "wk",
@@ -254,14 +262,17 @@ const PARAMETERS: &[Parameter] = &[
         about: "blocks, of which each adds up its own part of the sum",
         values: |choice, problem, target| {
             let all = i64::from(target.sm_count.value);
-            let waves = if choice.get("stages").is_some() { [1, 2, 3, 4] } else { [4, 2, 8, 1] };
+            // Blocks of several areas fill the multiprocessors together.
+            let staged = choice.get("stages").is_some();
+            let (waves, all) =
+                if staged { ([1, 2, 3, 4], all / areas(problem, choice)) } else { ([4, 2, 8, 1], all) };
             let least = choice.int("depth").max(LEAST_ROWS);
             let mut parts: Vec<i64> =
                 waves.iter().map(|n| n * all).filter(|p| p * least <= problem.shape.k).collect();
             if parts.is_empty() {
                 parts.push((problem.shape.k / least).clamp(1, all));
             }
-            if choice.get("areas").is_some() && problem.shape.k <= SHORT && parts != [1] {
+            if !staged && problem.shape.k <= SHORT && parts != [1] {
                 parts.push(1);
             }
             parts.into_iter().map(Value::from).collect()
@@ -288,6 +299,9 @@ const PARAMETERS: &[Parameter] = &[
 
 /// For sums of at most this many terms one launch may be faster than two.
 const SHORT: i64 = 1 << 14;
+
+/// Bytes of an area of C from which on smaller ones are worth trying: an eighth of a multiprocessor's registers.
+const LARGE_AREA: i64 = 32 << 10;
 
 /// A block with fewer rows to add up than this is not worth its start.
 const LEAST_ROWS: i64 = 32;
@@ -328,7 +342,7 @@ const CONSTRAINTS: &[Constraint] = &[
         about: "A and B are one, and tiles of either shape need rows of the same length in shared memory",
         on: &["staging", "tm", "tn", "transposed"],
         holds: |c, p, _| {
-            !p.same || c.word("staging") == "registers" || {
+            !mapping::one_copy(p, c) || c.word("staging") == "registers" || {
                 let [a, b] = tiled_columns(p, c);
                 a == b
             }
@@ -338,8 +352,9 @@ const CONSTRAINTS: &[Constraint] = &[
         about: "warps would have no part of C",
         on: &["instruction", "wm", "wn"],
         holds: |c, p, _| {
-            let (w, shape) = (Warps::of(p, c), read(p, c).shape);
-            (c.int("wm") - 1) * w.rows < shape.m && (c.int("wn") - 1) * w.columns < shape.n
+            let w = Warps::of(p, c);
+            let [height, width] = area(p, c);
+            (c.int("wm") - 1) * w.rows < height && (c.int("wn") - 1) * w.columns < width
         },
     },
     Constraint {

@@ -1,6 +1,6 @@
 //! How the parts of the sum come together.
 
-use super::mapping::{Threads, areas, in_parts, read, shares};
+use super::mapping::{Threads, area, areas, in_parts, read, shares};
 use crate::kernels::family::Choice;
 use crate::problem::Problem;
 
@@ -11,7 +11,7 @@ pub(super) struct Parts {
     pub(super) split: String,
     /// The stage that takes over what a thread has added up; its loops are shared out among threads.
     pub(super) taken_by: &'static str,
-    /// The loop over the blocks.
+    /// The loop over the blocks, the innermost if there are several.
     pub(super) block: &'static str,
     /// The steps that follow the main launch's.
     pub(super) last: String,
@@ -52,12 +52,14 @@ pub(super) fn of_slices(problem: &Problem, choice: &Choice) -> Parts {
         ),
         _ => ("acc", "C", String::new()),
     };
-    let (block, blocks) = match (reduction, areas(problem, choice)) {
-        ("two-pass", 1) => ("part.g", "bind(part.g, block.x)\n".to_string()),
-        ("global" | "local", 1) => ("C.g", "bind(C.g, block.x)\n".to_string()),
-        ("two-pass", _) => ("part.bj", over_areas("part", true, threads.area)),
-        (reduction, _) => ("C.bj", over_areas("C", !reduction.is_empty(), threads.area)),
+    let (block, areas) = match (reduction, areas(problem, choice)) {
+        ("two-pass", 1) => ("part.g", String::new()),
+        ("global" | "local", 1) => ("C.g", String::new()),
+        ("two-pass", _) => ("part.bj", over_areas("part", &["g"], &[], threads.area)),
+        ("global" | "local", _) => ("C.bj", over_areas("C", &["g"], &[], threads.area)),
+        _ => ("C.bj", over_areas("C", &[], &[], threads.area)),
     };
+    let blocks = format!("{areas}bind({block}, block.x)\n");
     if reduction == "local" {
         let (to_zero, to_result) = (elements("part", "0", owners), elements("C", "", owners));
         return Parts {
@@ -109,20 +111,21 @@ cache_write(slice, reg) -> mine
     }
 }
 
-/// The steps by which blocks share out areas of C in a stage, and parts of the sum if it has them.
-fn over_areas(stage: &str, has_parts: bool, [height, width]: [i64; 2]) -> String {
-    let (outer, parts) = if has_parts {
-        (format!("{stage}.g, "), format!("bind({stage}.g, block.z)\n"))
-    } else {
-        (String::new(), String::new())
-    };
+/// The steps by which blocks share out areas of C in a stage: those of its loops `outer`, which are the parts of the sum
+/// if it has them, stand outside the areas, and those of its loops `inner` inside. The innermost loop over areas, `bj`,
+/// is bound where loops over blocks are in all cases. Blocks of one part are neighbours: they read the same rows at
+/// about the same time, so device memory is asked for them once.
+fn over_areas(stage: &str, outer: &[&str], inner: &[&str], [height, width]: [i64; 2]) -> String {
+    let order = [outer, &["bi", "bj"], inner, &["i", "j"]].concat();
+    let order: Vec<String> = order.iter().map(|axis| format!("{stage}.{axis}")).collect();
+    let parts: String = outer.iter().map(|axis| format!("bind({stage}.{axis}, block.z)\n")).collect();
     format!(
         "split({stage}.i, {height}) -> bi, i
 split({stage}.j, {width}) -> bj, j
-reorder({outer}{stage}.bi, {stage}.bj, {stage}.i, {stage}.j)
+reorder({order})
 {parts}bind({stage}.bi, block.y)
-bind({stage}.bj, block.x)
-"
+",
+        order = order.join(", ")
     )
 }
 
@@ -130,6 +133,10 @@ bind({stage}.bj, block.x)
 /// read, or added to the result.
 pub(super) fn of_sets(problem: &Problem, choice: &Choice, rows: i64) -> Parts {
     let parts = choice.int("parts");
+    let several = areas(problem, choice) > 1;
+    let over_areas = |stage| {
+        if several { over_areas(stage, &["g"], &["s"], area(problem, choice)) } else { String::new() }
+    };
     if choice.word("reduction") == "global" {
         return Parts {
             split: format!(
@@ -137,10 +144,11 @@ pub(super) fn of_sets(problem: &Problem, choice: &Choice, rows: i64) -> Parts {
 split(part.k, {rows}) -> s, k
 rfactor(part.s, combine=atomic) -> mine
 set_scope(mine, reg)
-{FIRST}"
+{FIRST}{}",
+                over_areas("C")
             ),
             taken_by: "C",
-            block: "C.g",
+            block: if several { "C.bj" } else { "C.g" },
             last: String::new(),
         };
     }
@@ -150,10 +158,11 @@ set_scope(mine, reg)
 split(part.k, {rows}) -> s, k
 rfactor(part.s) -> slice
 cache_write(slice, reg) -> mine
-"
+{}",
+            over_areas("slice")
         ),
         taken_by: "slice",
-        block: "slice.g",
+        block: if several { "slice.bj" } else { "slice.g" },
         last: format!("{}{SETS_AS_THEY_ARE_READ}", second_pass(problem, choice)),
     }
 }

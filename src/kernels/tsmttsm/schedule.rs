@@ -1,6 +1,8 @@
 //! The schedules of the three forms.
 
-use super::mapping::{Threads, Warps, moved, padding, piece, read, slices_of_a_group, staged_columns};
+use super::mapping::{
+    Threads, Warps, moved, one_copy, padding, piece, read, slices_of_a_group, staged_columns,
+};
 use super::reduction::{self, Parts};
 use crate::kernels::family::Choice;
 use crate::kernels::staging::{self, ACROSS, Moved, copied_at_once};
@@ -44,13 +46,13 @@ unroll(a.c, b.c, mine.i, mine.j)
 }
 
 pub(super) fn by_threads_from_shared(problem: &Problem, choice: &Choice) -> String {
-    let Threads { mt, nt, .. } = Threads::of(problem, choice);
+    let Threads { area: [height, width], mt, nt, .. } = Threads::of(problem, choice);
     let slices = slices_of_a_group(problem, choice);
     let (tm, tn) = (choice.int("tm"), choice.int("tn"));
     let (depth, stages) = (choice.int("depth"), choice.int("stages"));
     let transposed = choice.flag("transposed");
     let mut reads = String::new();
-    for (fragment, columns, of_a_thread) in [("a", problem.shape.m, tm), ("b", problem.shape.n, tn)] {
+    for (fragment, columns, of_a_thread) in [("a", height, tm), ("b", width, tn)] {
         let at_once = piece(problem, columns, of_a_thread);
         reads += &if at_once > 1 {
             format!("split({fragment}.c, {at_once}) -> c, v\nvectorize({fragment}.v)\nunroll({fragment}.c)\n")
@@ -79,8 +81,8 @@ reorder(mine.ko, mine.k, mine.i, mine.j)
 {groups}{reads}pipeline(mine.ko, {stages}, via=cp_async)
 unroll(mine.k, mine.i, mine.j, {slice}.i, {slice}.j)
 {last}",
-        rows_of_c = shared_out(slice, "i", tm, mt, piece(problem, problem.shape.m, tm), transposed),
-        columns_of_c = shared_out(slice, "j", tn, nt, piece(problem, problem.shape.n, tn), transposed),
+        rows_of_c = shared_out(slice, "i", tm, mt, piece(problem, height, tm), transposed),
+        columns_of_c = shared_out(slice, "j", tn, nt, piece(problem, width, tn), transposed),
     )
 }
 
@@ -157,8 +159,14 @@ fn staged(problem: &Problem, choice: &Choice, threads: i64, at: &str) -> Staged 
     let (mut copies, mut groups) = (String::new(), String::new());
     let operands =
         [("A", "As", problem.shape.m, a, "lda", of_a), ("B", "Bs", problem.shape.n, b, "ldb", of_b)];
-    let fragments = if problem.same { vec![vec!["a", "b"]] } else { vec![vec!["a"], vec!["b"]] };
+    let fragments = if one_copy(problem, choice) { vec![vec!["a", "b"]] } else { vec![vec!["a"], vec!["b"]] };
     for ((operand, tile, width, staged, stride, moved), fragments) in operands.into_iter().zip(&fragments) {
+        // Where B is A, a copy of its own is that of one of the two reads.
+        let (operand, nth) = match (problem.same, tile, fragments.len()) {
+            (true, "As", 1) => ("A", FIRST_READ),
+            (true, ..) => ("A", ""),
+            _ => (operand, ""),
+        };
         if moved == Moved::AsOne {
             copies += &format!("cache_read({operand}, mine, shared) -> {tile}\n");
             copies += &each_read(tile, fragments, &format!(", rows={width}"));
@@ -175,7 +183,7 @@ fn staged(problem: &Problem, choice: &Choice, threads: i64, at: &str) -> Staged 
         if moved == Moved::Strided && piece > 1 {
             aligned.push(format!("{stride}%{piece}"));
         }
-        copies += &format!("cache_read({operand}, mine, shared{rows}) -> {tile}\n");
+        copies += &format!("cache_read({operand}, mine, shared{rows}{nth}) -> {tile}\n");
         groups += &format!(
             "compute_at({tile}, mine.ko)
 {}{}{}{}",
