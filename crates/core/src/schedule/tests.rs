@@ -1,6 +1,6 @@
 use super::Schedule;
 use crate::dtype::DType;
-use crate::ir::Program;
+use crate::ir::{Program, parse};
 use crate::te::{Expression, by_flag, sum};
 
 fn gemm() -> Program {
@@ -108,4 +108,19 @@ fn a_refused_step_changes_nothing() {
     assert!(schedule.apply(step).is_err());
     assert_eq!(schedule.program().to_string(), before);
     assert_eq!(schedule.trace().len(), 1);
+}
+
+#[test]
+fn a_stage_that_is_moved_inwards_twice_asks_for_its_bounds_once() {
+    let before = parse::program(
+        "program p(n: size, x: in f32[n], y: out f32[n]) {
+  alloc t: f32[n] global
+  for i in 0..n { t[i] = 2 * x[i] }
+  for i in 0..n { y[i] = t[i] }
+}",
+    )
+    .unwrap();
+    let steps = "split(y.i, 40) -> b, i\ncompute_at(t, y.b)\nsplit(y.i, 24) -> w, i\ncompute_at(t, y.w)";
+    let text = Schedule::run(before, steps).unwrap().program().to_string();
+    assert!(text.contains("t[i] = 2 * (40*b + 24*w + i < n ? x[40*b + 24*w + i] : 0)"), "{text}");
 }

@@ -77,10 +77,8 @@ pub(super) fn guard_all_loads(
     facts: &Facts,
     fill: f64,
 ) -> Vec<Stmt> {
-    rewrite_values(stmts, facts, &|value, facts| {
-        let guarded = guard_loads(value, buffers, facts, fill);
-        (guarded != *value).then_some(guarded)
-    })
+    // Whole values: a load inside a choice that guards it already stays as it is.
+    rewrite_values(stmts, facts, &|value, facts| Some(guard_loads(value, buffers, facts, fill)))
 }
 
 /// Offers every value, outer before inner, to `f` with what is known at its statement.
