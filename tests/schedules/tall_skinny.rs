@@ -222,6 +222,30 @@ fn areas_of_a_matrix_times_itself_read_their_columns() {
     }
 }
 
+#[test]
+fn bands_of_a_large_small_matrix_have_blocks_of_their_own() {
+    let family = kernels::family("tsmm").unwrap();
+    for (dtype, (wide, deep), form, bands) in [
+        ("f64", (96, 96), "unit=mma,store=direct", [1, 2]),
+        ("f64", (128, 65), "unit=mma,store=shared", [2, 4]),
+        ("f64", (65, 128), "unit=mma,store=direct", [2, 4]),
+        ("c128", (128, 128), "unit=mma,rows=16,wm=1,wn=4,store=direct", [2, 4]),
+        ("c128", (65, 65), "unit=mma,rows=32,wm=2,wn=2,store=shared", [2, 4]),
+        ("c128", (40, 128), "unit=fma,staging=shared,rows=32,store=direct", [2, 4]),
+        ("c64", (128, 128), "unit=fma,staging=shared,rows=32,store=direct", [2, 4]),
+        ("c64", (96, 65), "unit=fma,staging=shared,store=shared", [2, 4]),
+        ("f32", (126, 128), "unit=fma,staging=shared,store=direct", [2, 4]),
+        ("f32", (127, 127), "unit=fma,staging=shared,store=shared", [1, 2]),
+    ] {
+        let problem = problem(family, (wide, deep), dtype);
+        for bands in bands {
+            let given = parameters(form).with("bands", bands).with("blocks", 2);
+            let choice = family.complete(&given, &problem, target::DEFAULT).unwrap();
+            holds(family, &problem, &choice, &[0, 150]);
+        }
+    }
+}
+
 /// The choice that a text such as `unit=mma,areas=2` gives.
 fn parameters(text: &str) -> Choice {
     let given = text.split(',').map(|p| parse_parameter(p).unwrap());
@@ -301,6 +325,8 @@ fn every_prefix_of_every_form_is_equal_to_the_specification() {
         ("tsmm", (5, 3), "c64", "staging=shared,store=shared,blocks=2"),
         ("tsmm", (9, 4), "f64", "unit=mma,store=shared,blocks=2"),
         ("tsmm", (4, 3), "c128", "unit=mma,store=direct,blocks=2"),
+        ("tsmm", (65, 66), "c64", "staging=shared,store=shared,rows=32,bands=2,blocks=2"),
+        ("tsmm", (96, 66), "f64", "unit=mma,store=direct,rows=32,wm=2,bands=2,blocks=2"),
     ] {
         let family = kernels::family(name).unwrap();
         let problem = problem(family, sizes, dtype);

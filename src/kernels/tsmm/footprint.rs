@@ -2,7 +2,9 @@
 
 use warpwright_core::target::{Capability, Target};
 
-use super::mapping::{Tiles, Warps, moved_a, moved_c, small_extents, staged_bytes, terms_at_once, threads};
+use super::mapping::{
+    Tiles, Warps, band, bands, moved_a, moved_c, small_extents, staged_bytes, terms_at_once, threads,
+};
 use super::schedule::columns;
 use crate::kernels::family::{Choice, Footprint};
 use crate::kernels::staging::{ACROSS, Moved, ceil, copied_at_once};
@@ -20,21 +22,24 @@ pub(super) fn footprint(problem: &Problem, choice: &Choice, target: &Target) -> 
 fn staged_footprint(problem: &Problem, choice: &Choice) -> Footprint {
     let (m, n, k) = (problem.shape.m as f64, problem.shape.n as f64, problem.shape.k as f64);
     let (bytes, blocks, group) = (problem.dtype().bytes(), choice.int("blocks"), choice.int("rows"));
+    // Blocks of each band copy the rows of A.
+    let bands = bands(problem, choice);
+    let over_bands = bands as f64;
     let passes_over_c = if problem.beta.norm() == 0.0 { 1.0 } else { 2.0 };
     // Elements of a row that are copied at a time.
-    let piece = |moved: Moved, columns: i64| match moved {
-        Moved::Strided => copied_at_once(problem.dtype(), columns, columns) as f64,
+    let piece = |moved: Moved, width: i64, staged: i64| match moved {
+        Moved::Strided => copied_at_once(problem.dtype(), width, staged) as f64,
         _ => 16.0 / bytes as f64,
     };
-    let copies = m * k / piece(moved_a(problem), problem.shape.k)
-        + passes_over_c * m * n / piece(moved_c(problem, choice), problem.shape.n);
+    let copies = over_bands * m * k / piece(moved_a(problem), problem.shape.k, problem.shape.k)
+        + passes_over_c * m * n / piece(moved_c(problem, choice), problem.shape.n, band(problem, choice));
     Footprint {
-        blocks: blocks as f64,
+        blocks: (blocks * bands) as f64,
         threads: threads(problem, choice),
         shared_bytes: staged_bytes(problem, choice),
         dram_bytes: m * (k + passes_over_c * n) * bytes as f64,
         // A is written, the result written and read.
-        wavefronts: m * (k + 2.0 * n) * bytes as f64 / 128.0 + copies / 32.0,
+        wavefronts: m * (over_bands * k + 2.0 * n) * bytes as f64 / 128.0 + copies / 32.0,
         instructions: copies / 32.0 * 3.0,
         steps: m / (blocks * group * (choice.int("stages") - 1).max(1)) as f64 + 2.0,
         overlaps: true,
@@ -46,7 +51,7 @@ fn staged_footprint(problem: &Problem, choice: &Choice) -> Footprint {
 fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target) -> Footprint {
     let Warps { high, terms, rows, columns } = Warps::of(problem, choice);
     let (bytes, complex) = (problem.dtype().bytes(), problem.dtype().is_complex());
-    let over_rows = problem.shape.m as f64 / rows as f64 * choice.int("wn") as f64;
+    let over_rows = problem.shape.m as f64 / rows as f64 * (choice.int("wn") * bands(problem, choice)) as f64;
     // Steps of all warps, an instruction deep.
     let steps = over_rows * (small_extents(problem, choice).0 / terms) as f64;
     let fragments = (rows + columns) * terms / 32;
@@ -76,7 +81,8 @@ fn tile_footprint(problem: &Problem, choice: &Choice) -> Footprint {
     let tn = ceil(choice.int("tn"), piece) * piece;
     let (k, at_once) = (problem.shape.k as f64, terms_at_once(problem));
     // Warps times groups of rows.
-    let warps = problem.shape.m as f64 / choice.int("rows") as f64 * (down * across) as f64 / 32.0;
+    let groups = problem.shape.m as f64 / choice.int("rows") as f64;
+    let warps = groups * (down * across * bands(problem, choice)) as f64 / 32.0;
     let loads = tm as f64 / at_once as f64 + (tn / piece) as f64;
     // A thread's piece is as wide as the lanes beside it that read another one.
     let passes = |elements: i64, lanes: i64| ((elements * bytes * lanes.min(32)) as f64 / 128.0).max(1.0);

@@ -6,6 +6,19 @@ use crate::kernels::family::Choice;
 use crate::kernels::staging::{self, ACROSS, Moved, ceil};
 use crate::problem::Problem;
 
+/// Columns of C of a block of the forms that stage rows: those of a band. Bands begin where matrix instructions or
+/// sectors of 32 bytes do.
+pub(super) fn band(problem: &Problem, choice: &Choice) -> i64 {
+    let (n, bands) = (problem.shape.n, choice.int("bands").max(1));
+    let whole = if choice.word("unit") == "mma" { ACROSS } else { 32 / problem.dtype().bytes() };
+    if bands == 1 { n } else { ceil(ceil(n, bands), whole) * whole }
+}
+
+/// How many bands there are.
+pub(super) fn bands(problem: &Problem, choice: &Choice) -> i64 {
+    ceil(problem.shape.n, band(problem, choice))
+}
+
 /// How the warps of a block stand over its rows.
 pub(super) struct Warps {
     /// Rows of an instruction.
@@ -25,7 +38,7 @@ impl Warps {
             high,
             terms,
             rows: choice.int("rows") / choice.int("wm").max(1),
-            columns: ceil(ceil(problem.shape.n, ACROSS), choice.int("wn").max(1)) * ACROSS,
+            columns: ceil(ceil(band(problem, choice), ACROSS), choice.int("wn").max(1)) * ACROSS,
         }
     }
 }
@@ -47,7 +60,7 @@ impl Tiles {
         let pieces = ceil(choice.int("tn"), piece).max(1);
         Tiles {
             down: choice.int("rows") / choice.int("tm").max(1),
-            across: ceil(problem.shape.n, piece * pieces),
+            across: ceil(band(problem, choice), piece * pieces),
             piece,
         }
     }
@@ -70,26 +83,28 @@ pub(super) fn moved_a(problem: &Problem) -> Moved {
 
 /// How the rows of C are moved.
 pub(super) fn moved_c(problem: &Problem, choice: &Choice) -> Moved {
-    // Tiles that stand over the end of a row keep to rows.
-    let whole = choice.word("store") == "shared" || small_extents(problem, choice).1 == problem.shape.n;
+    // Tiles that stand over the end of a row keep to rows, as do bands that do.
+    let band = band(problem, choice);
+    let whole = choice.word("store") == "shared" || small_extents(problem, choice).1 == band;
+    let whole = whole && problem.shape.n % band == 0;
     Moved::of(problem.dtype(), problem.shape.n, whole && problem.ld.c == problem.shape.n)
 }
 
-/// Columns and rows of the small matrix in shared memory: those of whole tiles and whole instructions.
+/// Rows and columns of the small matrix in shared memory: those of whole tiles and whole instructions.
 pub(super) fn small_extents(problem: &Problem, choice: &Choice) -> (i64, i64) {
     if choice.word("unit") == "mma" {
         let Warps { terms, columns, .. } = Warps::of(problem, choice);
         (ceil(problem.shape.k, terms) * terms, choice.int("wn") * columns)
     } else {
         let Tiles { across, piece, .. } = Tiles::of(problem, choice);
-        (problem.shape.k, ceil(problem.shape.n, across * piece) * across * piece)
+        (problem.shape.k, ceil(band(problem, choice), across * piece) * across * piece)
     }
 }
 
 /// By how many elements rows of A, of the small matrix and of the result grow in shared memory, so that the lanes of a
 /// warp meet different banks. Rows that are moved as one do not.
 pub(super) fn paddings(problem: &Problem, choice: &Choice) -> [i64; 3] {
-    let (dtype, k, n) = (problem.dtype(), problem.shape.k, problem.shape.n);
+    let (dtype, k) = (problem.dtype(), problem.shape.k);
     let whole = 16 / dtype.bytes();
     let (_, columns) = small_extents(problem, choice);
     let mma = choice.word("unit") == "mma";
@@ -110,17 +125,17 @@ pub(super) fn paddings(problem: &Problem, choice: &Choice) -> [i64; 3] {
     [
         pad(moved_a(problem), k, whole, of_a),
         pad(Moved::Rows, columns, if mma { 1 } else { whole }, of_b),
-        pad(moved_c(problem, choice), n, whole, of_c),
+        pad(moved_c(problem, choice), band(problem, choice), whole, of_c),
     ]
 }
 
 /// Bytes of shared memory of a block of the forms that stage rows.
 pub(super) fn staged_bytes(problem: &Problem, choice: &Choice) -> i64 {
     let [a, b, c] = paddings(problem, choice);
-    let (k, n) = (problem.shape.k, problem.shape.n);
+    let k = problem.shape.k;
     let (rows_of_b, columns_of_b) = small_extents(problem, choice);
     let rows = choice.int("rows");
-    let result = if choice.word("store") == "shared" { rows * (n + c) } else { 0 };
+    let result = if choice.word("store") == "shared" { rows * (band(problem, choice) + c) } else { 0 };
     (choice.int("stages") * rows * (k + a) + rows_of_b * (columns_of_b + b) + result)
         * problem.dtype().bytes()
 }

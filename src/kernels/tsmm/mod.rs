@@ -7,6 +7,9 @@
 //!   `stages` ahead, where the small matrix stays; a thread multiplies `tm` rows by `tn` columns; and the result leaves
 //!   through shared memory, so that device memory sees whole lines.
 //! - `unit=mma`: the same, but `wm` x `wn` warps multiply by matrix instructions.
+//!
+//! Where rows are staged, a large small matrix may be divided into `bands` of columns, each for blocks of its own, which
+//! read the same rows of A.
 
 mod footprint;
 mod mapping;
@@ -15,11 +18,11 @@ mod schedule;
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::target::Capability;
 
-use self::mapping::{Tiles, Warps, moved_a, moved_c, staged_bytes, threads};
+use self::mapping::{Tiles, Warps, band, bands, moved_a, moved_c, staged_bytes, threads};
 use self::schedule::columns;
 use super::family::{Choice, Constraint, Family, Parameter, Value};
 use super::gemm::Fixed;
-use super::staging::{self, Moved};
+use super::staging::{self, ACROSS, Moved, ceil};
 use crate::problem::{Op, Problem};
 
 /// The family.
@@ -53,6 +56,9 @@ pub const FAMILY: Family = Family {
 
 /// The most multiply-adds in a row that are worth compiling: some thousands take seconds, and run no faster.
 const MOST_UNROLLED: i64 = 1500;
+
+/// Bytes of a band of the small matrix from which on smaller ones are worth trying.
+const LARGE_BAND: i64 = 16 << 10;
 
 /// Whether rows are staged in shared memory.
 fn is_staged(choice: &Choice) -> bool {
@@ -145,6 +151,14 @@ const PARAMETERS: &[Parameter] = &[
         values: |c, problem, target| with_mma(c, staging::instructions(problem.dtype(), target)),
     },
     Parameter {
+        name: "bands",
+        about: "bands of columns of the small matrix and of C, each for blocks of its own",
+        values: |c, problem, _| {
+            let most = problem.shape.k * problem.shape.n * problem.dtype().bytes() / LARGE_BAND;
+            if most > 1 { with_stages(c, [1, 2, 4].into_iter().filter(|b| *b <= most)) } else { Vec::new() }
+        },
+    },
+    Parameter {
         name: "rows",
         about: "rows of A that a block takes at a time",
         values: |c, _, _| with_stages(c, [64, 128, 32, 256, 16]),
@@ -157,7 +171,7 @@ const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "wn",
         about: "warps that share out the columns of C",
-        values: |c, problem, _| with_mma(c, staging::shares(staging::ceil(problem.shape.n, staging::ACROSS))),
+        values: |c, problem, _| with_mma(c, staging::shares(ceil(band(problem, c), ACROSS))),
     },
     Parameter { name: "tm", about: "rows of a thread", values: |c, _, _| with_tiles(c, [8, 4, 2, 16, 1]) },
     Parameter {
@@ -174,10 +188,10 @@ const PARAMETERS: &[Parameter] = &[
         about: "columns of a thread",
         values: |c, problem, _| {
             let piece = c.int("piece").max(1);
-            let widest = (problem.shape.n + piece - 1) / piece * piece;
+            let n = band(problem, c);
+            let widest = (n + piece - 1) / piece * piece;
             let mut counts: Vec<i64> = (1..=16).map(|n| n * piece).filter(|n| *n <= widest.min(16)).collect();
             // Tiles that leave little over, of eight columns or so.
-            let n = problem.shape.n;
             let waste = move |t: i64| (n + t - 1) / t * t - n;
             counts.retain(|t| 4 * waste(*t) <= n);
             counts.sort_by_key(|t| (waste(*t) > 0, (t - 8).abs()));
@@ -209,7 +223,8 @@ const PARAMETERS: &[Parameter] = &[
         name: "blocks",
         about: "blocks, of which each takes every so many groups of rows",
         values: |c, problem, target| {
-            let all = i64::from(target.sm_count.value);
+            // Blocks of several bands fill the multiprocessors together.
+            let all = i64::from(target.sm_count.value) / bands(problem, c);
             let groups = (problem.shape.m / c.int("rows").max(1)).max(1);
             let mut counts: Vec<i64> =
                 [2, 1, 3, 4, 6].iter().map(|n| n * all).filter(|b| *b <= groups).collect();
@@ -252,7 +267,7 @@ const CONSTRAINTS: &[Constraint] = &[
         on: &["wm", "wn"],
         holds: |c, p, _| {
             let warps = c.int("wm") * c.int("wn");
-            (c.int("wn") - 1) * Warps::of(p, c).columns < p.shape.n && (2..=16).contains(&warps)
+            (c.int("wn") - 1) * Warps::of(p, c).columns < band(p, c) && (2..=16).contains(&warps)
         },
     },
     Constraint {

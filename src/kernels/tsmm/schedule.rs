@@ -1,6 +1,6 @@
 //! The schedules of the forms.
 
-use super::mapping::{Tiles, Warps, moved_a, moved_c, paddings, terms_at_once, threads};
+use super::mapping::{Tiles, Warps, band, bands, moved_a, moved_c, paddings, terms_at_once, threads};
 use crate::kernels::family::Choice;
 use crate::kernels::staging::{self, ACROSS, Moved, copied_at_once};
 use crate::problem::Problem;
@@ -57,12 +57,27 @@ pub(super) fn from_shared(problem: &Problem, choice: &Choice) -> String {
     let [pad_a, pad_b, pad_c] = paddings(problem, choice);
     let (of_a, of_c) = (moved_a(problem), moved_c(problem, choice));
     let dtype = problem.dtype();
-    let pieces = |moved: Moved, columns: i64| match moved {
+    let pieces = |moved: Moved, width: i64, staged: i64| match moved {
         Moved::AsOne => 16 / dtype.bytes(),
-        _ => copied_at_once(dtype, columns, columns),
+        _ => copied_at_once(dtype, width, staged),
     };
-    let piece_a = pieces(of_a, problem.shape.k);
-    let piece_c = pieces(of_c, problem.shape.n);
+    let piece_a = pieces(of_a, problem.shape.k, problem.shape.k);
+    let piece_c = pieces(of_c, problem.shape.n, band(problem, choice));
+    // The innermost loop over blocks, and the steps that make them. Those of one group of rows are neighbours: they read
+    // it at about the same time.
+    let (block, shared_out) = if bands(problem, choice) == 1 {
+        ("C.g", "reorder(C.g, C.blk, C.i, C.j)\nbind(C.g, block.x)\n".to_string())
+    } else {
+        let steps = format!(
+            "split(C.j, {}) -> bj, j
+reorder(C.g, C.bj, C.blk, C.i, C.j)
+bind(C.g, block.y)
+bind(C.bj, block.x)
+",
+            band(problem, choice)
+        );
+        ("C.bj", steps)
+    };
     // What lies some way apart is copied in pieces where its rows start at multiples of them.
     let strided = [("lda", of_a, piece_a), ("ldc", of_c, piece_c)];
     let aligned: Vec<String> = strided
@@ -100,17 +115,15 @@ tail(C.u, hoist)
         "set_scope(acc, reg)\n".to_string()
     };
     let [tiles, products, unrolled] = match choice.word("unit") {
-        "mma" => by_matrix_units(problem, choice, tiled, sum),
-        _ => by_tiles(problem, choice, tiled, sum),
+        "mma" => by_matrix_units(problem, choice, [block, tiled, sum]),
+        _ => by_tiles(problem, choice, [block, tiled, sum]),
     };
     format!(
         "{specialize}{copy_in_registers}cache_read(A, {sum}, shared{rows_in_shared}) -> As
 cache_read(B, {sum}, shared) -> Bs
 split(C.i, {group}) -> blk, i
 split(C.blk, {blocks}) -> blk, g
-reorder(C.g, C.blk, C.i, C.j)
-bind(C.g, block.x)
-{place}compute_at({sum}, C.blk)
+{shared_out}{place}compute_at({sum}, C.blk)
 compute_at(As, C.blk)
 {longer_a}cache_read(As, {sum}, reg{rows_in_registers}) -> a
 {tiles}{copy}{products}{longer_b}fuse(Bs.r, Bs.c) -> f
@@ -131,9 +144,9 @@ bind(Bs.t, threads)
 }
 
 /// The steps that share out the nest `tiled` among warps, those for the products that `sum` adds up, and those that
-/// unroll. The small matrix is brought to shared memory as soon as it is known what a step reads of it, and what lies
-/// behind its ends is then zero there.
-fn by_matrix_units(problem: &Problem, choice: &Choice, tiled: &str, sum: &str) -> [String; 3] {
+/// unroll. The small matrix is brought to the shared memory of each `block` as soon as it is known what a step reads of
+/// it, and what lies behind its ends is then zero there.
+fn by_matrix_units(problem: &Problem, choice: &Choice, [block, tiled, sum]: [&str; 3]) -> [String; 3] {
     let Warps { high, terms, rows, columns } = Warps::of(problem, choice);
     let instruction = choice.word("instruction");
     let below = if rows > high { format!(", a.ro, {tiled}.io") } else { String::new() };
@@ -153,7 +166,7 @@ reorder({sum}.ks, {sum}.i, {sum}.j, {sum}.k)
 compute_at(a, {sum}.ks)
 cache_read(Bs, {sum}, reg) -> b
 compute_at(b, {sum}.ks)
-compute_at(Bs, C.g)
+compute_at(Bs, {block})
 split({sum}.i, {high}) -> mi, i
 split({sum}.j, {ACROSS}) -> ni, j
 reorder({sum}.ks, {sum}.mi, {sum}.ni, {sum}.i, {sum}.j, {sum}.k)
@@ -166,7 +179,7 @@ tensorize({sum}.i, mma_{instruction}_{dtype})
 }
 
 /// The same for threads. They write pieces where rows of the result consist of such.
-fn by_tiles(problem: &Problem, choice: &Choice, tiled: &str, sum: &str) -> [String; 3] {
+fn by_tiles(problem: &Problem, choice: &Choice, [block, tiled, sum]: [&str; 3]) -> [String; 3] {
     let Tiles { down, across, piece } = Tiles::of(problem, choice);
     let at_once = terms_at_once(problem);
     let wide = |step: &str, of: i64| if of > 1 { format!("vectorize({step})\n") } else { String::new() };
@@ -190,7 +203,7 @@ reorder({sum}.ks, {sum}.k, {sum}.i, {sum}.j)
 compute_at(a, {sum}.ks)
 cache_read(Bs, {sum}, reg) -> b
 compute_at(b, {sum}.k)
-compute_at(Bs, C.g)
+compute_at(Bs, {block})
 {}",
             wide("a.c", at_once),
         ),
