@@ -246,6 +246,26 @@ fn bands_of_a_large_small_matrix_have_blocks_of_their_own() {
     }
 }
 
+#[test]
+fn long_rows_are_copied_piece_after_piece() {
+    let family = kernels::family("tsmm").unwrap();
+    for (dtype, (wide, deep), form) in [
+        ("f64", (64, 128), "unit=mma,store=direct,depth=16,stages=3"),
+        ("f64", (33, 65), "unit=mma,store=shared,depth=16,stages=2"),
+        ("c128", (128, 128), "unit=mma,store=direct,bands=4,depth=8,stages=3"),
+        ("c128", (65, 65), "unit=mma,store=shared,bands=2,depth=16,stages=2"),
+        ("c64", (64, 64), "unit=fma,staging=shared,store=direct,rows=128,depth=16,stages=3"),
+        ("c64", (5, 70), "unit=fma,staging=shared,store=shared,depth=16,stages=4"),
+        ("f32", (128, 128), "unit=fma,staging=shared,store=direct,bands=2,depth=32,stages=3"),
+        ("f32", (31, 127), "unit=fma,staging=shared,store=shared,depth=32,stages=2"),
+    ] {
+        let problem = problem(family, (wide, deep), dtype);
+        let given = parameters(form).with("blocks", 2);
+        let choice = family.complete(&given, &problem, target::DEFAULT).unwrap();
+        holds(family, &problem, &choice, &[0, 1, 400]);
+    }
+}
+
 /// The choice that a text such as `unit=mma,areas=2` gives.
 fn parameters(text: &str) -> Choice {
     let given = text.split(',').map(|p| parse_parameter(p).unwrap());
@@ -326,7 +346,8 @@ fn every_prefix_of_every_form_is_equal_to_the_specification() {
         ("tsmm", (9, 4), "f64", "unit=mma,store=shared,blocks=2"),
         ("tsmm", (4, 3), "c128", "unit=mma,store=direct,blocks=2"),
         ("tsmm", (65, 66), "c64", "staging=shared,store=shared,rows=32,bands=2,blocks=2"),
-        ("tsmm", (96, 66), "f64", "unit=mma,store=direct,rows=32,wm=2,bands=2,blocks=2"),
+        ("tsmm", (96, 66), "f64", "unit=mma,store=direct,rows=32,wm=2,bands=2,blocks=2,depth=16"),
+        ("tsmm", (16, 70), "c64", "staging=shared,store=shared,rows=64,tm=4,tn=4,depth=16,blocks=2"),
     ] {
         let family = kernels::family(name).unwrap();
         let problem = problem(family, sizes, dtype);

@@ -3,7 +3,7 @@
 use warpwright_core::target::{Capability, Target};
 
 use super::mapping::{
-    Tiles, Warps, band, bands, moved_a, moved_c, small_extents, staged_bytes, terms_at_once, threads,
+    Tiles, Warps, band, bands, depth, moved_a, moved_c, small_extents, staged_bytes, terms_at_once, threads,
 };
 use super::schedule::columns;
 use crate::kernels::family::{Choice, Footprint};
@@ -22,6 +22,10 @@ pub(super) fn footprint(problem: &Problem, choice: &Choice, target: &Target) -> 
 fn staged_footprint(problem: &Problem, choice: &Choice) -> Footprint {
     let (m, n, k) = (problem.shape.m as f64, problem.shape.n as f64, problem.shape.k as f64);
     let (bytes, blocks, group) = (problem.dtype().bytes(), choice.int("blocks"), choice.int("rows"));
+    let (depth, stages) = (depth(problem, choice), choice.int("stages"));
+    // Where rows are copied in pieces, each group of rows is waited for by itself.
+    let pieces = ceil(problem.shape.k, depth);
+    let steps = if pieces > 1 { (pieces + stages - 1) as f64 } else { 1.0 } / (stages - 1).max(1) as f64;
     // Blocks of each band copy the rows of A.
     let bands = bands(problem, choice);
     let over_bands = bands as f64;
@@ -31,7 +35,7 @@ fn staged_footprint(problem: &Problem, choice: &Choice) -> Footprint {
         Moved::Strided => copied_at_once(problem.dtype(), width, staged) as f64,
         _ => 16.0 / bytes as f64,
     };
-    let copies = over_bands * m * k / piece(moved_a(problem), problem.shape.k, problem.shape.k)
+    let copies = over_bands * m * k / piece(moved_a(problem, choice), problem.shape.k, depth)
         + passes_over_c * m * n / piece(moved_c(problem, choice), problem.shape.n, band(problem, choice));
     Footprint {
         blocks: (blocks * bands) as f64,
@@ -41,7 +45,7 @@ fn staged_footprint(problem: &Problem, choice: &Choice) -> Footprint {
         // A is written, the result written and read.
         wavefronts: m * (over_bands * k + 2.0 * n) * bytes as f64 / 128.0 + copies / 32.0,
         instructions: copies / 32.0 * 3.0,
-        steps: m / (blocks * group * (choice.int("stages") - 1).max(1)) as f64 + 2.0,
+        steps: m / (blocks * group) as f64 * steps + 2.0,
         overlaps: true,
         launches: 1,
         ..Footprint::default()
@@ -79,7 +83,7 @@ fn tile_footprint(problem: &Problem, choice: &Choice) -> Footprint {
     let Tiles { down, across, piece } = Tiles::of(problem, choice);
     let (tm, bytes) = (choice.int("tm"), problem.dtype().bytes());
     let tn = ceil(choice.int("tn"), piece) * piece;
-    let (k, at_once) = (problem.shape.k as f64, terms_at_once(problem));
+    let (k, at_once) = (problem.shape.k as f64, terms_at_once(problem, choice));
     // Warps times groups of rows.
     let groups = problem.shape.m as f64 / choice.int("rows") as f64;
     let warps = groups * (down * across * bands(problem, choice)) as f64 / 32.0;

@@ -19,6 +19,11 @@ pub(super) fn bands(problem: &Problem, choice: &Choice) -> i64 {
     ceil(problem.shape.n, band(problem, choice))
 }
 
+/// Terms of the rows of A that a block copies at a time: all of them, or some.
+pub(super) fn depth(problem: &Problem, choice: &Choice) -> i64 {
+    choice.get("depth").map_or(problem.shape.k, |_| choice.int("depth"))
+}
+
 /// How the warps of a block stand over its rows.
 pub(super) struct Warps {
     /// Rows of an instruction.
@@ -76,9 +81,13 @@ pub(super) fn threads(problem: &Problem, choice: &Choice) -> i64 {
     }
 }
 
-/// How the rows of A are moved.
-pub(super) fn moved_a(problem: &Problem) -> Moved {
-    Moved::of(problem.dtype(), problem.shape.k, problem.ld.a == problem.shape.k)
+/// How the rows of A are moved. Pieces of rows are no whole rows.
+pub(super) fn moved_a(problem: &Problem, choice: &Choice) -> Moved {
+    let k = problem.shape.k;
+    match Moved::of(problem.dtype(), k, problem.ld.a == k) {
+        Moved::AsOne if depth(problem, choice) < k => Moved::Rows,
+        moved => moved,
+    }
 }
 
 /// How the rows of C are moved.
@@ -92,19 +101,22 @@ pub(super) fn moved_c(problem: &Problem, choice: &Choice) -> Moved {
 
 /// Rows and columns of the small matrix in shared memory: those of whole tiles and whole instructions.
 pub(super) fn small_extents(problem: &Problem, choice: &Choice) -> (i64, i64) {
+    // Whole pieces of rows of A, too.
+    let (k, depth) = (problem.shape.k, depth(problem, choice));
+    let rows = if depth < k { ceil(k, depth) * depth } else { k };
     if choice.word("unit") == "mma" {
         let Warps { terms, columns, .. } = Warps::of(problem, choice);
-        (ceil(problem.shape.k, terms) * terms, choice.int("wn") * columns)
+        (ceil(rows, terms) * terms, choice.int("wn") * columns)
     } else {
         let Tiles { across, piece, .. } = Tiles::of(problem, choice);
-        (problem.shape.k, ceil(band(problem, choice), across * piece) * across * piece)
+        (rows, ceil(band(problem, choice), across * piece) * across * piece)
     }
 }
 
 /// By how many elements rows of A, of the small matrix and of the result grow in shared memory, so that the lanes of a
 /// warp meet different banks. Rows that are moved as one do not.
 pub(super) fn paddings(problem: &Problem, choice: &Choice) -> [i64; 3] {
-    let (dtype, k) = (problem.dtype(), problem.shape.k);
+    let dtype = problem.dtype();
     let whole = 16 / dtype.bytes();
     let (_, columns) = small_extents(problem, choice);
     let mma = choice.word("unit") == "mma";
@@ -123,7 +135,7 @@ pub(super) fn paddings(problem: &Problem, choice: &Choice) -> [i64; 3] {
         _ => staging::padding(columns, piece, free),
     };
     [
-        pad(moved_a(problem), k, whole, of_a),
+        pad(moved_a(problem, choice), depth(problem, choice), whole, of_a),
         pad(Moved::Rows, columns, if mma { 1 } else { whole }, of_b),
         pad(moved_c(problem, choice), band(problem, choice), whole, of_c),
     ]
@@ -132,16 +144,16 @@ pub(super) fn paddings(problem: &Problem, choice: &Choice) -> [i64; 3] {
 /// Bytes of shared memory of a block of the forms that stage rows.
 pub(super) fn staged_bytes(problem: &Problem, choice: &Choice) -> i64 {
     let [a, b, c] = paddings(problem, choice);
-    let k = problem.shape.k;
+    let depth = depth(problem, choice);
     let (rows_of_b, columns_of_b) = small_extents(problem, choice);
     let rows = choice.int("rows");
     let result = if choice.word("store") == "shared" { rows * (band(problem, choice) + c) } else { 0 };
-    (choice.int("stages") * rows * (k + a) + rows_of_b * (columns_of_b + b) + result)
+    (choice.int("stages") * rows * (depth + a) + rows_of_b * (columns_of_b + b) + result)
         * problem.dtype().bytes()
 }
 
-/// Terms that a thread reads of a row of A at once: as many as divide the row, in 16 bytes at most.
-pub(super) fn terms_at_once(problem: &Problem) -> i64 {
-    let most = 16 / problem.dtype().bytes();
-    (1..=most).rev().find(|t| most % t == 0 && problem.shape.k % t == 0).unwrap_or(1)
+/// Terms that a thread reads of a row of A at once: as many as divide what is copied of the row, in 16 bytes at most.
+pub(super) fn terms_at_once(problem: &Problem, choice: &Choice) -> i64 {
+    let (most, k, depth) = (16 / problem.dtype().bytes(), problem.shape.k, depth(problem, choice));
+    (1..=most).rev().find(|t| most % t == 0 && k % t == 0 && depth % t == 0).unwrap_or(1)
 }

@@ -9,7 +9,8 @@
 //! - `unit=mma`: the same, but `wm` x `wn` warps multiply by matrix instructions.
 //!
 //! Where rows are staged, a large small matrix may be divided into `bands` of columns, each for blocks of its own, which
-//! read the same rows of A.
+//! read the same rows of A; and long rows of A may be copied in pieces of `depth` terms, one after the other, so that
+//! groups of more rows fit in shared memory.
 
 mod footprint;
 mod mapping;
@@ -32,7 +33,7 @@ pub const FAMILY: Family = Family {
     fixed,
     flat: |problem, choice| {
         let dense = |moved: Moved| is_staged(choice) && moved != Moved::Strided;
-        [dense(moved_a(problem)), false, dense(moved_c(problem, choice))]
+        [dense(moved_a(problem, choice)), false, dense(moved_c(problem, choice))]
     },
     parts: |_, _| false,
     suits: |problem| {
@@ -59,6 +60,9 @@ const MOST_UNROLLED: i64 = 1500;
 
 /// Bytes of a band of the small matrix from which on smaller ones are worth trying.
 const LARGE_BAND: i64 = 16 << 10;
+
+/// Terms of a row of A from which on it is worth trying to copy it in pieces.
+const LONG_ROW: i64 = 64;
 
 /// Whether rows are staged in shared memory.
 fn is_staged(choice: &Choice) -> bool {
@@ -162,6 +166,17 @@ const PARAMETERS: &[Parameter] = &[
         name: "rows",
         about: "rows of A that a block takes at a time",
         values: |c, _, _| with_stages(c, [64, 128, 32, 256, 16]),
+    },
+    Parameter {
+        name: "depth",
+        about: "terms of these rows that are copied at a time: all, or some",
+        values: |c, problem, _| {
+            let (k, bytes) = (problem.shape.k, problem.dtype().bytes());
+            let pieces = [128, 256].map(|at_once| at_once / bytes);
+            let pieces = pieces.into_iter().filter(|depth| 2 * depth <= k && k >= LONG_ROW);
+            let depths: Vec<i64> = std::iter::once(k).chain(pieces).collect();
+            if depths.len() > 1 { with_stages(c, depths) } else { Vec::new() }
+        },
     },
     Parameter {
         name: "wm",
@@ -291,7 +306,7 @@ const CONSTRAINTS: &[Constraint] = &[
         holds: |c, p, t| {
             let (tm, tn) = (c.int("tm"), c.int("tn"));
             let most = i64::from(t.limits.registers_per_block) / threads(p, c);
-            let at_once = mapping::terms_at_once(p);
+            let at_once = mapping::terms_at_once(p, c);
             (tm * tn + tm * at_once + tn) * p.dtype().bytes() / 4 <= most.min(255) - 30
         },
     },
@@ -302,6 +317,11 @@ const CONSTRAINTS: &[Constraint] = &[
             let Tiles { across, .. } = Tiles::of(p, c);
             c.int("tm") * c.int("tn") >= 4 || across == 1
         },
+    },
+    Constraint {
+        about: "a piece of a row has a whole number of instructions",
+        on: &["instruction", "depth"],
+        holds: |c, p, _| c.int("depth") == p.shape.k || c.int("depth") % Warps::of(p, c).terms == 0,
     },
     Constraint {
         about: "the groups of rows and the small matrix do not fit in shared memory",

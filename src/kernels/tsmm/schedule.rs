@@ -1,6 +1,6 @@
 //! The schedules of the forms.
 
-use super::mapping::{Tiles, Warps, band, bands, moved_a, moved_c, paddings, terms_at_once, threads};
+use super::mapping::{Tiles, Warps, band, bands, depth, moved_a, moved_c, paddings, terms_at_once, threads};
 use crate::kernels::family::Choice;
 use crate::kernels::staging::{self, ACROSS, Moved, copied_at_once};
 use crate::problem::Problem;
@@ -55,13 +55,14 @@ compute_at(a, acc.k)
 pub(super) fn from_shared(problem: &Problem, choice: &Choice) -> String {
     let threads = threads(problem, choice);
     let [pad_a, pad_b, pad_c] = paddings(problem, choice);
-    let (of_a, of_c) = (moved_a(problem), moved_c(problem, choice));
+    let (of_a, of_c) = (moved_a(problem, choice), moved_c(problem, choice));
+    let depth = depth(problem, choice);
     let dtype = problem.dtype();
     let pieces = |moved: Moved, width: i64, staged: i64| match moved {
         Moved::AsOne => 16 / dtype.bytes(),
         _ => copied_at_once(dtype, width, staged),
     };
-    let piece_a = pieces(of_a, problem.shape.k, problem.shape.k);
+    let piece_a = pieces(of_a, problem.shape.k, depth);
     let piece_c = pieces(of_c, problem.shape.n, band(problem, choice));
     // The innermost loop over blocks, and the steps that make them. Those of one group of rows are neighbours: they read
     // it at about the same time.
@@ -118,19 +119,30 @@ tail(C.u, hoist)
         "mma" => by_matrix_units(problem, choice, [block, tiled, sum]),
         _ => by_tiles(problem, choice, [block, tiled, sum]),
     };
+    // The loop in which rows of A are copied, and the steps that make it: once for each group, or piece after piece.
+    let (copied_at, [before, after]) = if depth < problem.shape.k {
+        let pieces = format!(
+            "split({sum}.k, {depth}) -> ko, k
+reorder({sum}.ko, {sum}.i, {sum}.j, {sum}.k)
+"
+        );
+        (format!("{sum}.ko"), [tiles + &pieces, String::new()])
+    } else {
+        ("C.blk".to_string(), [String::new(), tiles])
+    };
     format!(
         "{specialize}{copy_in_registers}cache_read(A, {sum}, shared{rows_in_shared}) -> As
 cache_read(B, {sum}, shared) -> Bs
 split(C.i, {group}) -> blk, i
 split(C.blk, {blocks}) -> blk, g
 {shared_out}{place}compute_at({sum}, C.blk)
-compute_at(As, C.blk)
+{before}compute_at(As, {copied_at})
 {longer_a}cache_read(As, {sum}, reg{rows_in_registers}) -> a
-{tiles}{copy}{products}{longer_b}fuse(Bs.r, Bs.c) -> f
+{after}{copy}{products}{longer_b}fuse(Bs.r, Bs.c) -> f
 split(Bs.f, {threads}) -> u, t
 reorder(Bs.t, Bs.u)
 bind(Bs.t, threads)
-{result}pipeline(C.blk, {stages}, via=cp_async)
+{result}pipeline({copied_at}, {stages}, via=cp_async)
 {unrolled}",
         rows_in_shared = in_rows(of_a, Moved::Rows),
         rows_in_registers = in_rows(of_a, Moved::AsOne),
@@ -181,7 +193,7 @@ tensorize({sum}.i, mma_{instruction}_{dtype})
 /// The same for threads. They write pieces where rows of the result consist of such.
 fn by_tiles(problem: &Problem, choice: &Choice, [block, tiled, sum]: [&str; 3]) -> [String; 3] {
     let Tiles { down, across, piece } = Tiles::of(problem, choice);
-    let at_once = terms_at_once(problem);
+    let at_once = terms_at_once(problem, choice);
     let wide = |step: &str, of: i64| if of > 1 { format!("vectorize({step})\n") } else { String::new() };
     let whole = problem.shape.n % piece == 0;
     [
