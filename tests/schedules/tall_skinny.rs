@@ -266,6 +266,23 @@ fn long_rows_are_copied_piece_after_piece() {
     }
 }
 
+#[test]
+fn forms_that_stage_rows_serve_every_width() {
+    const WIDTHS: [i64; 9] = [2, 5, 33, 64, 65, 80, 96, 127, 128];
+    for family in kernels::FAMILIES {
+        for (dtype, form) in
+            [("f64", "unit=mma"), ("c128", "unit=mma"), ("f32", "staging=shared"), ("c64", "staging=shared")]
+        {
+            for (wide, high) in WIDTHS.into_iter().flat_map(|wide| WIDTHS.map(|high| (wide, high))) {
+                let problem = problem(family, (wide, high), dtype);
+                family
+                    .complete(&parameters(form), &problem, target::DEFAULT)
+                    .unwrap_or_else(|e| panic!("{e}"));
+            }
+        }
+    }
+}
+
 /// The choice that a text such as `unit=mma,areas=2` gives.
 fn parameters(text: &str) -> Choice {
     let given = text.split(',').map(|p| parse_parameter(p).unwrap());
