@@ -235,7 +235,7 @@ mod tests {
         assert_eq!(stream.limiter().0, "traffic with device memory");
         assert!((stream.seconds / (4e9 / 4552e9) - 1.0).abs() < 0.03, "{stream:?}");
         let limiter = |footprint| of(footprint).limiter().0;
-        assert_eq!(limiter(Footprint { multiply_adds: 1e12, ..STREAM }), "multiply-adds");
+        assert_eq!(limiter(Footprint { multiply_adds: 1e12, matrix_units: true, ..STREAM }), "multiply-adds");
         assert_eq!(
             limiter(Footprint { wavefronts: 1e10, ..STREAM }),
             "passes through cache and shared memory"
