@@ -1,7 +1,7 @@
 //! A problem as the arguments of a program.
 //!
 //! Programs of the GEMM kind name their parameters alike: sizes `M`, `N` and `K`, scalars `alpha` and `beta`, the
-//! flag `beta0` (beta is 0), and tensors `A`, `B` and `C`, each with its row stride. A program need not have them
+//! flags `beta0` (beta is 0) and `alpha1` (alpha is 1), and tensors `A`, `B` and `C`, each with its row stride. A program need not have them
 //! all. Anything else is refused here, before anything runs.
 
 use std::collections::HashMap;
@@ -174,7 +174,8 @@ fn argument(
         ParamKind::Launch => Ok(Argument::Size(launch_size.max(1))),
         ParamKind::Flag => match name {
             "beta0" => Ok(Argument::Flag(problem.beta == Complex64::new(0.0, 0.0))),
-            _ => Err(unknown("a flag", "the flag beta0")),
+            "alpha1" => Ok(Argument::Flag(problem.alpha == Complex64::new(1.0, 0.0))),
+            _ => Err(unknown("a flag", "the flags beta0 and alpha1")),
         },
         ParamKind::Scalar(_) => match name {
             "alpha" => Ok(Argument::Scalar(problem.alpha)),

@@ -27,6 +27,9 @@ pub struct Fixed {
     /// Whether A and B, whose elements are complex, are declared as the real numbers that they are stored as: columns of
     /// real and of imaginary parts side by side. Only where the columns of both are those of C.
     pub parts: bool,
+    /// Whether the kernel is told that alpha is 1, by the flag `alpha1`, and then does without the factor: what an
+    /// element of C costs besides its terms weighs where there are few of them.
+    pub alpha1: bool,
 }
 
 impl fmt::Display for Fixed {
@@ -60,6 +63,7 @@ pub fn specification_at(variant: Variant, fixed: Fixed) -> Program {
     let (m_read, n_read) = (m.scaled(wider), n.scaled(wider));
     let (alpha, beta, beta0) = (te.scalar("alpha", wide), te.scalar("beta", wide), te.flag("beta0"));
     let op = variant.layout;
+    let alpha1 = fixed.alpha1.then(|| te.flag("alpha1"));
     let [a, b, c] = [
         if op.a.transposes() { [&k, &m_read] } else { [&m_read, &k] },
         if op.b.transposes() { [&n_read, &k] } else { [&k, &n_read] },
@@ -98,9 +102,13 @@ pub fn specification_at(variant: Variant, fixed: Fixed) -> Program {
         } else {
             acc.at(&[&at[0], &at[1]])
         };
-        let product = alpha * whole;
+        let product = alpha * whole.clone();
         let with_old = product.clone() + beta * widened(c.at(&at[0], &at[1]), result);
-        by_flag(&beta0, stored(product, result), stored(with_old, result))
+        let alone = match &alpha1 {
+            Some(flag) => by_flag(flag, stored(whole, result), stored(product, result)),
+            None => stored(product, result).into(),
+        };
+        by_flag(&beta0, alone, stored(with_old, result))
     };
     match c.flat {
         Some(width) => te.compute_rows(&c.tensor, width, &["i", "j"], value),

@@ -135,6 +135,25 @@ fn infinities_and_nans_are_compared_by_class() {
 }
 
 #[test]
+fn one_may_be_a_factor_of_an_infinite_complex_number_or_not() {
+    let mut p = problem("1x1x1", "c128", "nn");
+    let mut o = Operands::random(&p, 1).unwrap();
+    // (x + xi) 8 = 8x + 8xi.
+    o.a.set(0, 0, Complex64::new(f64::MAX, f64::MAX));
+    o.b.set(0, 0, Complex64::new(8.0, 0.0));
+    let judge = |p: &Problem, o: &Operands, z| {
+        let mut found = o.c.clone();
+        found.set(0, 0, z);
+        expected(p, &o.a, &o.b, None, &Region::whole(p)).compare(&found).passed()
+    };
+    let (infinite, nan) = (Complex64::new(f64::INFINITY, f64::INFINITY), Complex64::new(f64::NAN, f64::NAN));
+    assert!(judge(&p, &o, infinite) && judge(&p, &o, nan));
+    assert!(!judge(&p, &o, -infinite) && !judge(&p, &o, Complex64::new(1.0, 1.0)));
+    p.alpha = Complex64::new(2.0, 0.0);
+    assert!(judge(&p, &o, nan) && !judge(&p, &o, infinite), "another factor is not left out");
+}
+
+#[test]
 fn a_result_that_overflows_its_type_is_not_an_error() {
     let p = problem("1x1x1", "f16", "nn");
     let mut o = Operands::random(&p, 1).unwrap();

@@ -85,7 +85,7 @@ fn fixed(problem: &Problem) -> Result<Fixed, Diagnosis> {
     if !(1..=WIDEST).contains(&shape.n) || !(1..=WIDEST).contains(&shape.k) {
         return refuse("it takes 1 to 128 columns of A and of C", "use another kernel for wider products");
     }
-    Ok(Fixed { n: Some(shape.n), k: Some(shape.k), ..Fixed::default() })
+    Ok(Fixed { n: Some(shape.n), k: Some(shape.k), alpha1: true, ..Fixed::default() })
 }
 
 /// The values of a parameter of the form that reads rows into registers.
@@ -214,6 +214,15 @@ const PARAMETERS: &[Parameter] = &[
                 counts.push(piece);
             }
             with_tiles(c, counts)
+        },
+    },
+    Parameter {
+        name: "steps",
+        about: "reads of terms of A, 16 bytes of a row each, that are unrolled",
+        values: |c, problem, _| {
+            let depth = if c.int("depth") > 0 { c.int("depth") } else { problem.shape.k };
+            let reads = depth / mapping::terms_at_once(problem, c);
+            with_tiles(c, [1, 2, 4].into_iter().filter(|s| reads % s == 0 && *s <= reads))
         },
     },
     Parameter {

@@ -196,6 +196,26 @@ fn by_tiles(problem: &Problem, choice: &Choice, [block, tiled, sum]: [&str; 3]) 
     let at_once = terms_at_once(problem, choice);
     let wide = |step: &str, of: i64| if of > 1 { format!("vectorize({step})\n") } else { String::new() };
     let whole = problem.shape.n % piece == 0;
+    // The loop over the terms that are read at once; of several that are unrolled, the compiler reads the later ones
+    // while it multiplies the earlier.
+    let steps = choice.int("steps");
+    let (split, read_in) = if steps > 1 {
+        let split = format!(
+            "split({sum}.k, {}) -> ks, k
+split({sum}.k, {at_once}) -> kk, k
+reorder({sum}.ks, {sum}.kk, {sum}.k, {sum}.i, {sum}.j)
+",
+            steps * at_once
+        );
+        (split, format!("{sum}.kk"))
+    } else {
+        let split = format!(
+            "split({sum}.k, {at_once}) -> ks, k
+reorder({sum}.ks, {sum}.k, {sum}.i, {sum}.j)
+"
+        );
+        (split, format!("{sum}.ks"))
+    };
     [
         format!(
             "split({tiled}.i, {down}) -> vi, it
@@ -210,9 +230,7 @@ compute_at({sum}, {tiled}.jt)
             apart = piece * across,
         ),
         format!(
-            "split({sum}.k, {at_once}) -> ks, k
-reorder({sum}.ks, {sum}.k, {sum}.i, {sum}.j)
-compute_at(a, {sum}.ks)
+            "{split}compute_at(a, {read_in})
 cache_read(Bs, {sum}, reg) -> b
 compute_at(b, {sum}.k)
 compute_at(Bs, {block})
@@ -220,9 +238,10 @@ compute_at(Bs, {block})
             wide("a.c", at_once),
         ),
         format!(
-            "{}{}unroll({sum}.k, {sum}.i, {sum}.j)\n",
+            "{}{}unroll({steps}{sum}.k, {sum}.i, {sum}.j)\n",
             wide("b.c", piece),
             if whole { wide(&format!("{tiled}.j"), piece) } else { String::new() },
+            steps = if steps > 1 { format!("{sum}.kk, ") } else { String::new() },
         ),
     ]
 }
