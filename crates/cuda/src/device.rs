@@ -240,8 +240,21 @@ impl Device {
 
     /// Device memory with a copy of a slice. It is there when this returns.
     pub fn upload<T: bytemuck::NoUninit>(&self, data: &[T]) -> Result<Buffer> {
-        let buffer = self.alloc(std::mem::size_of_val(data))?;
-        buffer.write_now(0, data)?;
+        self.upload_between(&[], data, &[])
+    }
+
+    /// The same with some bytes before the copy and some behind it.
+    pub fn upload_between<T: bytemuck::NoUninit>(
+        &self,
+        before: &[u8],
+        data: &[T],
+        behind: &[u8],
+    ) -> Result<Buffer> {
+        let end = before.len() + std::mem::size_of_val(data);
+        let buffer = self.alloc(end + behind.len())?;
+        buffer.write_now(0, before)?;
+        buffer.write_now(before.len(), data)?;
+        buffer.write_now(end, behind)?;
         Ok(buffer)
     }
 

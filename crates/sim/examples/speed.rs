@@ -31,8 +31,8 @@ fn main() {
             arguments.scalars.insert(name.into(), Complex::new(1.0, 0.0));
         }
         for name in ["A", "B", "C"] {
-            let bytes = (0..n * n).flat_map(|i| ((i % 17) as f32).to_le_bytes()).collect();
-            arguments.tensors.insert(name.into(), Tensor { bytes });
+            let bytes: Vec<u8> = (0..n * n).flat_map(|i| ((i % 17) as f32).to_le_bytes()).collect();
+            arguments.tensors.insert(name.into(), Tensor::from(bytes));
         }
         let start = Instant::now();
         let options = Options { checks, ..Options::default() };

@@ -354,12 +354,21 @@ pub(crate) struct GlobalInfo {
     pub dtype: DType,
     pub extents: Vec<i64>,
     pub strides: Vec<i64>,
-    /// Elements from the first to the last, row padding included.
+    /// Elements' lengths from a multiple of 16 bytes to its address.
+    pub start: i64,
+    /// Elements from that multiple to the last, row padding included.
     pub elements: usize,
     /// A store of poison is a fault.
     pub output: bool,
     /// Its content before the program is poison: scratch, and outputs that are only written.
     pub parameter: Option<usize>,
+}
+
+impl GlobalInfo {
+    /// The place of the first element of a row, named by all indices but the last.
+    pub fn row(&self, index: &[i64]) -> i64 {
+        index.iter().zip(&self.strides).fold(self.start, |at, (i, stride)| at + i * stride)
+    }
 }
 
 /// A buffer of a block: shared memory, and in order also registers.

@@ -14,12 +14,12 @@ use rayon::prelude::{IntoParallelIterator, ParallelIterator};
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::dtype::DType;
 use warpwright_core::ir::{
-    AssignOp, BinaryOp, Buffer, Io, ParamKind, Program, Reduction, Space, Stmt, Value, walk,
+    ALIGNMENT, AssignOp, BinaryOp, Buffer, Io, ParamKind, Program, Reduction, Space, Stmt, Value, walk,
 };
 
 use crate::arithmetic::{Arithmetic, Field, FieldPair, Integer};
 use crate::code::Code;
-use crate::lower::{Mode, lower, lower_points};
+use crate::lower::{Mode, Starts, lower, lower_points};
 use crate::machine::Watch;
 use crate::memory::Global;
 use crate::run::{Outcome, run, run_points};
@@ -85,7 +85,8 @@ impl ExactReport {
 }
 
 /// Checks that `program` computes what `spec` does, for the given sizes (and launch sizes, by name). Row strides that
-/// are not given are chosen wider than the rows where the assumptions allow.
+/// are not given are chosen wider than the rows where the assumptions allow. Tensors start at addresses that are
+/// aligned no better than they declare.
 ///
 /// # Errors
 /// Sizes that are missing, assumptions that do not hold, parameters that do not correspond, and what cannot be run.
@@ -275,7 +276,7 @@ fn written<A: Arithmetic>(outputs: &[Output<A>]) -> Vec<i64> {
     let width = first.info.extents.last().copied().unwrap_or(1);
     let rows = first.info.extents.len().saturating_sub(1);
     for index in warpwright_core::layout::indices(&first.info.extents[..rows]) {
-        let start: i64 = index.iter().zip(&first.info.strides).map(|(i, s)| i * s).sum();
+        let start = first.info.row(&index);
         for column in 0..width {
             let at = (start + column) as usize;
             let touched = |o: &Output<A>| o.memory.shadow.as_ref().is_some_and(|s| s.written(at));
@@ -353,7 +354,7 @@ fn execute<A: Arithmetic>(
     let given = arguments(program, sizes, trial)?;
     let values = integers(program, &given)?;
     let start = std::time::Instant::now();
-    let code = lower(program, &values, options.mode)?;
+    let code = lower(program, &values, declared_starts(program), options.mode)?;
     let compiling = start.elapsed();
     let (mut globals, scalars) = inputs::<A>(program, &code, trial);
     let watch = Watch { checks: options.checks };
@@ -362,6 +363,11 @@ fn execute<A: Arithmetic>(
     let seconds = (start.elapsed() + compiling).as_secs_f64();
     let seen = report::<A>(program, &code, options.mode, outcome);
     Ok((outputs(&code, globals), seen, seconds))
+}
+
+/// Starts that are aligned as tensors declare, and no better.
+fn declared_starts(program: &Program) -> Starts {
+    program.tensors().map(|t| (t.sym.clone(), t.align % ALIGNMENT / t.dtype.bytes())).collect()
 }
 
 /// Random content for a tensor that is read; poison for the rest, for the padding of rows, and for what a flag forbids
@@ -387,7 +393,7 @@ fn random_tensor<A: Arithmetic>(
         let rows = info.extents.len().saturating_sub(1);
         let count: i64 = info.extents[..rows].iter().product();
         (0..count).into_par_iter().for_each(|row| {
-            let (mut rest, mut start) = (row, 0);
+            let (mut rest, mut start) = (row, info.start);
             for (extent, stride) in info.extents[..rows].iter().zip(&info.strides).rev() {
                 start += rest % extent * stride;
                 rest /= extent;

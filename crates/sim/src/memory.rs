@@ -46,7 +46,7 @@ pub(crate) fn element(name: &str, index: &[i64]) -> String {
 
 /// The place of the element at a logical index, if there is one.
 pub(crate) fn place(info: &GlobalInfo, index: &[i64]) -> Option<usize> {
-    let mut offset = 0;
+    let mut offset = info.start;
     for ((i, extent), stride) in index.iter().zip(&info.extents).zip(&info.strides) {
         if !(0..*extent).contains(i) {
             return None;

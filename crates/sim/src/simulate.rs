@@ -13,7 +13,7 @@ use crate::arithmetic::{Arithmetic, Integer};
 use crate::code::Code;
 use crate::count::{Counters, SiteCounters};
 use crate::hazard::{Hazard, HazardKind};
-use crate::lower::{Mode, lower};
+use crate::lower::{Mode, Starts, lower};
 use crate::machine::Watch;
 use crate::memory::Global;
 use crate::run::{LaunchShape, Outcome, run};
@@ -53,6 +53,15 @@ pub struct Arguments {
 pub struct Tensor {
     /// The bytes, padding of rows included; the last row may end with its last element.
     pub bytes: Vec<u8>,
+    /// By how many bytes it starts behind a multiple of 16: a whole number of elements.
+    pub start: usize,
+}
+
+impl From<Vec<u8>> for Tensor {
+    /// These bytes, at a multiple of 16.
+    fn from(bytes: Vec<u8>) -> Tensor {
+        Tensor { bytes, start: 0 }
+    }
 }
 
 /// The numbers in which a program is simulated.
@@ -212,7 +221,7 @@ fn simulate_in<A: Arithmetic>(
     options: &Options,
 ) -> Result<Report, Diagnosis> {
     let values = integers(program, &arguments.integers)?;
-    let code = lower(program, &values, options.mode)?;
+    let code = lower(program, &values, starts(program, &arguments.tensors)?, options.mode)?;
     let mut globals: Vec<Global<A>> = Vec::with_capacity(code.globals.len());
     for info in &code.globals {
         let Some(number) = info.parameter else {
@@ -229,12 +238,14 @@ fn simulate_in<A: Arithmetic>(
             continue;
         }
         let bytes = given.map(|t| &t.bytes[..]).unwrap_or_default();
-        if bytes.len() < info.elements * unit {
+        let elements = info.elements - info.start as usize;
+        if bytes.len() < elements * unit {
             return Err(Diagnosis::new(format!("tensor `{}` has {} bytes", info.name, bytes.len()))
-                .because(format!("the program needs {} elements of {unit}", info.elements)));
+                .because(format!("the program needs {elements} elements of {unit}")));
         }
-        let cells = bytes.chunks_exact(unit).take(info.elements).map(|b| A::decode(info.dtype, b).cell());
-        globals.push(Global { cells: cells.collect(), shadow: None });
+        let before = (0..info.start).map(|_| A::POISON.cell());
+        let cells = bytes.chunks_exact(unit).take(elements).map(|b| A::decode(info.dtype, b).cell());
+        globals.push(Global { cells: before.chain(cells).collect(), shadow: None });
     }
     let scalars: Result<Vec<A>, Diagnosis> = program
         .params
@@ -259,21 +270,34 @@ fn simulate_in<A: Arithmetic>(
     Ok(report::<A>(program, &code, options.mode, outcome))
 }
 
+/// Where the tensors of a call start.
+fn starts(program: &Program, given: &BTreeMap<String, Tensor>) -> Result<Starts, Diagnosis> {
+    let start = |buffer: &Buffer| {
+        let bytes = given.get(buffer.sym.name()).map_or(0, |t| t.start as i64);
+        if bytes % buffer.dtype.bytes() != 0 {
+            return Err(Diagnosis::new(format!("tensor `{}` starts {bytes} bytes late", buffer.sym))
+                .because(format!("its elements have {}", buffer.dtype.bytes())));
+        }
+        Ok((buffer.sym.clone(), bytes / buffer.dtype.bytes()))
+    };
+    program.tensors().map(start).collect()
+}
+
 /// Writes the elements of an output back; the padding of rows is left as it is.
 fn store<A: Arithmetic>(info: &crate::code::GlobalInfo, global: &Global<A>, tensor: &mut Tensor) {
     let unit = info.dtype.bytes() as usize;
-    if tensor.bytes.len() < info.elements * unit {
-        tensor.bytes.resize(info.elements * unit, 0);
+    let elements = info.elements - info.start as usize;
+    if tensor.bytes.len() < elements * unit {
+        tensor.bytes.resize(elements * unit, 0);
     }
     let width = info.extents.last().copied().unwrap_or(1).max(0) as usize;
     let rows = info.extents.len().saturating_sub(1);
     let starts = warpwright_core::layout::indices(&info.extents[..rows]);
     for index in starts {
-        let start: i64 = index.iter().zip(&info.strides).map(|(i, s)| i * s).sum();
-        for at in start as usize..start as usize + width {
-            if let (Some(cell), Some(bytes)) =
-                (global.cells.get(at), tensor.bytes.get_mut(at * unit..(at + 1) * unit))
-            {
+        let row = (info.row(&index) - info.start) as usize;
+        for at in row..row + width {
+            let cell = global.cells.get(at + info.start as usize);
+            if let (Some(cell), Some(bytes)) = (cell, tensor.bytes.get_mut(at * unit..(at + 1) * unit)) {
                 A::load(cell).encode(info.dtype, bytes);
             }
         }

@@ -11,7 +11,7 @@ use warpwright_sim::{
 };
 
 fn floats(values: impl Iterator<Item = f32>) -> Tensor {
-    Tensor { bytes: values.flat_map(f32::to_le_bytes).collect() }
+    Tensor::from(values.flat_map(f32::to_le_bytes).collect::<Vec<_>>())
 }
 
 fn run(
@@ -54,6 +54,19 @@ fn requests_sectors_and_wavefronts_are_those_of_a_profiler() {
     assert_eq!((strided.global_load_requests, strided.global_load_sectors), (1, 32));
     let wide = counters("for t in threads(32@1) { for v in vector 0..4 { y[4*t + v] = x[4*t + v] } }");
     assert_eq!((wide.global_load_requests, wide.global_load_sectors), (1, 16));
+    // A row that is read at once and stored as a column is stored element by element.
+    let turned = counters(
+        "alloc s: f32[4, 32] shared
+         for t in threads(32@1) { for v in vector 0..4 { s[v, t] = x[4*t + v] } }
+         barrier
+         for t in threads(32@1) { y[t] = s[0, t] }",
+    );
+    assert_eq!((turned.global_load_requests, turned.global_load_sectors), (1, 16));
+    assert_eq!((turned.shared_store_requests, turned.shared_store_wavefronts), (4, 4));
+    // One element for all is read once.
+    let spread = counters("for t in threads(32@1) { for v in vector 0..4 { y[4*t + v] = x[t] } }");
+    assert_eq!((spread.global_load_requests, spread.global_load_sectors), (1, 4));
+    assert_eq!((spread.global_store_requests, spread.global_store_sectors), (1, 16));
     let columns = counters(
         "alloc s: f32[32, 32] shared
          for t in threads(32@1) { for i in 0..32 { s[i, t] = x[32*i + t] } }
@@ -195,7 +208,7 @@ fn storage_types_round_and_accumulators_do_not() {
                 z[0] = s[0]
             } } }",
     );
-    let ones = Tensor { bytes: [0x80, 0x3f].repeat(257) };
+    let ones = Tensor::from([0x80, 0x3f].repeat(257));
     let (report, arguments) = run(&program, &[("n", 257)], &[("x", ones)], Mode::Simt);
     assert!(report.passed(), "{report}");
     assert_eq!(values(&arguments, "z"), [257.0]);
@@ -241,6 +254,65 @@ fn complex_and_integer_programs_are_checked_exactly() {
     let trials = Trials { count: 20, ..Trials::default() };
     assert!(exact::check(&spec, &largest("1"), &[("n", 5)], &trials).expect("runs").passed());
     assert!(!exact::check(&spec, &largest("3"), &[("n", 5)], &trials).expect("runs").equal());
+}
+
+/// Copies 128 floats, four at a time, from tensors that start at these bytes behind a multiple of 16.
+fn copied(instruction: &str, [x, y]: [usize; 2]) -> (Report, Vec<f32>) {
+    let program = read(&format!(
+        "program p(x: in f32[128], y: out f32[128]) {{ for b in block.x(1) {{
+            alloc s: f32[128] shared
+            for t in threads(32@1) {{ {instruction} }}
+            cp.commit
+            cp.wait 0
+            barrier
+            for t in threads(32@1) {{ for v in vector 0..4 {{ y[4*t + v] = s[4*t + v] }} }}
+        }} }}"
+    ));
+    let floats = |start| Tensor { start, ..floats((0..128).map(|i| i as f32)) };
+    let (report, arguments) = run(&program, &[], &[("x", floats(x)), ("y", floats(y))], Mode::Simt);
+    (report, values(&arguments, "y"))
+}
+
+#[test]
+fn accesses_are_aligned_to_their_size_wherever_tensors_start() {
+    let by_vector = "for v in vector 0..4 { s[4*t + v] = x[4*t + v] }";
+    for instruction in [by_vector, "cp_async16_f32(s[4*t +: 4], x[4*t +: 4], 4)"] {
+        for (starts, faults) in [([0, 0], 0), ([32, 16], 0), ([4, 0], 1), ([0, 8], 1), ([8, 12], 2)] {
+            let (report, copy) = copied(instruction, starts);
+            let operands = report.hazards.iter().filter(|h| h.kind == HazardKind::Operand);
+            assert_eq!((operands.count(), report.hazards.len()), (faults, faults), "{starts:?}: {report}");
+            assert_eq!(copy, (0..128).map(|i| i as f32).collect::<Vec<_>>(), "{starts:?}");
+        }
+    }
+    // What lies before and behind a tensor is nobody's.
+    let beyond =
+        read("program p(y: out f32[32]) { for b in block.x(1) { for t in threads(34@1) { y[t - 1] = 1 } } }");
+    let y = Tensor { start: 4, ..floats((0..32).map(|_| 0.0)) };
+    let (report, arguments) = run(&beyond, &[], &[("y", y)], Mode::Simt);
+    assert_eq!(report.count(&[HazardKind::OutOfBounds]), 2, "{report}");
+    assert_eq!(values(&arguments, "y"), [1.0; 32]);
+    // One by one elements are where they can be, and a warp touches one sector more.
+    let by_element = "for u in 0..4 { s[32*u + t] = x[32*u + t] }";
+    let (report, _) = copied(by_element, [4, 0]);
+    assert!(report.passed(), "{report}");
+    assert_eq!((report.counters.global_load_requests, report.counters.global_load_sectors), (4, 20));
+    assert_eq!(copied(by_element, [32, 0]).0.counters.global_load_sectors, 16);
+}
+
+#[test]
+fn the_exact_check_takes_tensors_to_start_as_they_declare() {
+    let program = |align: &str| {
+        read(&format!(
+            "program p(x: in f32[64]{align}, y: out f32[64]) {{ for b in block.x(1) {{ for t in threads(32@1) {{
+                for v in vector 0..2 {{ y[2*t + v] = x[2*t + v] }} }} }} }}"
+        ))
+    };
+    let spec = read("program spec(x: in f32[64], y: out f32[64]) { for i in 0..64 { y[i] = x[i] } }");
+    for (align, passes) in [("", true), (" align 8", true), (" align 4", false)] {
+        let report = exact::check(&spec, &program(align), &[], &Trials::default()).expect("runs");
+        assert!(report.equal(), "{align}");
+        assert_eq!(report.run.passed(), passes, "{align}: {}", report.run);
+    }
 }
 
 #[test]

@@ -19,6 +19,9 @@ pub struct Buffer {
     /// For a two-dimensional tensor parameter, the size parameter that holds the row stride in elements; without
     /// one, rows are adjacent.
     pub row_stride: Option<Sym>,
+    /// The bytes of which its address is a multiple: [`ALIGNMENT`], or less for a tensor parameter that the caller may
+    /// begin anywhere.
+    pub align: i64,
     /// For a shared buffer, where each element is kept; without one, C order.
     pub layout: Option<Layout>,
     /// For a register buffer, how the last two dimensions are spread over a warp or warpgroup.
@@ -26,6 +29,10 @@ pub struct Buffer {
     /// For a register buffer, the role whose threads own it.
     pub role: Option<Sym>,
 }
+
+/// The alignment in bytes that the widest access asks for. Everything that is allocated has it, and so has a tensor
+/// parameter that declares nothing else.
+pub const ALIGNMENT: i64 = 16;
 
 /// One dimension of a buffer.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,9 +91,19 @@ impl Dim {
 }
 
 impl Buffer {
-    /// A buffer with neither layout nor fragment, row stride nor role.
+    /// A buffer with neither layout nor fragment, row stride nor role, aligned for every access.
     pub fn new(sym: Sym, dtype: DType, dims: Vec<Dim>, space: Space) -> Buffer {
-        Buffer { sym, dtype, dims, space, row_stride: None, layout: None, fragment: None, role: None }
+        Buffer {
+            sym,
+            dtype,
+            dims,
+            space,
+            row_stride: None,
+            align: ALIGNMENT,
+            layout: None,
+            fragment: None,
+            role: None,
+        }
     }
 
     /// The extents if all are constants.

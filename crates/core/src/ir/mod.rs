@@ -38,7 +38,7 @@ mod value;
 pub mod walk;
 
 pub use body::Body;
-pub use buffer::{Buffer, Dim, Io, Ring, Space};
+pub use buffer::{ALIGNMENT, Buffer, Dim, Io, Ring, Space};
 pub use launch::{BlockLoop, Launch, SharedBuffer, SharedPlan};
 pub use program::{Param, ParamKind, Program};
 pub use statement::{

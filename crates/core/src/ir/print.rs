@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use super::buffer::{Buffer, Dim, Io, Space};
+use super::buffer::{ALIGNMENT, Buffer, Dim, Io, Space};
 use super::program::{Param, ParamKind, Program};
 use super::statement::{Assign, AssignOp, For, Instruction, Mode, Operand, Range, Stmt, Sync};
 use super::value::{Access, BinaryOp, Reduction, Span, UnaryOp, Value, Window};
@@ -211,11 +211,13 @@ impl Printer {
                     _ => "in",
                 };
                 let stride = buffer.row_stride.as_ref().map(|s| format!("; {}", self.scope.name(s)));
+                let align = (buffer.align != ALIGNMENT).then(|| format!(" align {}", buffer.align));
                 format!(
-                    "{name}: {io} {}[{}{}]",
+                    "{name}: {io} {}[{}{}]{}",
                     buffer.dtype,
                     self.dims(&buffer.dims),
-                    stride.unwrap_or_default()
+                    stride.unwrap_or_default(),
+                    align.unwrap_or_default()
                 )
             }
         }

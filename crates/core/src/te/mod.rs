@@ -175,6 +175,17 @@ impl Expression {
         self.program.body.extend(nest);
     }
 
+    /// States that a tensor's address is a multiple of no more than so many bytes, a power of two.
+    pub fn align(&mut self, tensor: &Tensor, bytes: i64) {
+        for param in &mut self.program.params {
+            if let ParamKind::Tensor(buffer) = &mut param.kind
+                && buffer.sym == tensor.sym
+            {
+                buffer.align = bytes;
+            }
+        }
+    }
+
     /// States something that callers promise.
     pub fn assume(&mut self, cond: Cond) {
         self.program.assumes.push(cond);

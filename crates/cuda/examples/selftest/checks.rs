@@ -36,6 +36,7 @@ pub const ALL: &[Check] = &[
     Check { name: "arguments of every type", body: arguments },
     Check { name: "wrong launches are refused", body: wrong_launches },
     Check { name: "dynamic shared memory", body: dynamic_shared },
+    Check { name: "a copy between other bytes", body: between },
     Check { name: "pinned copies", body: pinned_copies },
     Check { name: "too large an allocation", body: too_large },
     Check { name: "graph timing", body: graph_timing },
@@ -179,6 +180,15 @@ fn dynamic_shared(device: &Device) -> Checked {
     let result: Vec<i32> = to.download(&stream)?;
     ensure(result.iter().rev().eq(&words), || "not reversed".to_string())?;
     passed(format!("{bytes} bytes, {} block per multiprocessor", kernel.blocks_per_sm(512, bytes)?))
+}
+
+fn between(device: &Device) -> Checked {
+    let stream = device.stream()?;
+    let buffer = device.upload_between(&[1; 12], &[2u32, 3], &[4; 5])?;
+    let bytes: Vec<u8> = buffer.download(&stream)?;
+    let wanted = [&[1; 12][..], &[2, 0, 0, 0, 3, 0, 0, 0], &[4; 5]].concat();
+    ensure(bytes == wanted, || format!("{bytes:?}"))?;
+    passed("25 bytes")
 }
 
 fn pinned_copies(device: &Device) -> Checked {

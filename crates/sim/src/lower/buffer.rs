@@ -3,6 +3,7 @@
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::dtype::DType;
 use warpwright_core::index::{Atom, Comparison, Index};
+use warpwright_core::ir::validate::Reach;
 use warpwright_core::ir::{Access as IrAccess, Buffer, Space, Stmt};
 use warpwright_core::layout::row_major_strides;
 
@@ -78,8 +79,9 @@ impl<'p> Lowering<'p> {
                     if dim == rows { stride } else { strides[dim + 1].saturating_mul(extents[dim + 1]) };
             }
         }
+        let start = self.starts.get(&buffer.sym).copied().unwrap_or(0);
         let last = extents.iter().zip(&strides).map(|(e, s)| (e - 1).saturating_mul(*s));
-        let elements = if extents.contains(&0) { 0 } else { last.fold(1i64, i64::saturating_add) };
+        let elements = if extents.contains(&0) { start } else { last.fold(start + 1, i64::saturating_add) };
         if elements > MOST_ELEMENTS {
             return Err(here(Diagnosis::new(format!("it has {elements} elements"))));
         }
@@ -89,6 +91,7 @@ impl<'p> Lowering<'p> {
             dtype: buffer.dtype,
             extents,
             strides,
+            start,
             elements: elements as usize,
             output: is_output(buffer),
             parameter,
@@ -367,15 +370,16 @@ impl<'p> Lowering<'p> {
 
     /// The access to an element in memory.
     pub(super) fn memory(&mut self, access: &IrAccess, stmt: &'p Stmt, key: usize) -> Result<u32, Diagnosis> {
-        let (memory, name, dtype, extents, strides, table) = match self.bindings.get(&access.buffer) {
+        let (memory, name, dtype, extents, strides, start, table) = match self.bindings.get(&access.buffer) {
             Some(Binding::Global(g)) => {
                 let b = &self.code.globals[*g as usize];
-                (Memory::Global(*g), b.name.clone(), b.dtype, b.extents.clone(), b.strides.clone(), false)
+                let (extents, strides) = (b.extents.clone(), b.strides.clone());
+                (Memory::Global(*g), b.name.clone(), b.dtype, extents, strides, b.start, false)
             }
             Some(Binding::Local(l)) => {
                 let b = &self.code.locals[*l as usize];
-                let table = b.table.is_some();
-                (Memory::Local(*l), b.name.clone(), b.dtype, b.extents.clone(), b.strides.clone(), table)
+                let (extents, strides) = (b.extents.clone(), b.strides.clone());
+                (Memory::Local(*l), b.name.clone(), b.dtype, extents, strides, 0, b.table.is_some())
             }
             _ => return Err(Diagnosis::new(format!("`{}` is no buffer here", access.buffer))),
         };
@@ -383,7 +387,7 @@ impl<'p> Lowering<'p> {
             return Err(Diagnosis::new(format!("`{name}` has {} dimensions", extents.len())));
         }
         let index = self.indices(&access.index)?;
-        let mut offset = Form::default();
+        let mut offset = Form::constant(start);
         let mut checks = Vec::new();
         for ((form, extent), stride) in index.iter().zip(&extents).zip(&strides) {
             if !self.is_inside(form, *extent) {
@@ -404,7 +408,12 @@ impl<'p> Lowering<'p> {
             table = false;
         }
         let site = self.site_of(key, stmt);
-        let width = self.width;
+        let width = match self.narrow.get(&key) {
+            None => self.width,
+            // The first iteration stands for all, with the one element.
+            Some(Reach::One) => self.width.min(1),
+            Some(_) => 1,
+        };
         let number = self.code.accesses.len() as u32;
         self.code.accesses.push(Access { memory, offset, table, checks, index, site, width, dtype, number });
         Ok(self.code.accesses.len() as u32 - 1)

@@ -11,8 +11,10 @@ mod value;
 use std::collections::{HashMap, HashSet};
 
 use warpwright_core::diag::Diagnosis;
+use warpwright_core::ir::validate::{self, Reach};
 use warpwright_core::ir::{
-    AssignOp, Buffer, Io, Launch, ParamKind, Program, Range, Space, Stmt, Sync, Value, walk,
+    AssignOp, Buffer, For, Io, Launch, Mode as LoopMode, ParamKind, Program, Range, Space, Stmt, Sync, Value,
+    facts, walk,
 };
 use warpwright_core::sym::Sym;
 
@@ -72,6 +74,7 @@ struct Lowering<'p> {
     mode: Mode,
     program: &'p Program,
     code: Code<'p>,
+    starts: Starts,
     bindings: HashMap<Sym, Binding>,
     registers: Vec<RegisterBuffer>,
     context: Context,
@@ -94,8 +97,10 @@ struct Lowering<'p> {
     most_slots: u32,
     /// In order: the threads that would execute this statement.
     arrivals: i64,
-    /// Inside a vector loop: what one element counts as.
+    /// Inside a vector loop: what one element counts as, where its iterations touch neighbours.
     width: u32,
+    /// The accesses of vector loops whose iterations do not, by their address.
+    narrow: HashMap<usize, Reach>,
     sites: HashMap<usize, u32>,
     accumulators: HashMap<Sym, u32>,
     accumulated: HashSet<Sym>,
@@ -105,13 +110,19 @@ struct Lowering<'p> {
 /// Larger code is not written out: loops stay loops from there on.
 const MOST_UNROLLED: usize = 1 << 18;
 
-/// Compiles a program for the given sizes, row strides, launch sizes and flags.
+/// Where tensors start: by how many of their elements behind a multiple of 16 bytes. Those that are not named start at
+/// one.
+pub(crate) type Starts = HashMap<Sym, i64>;
+
+/// Compiles a program for the given sizes, row strides, launch sizes and flags, and for tensors that start there.
 pub(crate) fn lower<'p>(
     program: &'p Program,
     values: &HashMap<Sym, i64>,
+    starts: Starts,
     mode: Mode,
 ) -> Result<Code<'p>, Diagnosis> {
-    let mut lowering = Lowering::new(program, values, mode);
+    let narrow = if mode == Mode::Simt { narrow(program) } else { HashMap::new() };
+    let mut lowering = Lowering { starts, narrow, ..Lowering::new(program, values, mode) };
     lowering.parameters()?;
     lowering.constants();
     match mode {
@@ -130,6 +141,19 @@ pub(crate) fn lower<'p>(
     Ok(lowering.code)
 }
 
+/// The accesses of vector loops that are no wide ones.
+fn narrow(program: &Program) -> HashMap<usize, Reach> {
+    let (buffers, mut found) = (program.buffers(), HashMap::new());
+    let is_vector = |stmt: &Stmt| matches!(stmt, Stmt::For(For { mode: LoopMode::Vector, .. }));
+    facts::at_those(program, &is_vector, &mut |stmt, facts| {
+        let Stmt::For(l) = stmt else { return };
+        let all = validate::reaches(l, &buffers, facts).into_iter();
+        let others = all.filter(|(_, reach)| *reach != Reach::Neighbours);
+        found.extend(others.map(|(access, reach)| (std::ptr::from_ref(access) as usize, reach)));
+    });
+    found
+}
+
 impl<'p> Lowering<'p> {
     fn new(program: &'p Program, values: &HashMap<Sym, i64>, mode: Mode) -> Lowering<'p> {
         let bindings =
@@ -138,6 +162,7 @@ impl<'p> Lowering<'p> {
             mode,
             program,
             code: Code::default(),
+            starts: Starts::new(),
             bindings,
             registers: Vec::new(),
             context: Context::block(1),
@@ -157,6 +182,7 @@ impl<'p> Lowering<'p> {
             most_slots: 0,
             arrivals: 1,
             width: 1,
+            narrow: HashMap::new(),
             sites: HashMap::new(),
             accumulators: HashMap::new(),
             accumulated: HashSet::new(),

@@ -240,11 +240,28 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
         self.count_request(access, offsets, mask, touch);
     }
 
+    /// A vector access to device memory starts at a multiple of its length; where shared memory starts is known before
+    /// anything runs.
+    fn check_alignment(&mut self, access: &'a Access, offsets: &[i64; W], mask: u32) {
+        let width = i64::from(access.width);
+        if width == 1 || !matches!(access.memory, Memory::Global(_)) {
+            return;
+        }
+        let Some(lane) = lanes(mask).find(|lane| offsets[*lane] % width != 0) else { return };
+        let (name, _) = self.buffer_name(access.memory);
+        let text = element(&name, &self.index_in_lane(&access.index, lane));
+        let (bytes, thread) = (width * access.dtype.bytes(), self.thread(lane));
+        self.hazard(HazardKind::Operand, access.site, || {
+            format!("{bytes} bytes from {text} on do not start at a multiple of {bytes}, by thread {thread}")
+        });
+    }
+
     /// Counts an element statement's request, or remembers what the last one like it cost.
     fn count_request(&mut self, access: &'a Access, offsets: &[i64; W], mask: u32, touch: Touch) {
         if access.width == 0 {
             return;
         }
+        self.check_alignment(access, offsets, mask);
         let unit = access.dtype.bytes();
         let bytes = i64::from(access.width) * unit;
         if access.table || !access.offset.dynamic.is_empty() {

@@ -459,6 +459,13 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
                     )
                 });
             }
+            let info = &self.code.globals[global as usize];
+            if info.start * unit % PIECE != 0 {
+                let name = info.name.clone();
+                self.hazard(HazardKind::Operand, call.site, || {
+                    format!("{}: {name} does not start at a multiple of 16 bytes", call.record.name)
+                });
+            }
             let (to, from) = (self.start(shared, lane), self.start(tensor, lane));
             let [rows, columns] = shared.shape[..] else { continue };
             let mut addresses = Vec::new();

@@ -91,7 +91,7 @@ fn sprinkled(program: &Program, shape: &Shape, seed: u64) -> Arguments {
             let at = (row * stride + column) as usize * unit;
             value.encode(buffer.dtype, &mut bytes[at..at + unit]);
         }
-        given.tensors.insert(name, Tensor { bytes });
+        given.tensors.insert(name, Tensor::from(bytes));
     }
     given
 }

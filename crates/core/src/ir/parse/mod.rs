@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! program NAME(params) [assume cond, ...] { host* }
-//! param    n: size | G: launch | beta0: flag | alpha: f32 | A: in|out|inout f32[dims; ld]
+//! param    n: size | G: launch | beta0: flag | alpha: f32 | A: in|out|inout f32[dims; ld] [align BYTES]
 //! host     const X = e | alloc ws: f32[dims] global | if cond {..} | launch
 //! launch   for b in block.x(E) [ordered] { ... }
 //! stmt     for i in [unroll|vector|interleave] lo..hi [step s] [counting n] {..}   for d in unroll [16, 8] {..}
@@ -27,7 +27,7 @@ mod statement;
 use expr::{Entity, Expr, Node};
 use lexer::{Kind, Token};
 
-use super::buffer::{Buffer, Dim, Io, Space};
+use super::buffer::{ALIGNMENT, Buffer, Dim, Io, Space};
 use super::program::{Param, ParamKind, Program};
 use crate::diag::Diagnosis;
 use crate::dtype::DType;
@@ -95,10 +95,17 @@ impl Parser {
 
     /// Parameters may refer to sizes and row strides declared anywhere in the list, so names come first.
     fn params(&mut self) -> Result<Vec<Param>, Diagnosis> {
+        struct Tensor {
+            io: Io,
+            dtype: DType,
+            dims: Vec<Expr>,
+            stride: Option<Sym>,
+            align: i64,
+        }
         struct Raw {
             name: Expr,
             kind: Option<ParamKind>,
-            tensor: Option<(Io, DType, Vec<Expr>, Option<Sym>)>,
+            tensor: Option<Tensor>,
         }
         let mut raw = Vec::new();
         while !self.take(")") {
@@ -118,7 +125,8 @@ impl Parser {
                     stride = Some(sym);
                 }
                 self.expect("]")?;
-                Raw { name, kind: None, tensor: Some((io, dtype, dims, stride)) }
+                let align = if self.take_name("align") { self.constant_expr()? } else { ALIGNMENT };
+                Raw { name, kind: None, tensor: Some(Tensor { io, dtype, dims, stride, align }) }
             } else {
                 Raw { name, kind: Some(self.param_kind()?), tensor: None }
             });
@@ -128,7 +136,7 @@ impl Parser {
             let entity = match (&last.kind, &last.tensor) {
                 (Some(ParamKind::Flag), _) => Entity::Flag(sym),
                 (Some(ParamKind::Scalar(_)), _) => Entity::Scalar(sym),
-                (None, Some((_, _, dims, _))) => Entity::Buffer(sym, dims.len()),
+                (None, Some(Tensor { dims, .. })) => Entity::Buffer(sym, dims.len()),
                 _ => Entity::Var(sym),
             };
             self.declare(&last.name, text.clone(), entity)?;
@@ -148,13 +156,14 @@ impl Parser {
             };
             let kind = match (kind, tensor) {
                 (Some(kind), _) => kind,
-                (None, Some((io, dtype, dims, stride))) => {
+                (None, Some(Tensor { io, dtype, dims, stride, align })) => {
                     let dims = dims
                         .iter()
                         .map(|d| Ok(Dim::new(self.index(d)?)))
                         .collect::<Result<_, Diagnosis>>()?;
                     let mut buffer = Buffer::new(sym.clone(), dtype, dims, Space::Param(io));
                     buffer.row_stride = stride;
+                    buffer.align = align;
                     ParamKind::Tensor(buffer)
                 }
                 (None, None) => return self.fail(&name, "expected a kind of parameter"),

@@ -73,3 +73,12 @@ fn constants_can_be_overridden() {
     let read = super::program_with(text, &[("P", 8)]).expect("reads");
     assert!(read.to_string().contains("0..8"));
 }
+
+#[test]
+fn a_tensor_says_where_it_may_start() {
+    let text =
+        "program p(N: size,\n    x: in f32[N] align 4, y: out f32[8, N; ldy] align 8, z: in f32[N])\n{\n}\n";
+    let read = program(text).expect("reads");
+    assert_eq!(read.tensors().map(|t| t.align).collect::<Vec<_>>(), [4, 8, 16]);
+    assert_eq!(read.to_string(), text);
+}

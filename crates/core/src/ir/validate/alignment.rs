@@ -4,10 +4,11 @@
 
 use std::collections::HashMap;
 
-use super::operands::{keeps_pieces, row_misaligned};
+use super::operands::{keeps_pieces, row_misaligned, start_misaligned};
 use crate::diag::Diagnosis;
 use crate::index::{Facts, Index};
 use crate::ir::{Access, Buffer, For, Space, Stmt};
+use crate::layout::Layout;
 use crate::sym::Sym;
 
 /// Faults of a vector loop; `facts` is what is known outside it.
@@ -17,8 +18,12 @@ pub(super) fn faults(l: &For, buffers: &HashMap<Sym, Buffer>, facts: &Facts) -> 
     };
     let mut accesses = vec![&a.target];
     a.value.for_each_access(&mut |load| accesses.push(load));
-    let wide: Vec<(&Buffer, Index)> =
-        accesses.iter().filter_map(|a| neighbours(a, l, lanes, &buffers[&a.buffer], facts)).collect();
+    let wide: Vec<(&Buffer, Start)> = accesses
+        .iter()
+        .filter_map(|a| {
+            neighbours(a, l, lanes, &buffers[&a.buffer], facts).map(|start| (&buffers[&a.buffer], start))
+        })
+        .collect();
     if wide.iter().all(|(buffer, _)| buffer.space == Space::Reg) {
         let fault = Diagnosis::new(format!("no access moves to the next element with `{}`", l.var))
             .because("a vector access moves neighbours in memory")
@@ -31,32 +36,63 @@ pub(super) fn faults(l: &For, buffers: &HashMap<Sym, Buffer>, facts: &Facts) -> 
     wide.iter().filter_map(|(buffer, start)| misplaced(buffer, start, lanes, facts)).collect()
 }
 
-/// The buffer of an access that moves to the next element with the loop, and where it starts: the first offset if the
-/// buffer has a layout, else the first column. `None` for any other access.
-fn neighbours<'a>(
-    access: &Access,
-    l: &For,
-    lanes: i64,
-    buffer: &'a Buffer,
-    facts: &Facts,
-) -> Option<(&'a Buffer, Index)> {
-    let index: Vec<Index> = access.index.iter().map(|i| facts.expanded(i)).collect();
-    let moving = match &buffer.layout {
-        Some(layout) => {
-            let mut inside = facts.clone();
-            inside.runs_over(&l.var, &0.into(), &lanes.into(), &1.into());
-            inside.simplify(&layout.apply(&index))
-        }
-        None => {
-            let (last, outer) = index.split_last()?;
-            (!outer.iter().any(|i| i.mentions(&l.var))).then(|| last.clone())?
-        }
-    };
-    let start = &moving - &Index::var(&l.var);
-    (!start.mentions(&l.var)).then_some((buffer, start))
+/// What the iterations of a vector loop touch by one of its accesses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// Neighbours in memory, at once.
+    Neighbours,
+    /// All the same element.
+    One,
+    /// Elements that lie apart, one by one.
+    Apart,
 }
 
-fn misplaced(buffer: &Buffer, start: &Index, lanes: i64, facts: &Facts) -> Option<Diagnosis> {
+/// What each access of a vector loop reaches; `facts` is what is known outside it.
+pub fn reaches<'a>(l: &'a For, buffers: &HashMap<Sym, Buffer>, facts: &Facts) -> Vec<(&'a Access, Reach)> {
+    let (Some(lanes), [Stmt::Assign(a)]) = (l.range.constant_trip_count(), &l.body[..]) else {
+        return Vec::new();
+    };
+    let mut accesses = vec![&a.target];
+    a.value.for_each_access(&mut |load| accesses.push(load));
+    let reach = |access: &Access| match buffers.get(&access.buffer) {
+        _ if !access.index.iter().any(|i| facts.expanded(i).mentions(&l.var)) => Reach::One,
+        Some(buffer) if neighbours(access, l, lanes, buffer, facts).is_some() => Reach::Neighbours,
+        _ => Reach::Apart,
+    };
+    accesses.into_iter().map(|access| (access, reach(access))).collect()
+}
+
+/// Where an access that moves to the next element with a vector loop starts.
+enum Start {
+    /// At this column of its row.
+    Column(Index),
+    /// At this offset in the buffer.
+    Offset(Index),
+}
+
+/// Where an access that moves to the next element with the loop starts: at an offset if the buffer has a layout, or if
+/// rows follow each other and the loop goes on from one to the next; else at a column. `None` for any other access.
+fn neighbours(access: &Access, l: &For, lanes: i64, buffer: &Buffer, facts: &Facts) -> Option<Start> {
+    let index: Vec<Index> = access.index.iter().map(|i| facts.expanded(i)).collect();
+    let before = |moving: &Index| {
+        let start = moving - &Index::var(&l.var);
+        (!start.mentions(&l.var)).then_some(start)
+    };
+    let (last, outer) = index.split_last()?;
+    if buffer.layout.is_none() && !outer.iter().any(|i| i.mentions(&l.var)) {
+        return before(last).map(Start::Column);
+    }
+    let layout = match &buffer.layout {
+        Some(layout) => layout.clone(),
+        None if buffer.row_stride.is_some() || buffer.is_distributed() => return None,
+        None => Layout::row_major(&buffer.constant_extents()?),
+    };
+    let mut inside = facts.clone();
+    inside.runs_over(&l.var, &0.into(), &lanes.into(), &1.into());
+    before(&inside.simplify(&layout.apply(&index))).map(Start::Offset)
+}
+
+fn misplaced(buffer: &Buffer, start: &Start, lanes: i64, facts: &Facts) -> Option<Diagnosis> {
     if buffer.space == Space::Reg {
         return None;
     }
@@ -68,23 +104,28 @@ fn misplaced(buffer: &Buffer, start: &Index, lanes: i64, facts: &Facts) -> Optio
                 .instead("split the loop"),
         );
     }
-    let what = if buffer.layout.is_some() { "offset" } else { "column" };
-    if !facts.is_multiple(start, lanes) {
+    let (what, first) = match start {
+        Start::Column(column) => ("column", column),
+        Start::Offset(offset) => ("offset", offset),
+    };
+    if !facts.is_multiple(first, lanes) {
         return Some(
-            Diagnosis::new(format!("{what} {start} of `{}` may not be a multiple of {lanes}", buffer.sym))
+            Diagnosis::new(format!("{what} {first} of `{}` may not be a multiple of {lanes}", buffer.sym))
                 .because("a vector access is aligned to its size")
                 .instead("let the vector loop be the inner part of a split by its length"),
         );
     }
-    if buffer.space == Space::Shared {
-        return (buffer.layout.is_none() && !keeps_pieces(buffer, lanes)).then(|| {
+    match (start, buffer.space) {
+        (Start::Column(_), Space::Shared) => (!keeps_pieces(buffer, lanes)).then(|| {
             Diagnosis::new(format!(
                 "{lanes} neighbours of `{}` are not contiguous, or not aligned",
                 buffer.sym
             ))
             .because("a row is no multiple of them long")
             .instead("pad rows to multiples by a layout")
-        });
+        }),
+        (Start::Column(_), _) => row_misaligned(buffer, lanes, facts),
+        (Start::Offset(_), Space::Shared) => None,
+        (Start::Offset(_), _) => start_misaligned(buffer, lanes),
     }
-    row_misaligned(buffer, lanes, facts)
 }

@@ -1,13 +1,13 @@
 //! Buffers are declared sensibly for their memory (rules 1 and 13): layouts belong to shared memory, owners to
-//! registers, scratch in device memory to the host list.
+//! registers, scratch in device memory to the host list; tensors start where elements can.
 
 use super::place;
 use crate::diag::Diagnosis;
-use crate::ir::{Buffer, For, If, Mode, Program, Space, Stmt, walk};
+use crate::ir::{ALIGNMENT, Buffer, For, If, Mode, Program, Space, Stmt, walk};
 
 /// All faults of declarations.
 pub(super) fn check(program: &Program) -> Vec<Diagnosis> {
-    let mut faults = Vec::new();
+    let mut faults: Vec<Diagnosis> = program.tensors().filter_map(alignment).collect();
     walk::for_each(&program.body, &mut |stmt| {
         let found = match stmt {
             Stmt::Alloc(buffer) => declaration(buffer),
@@ -21,6 +21,17 @@ pub(super) fn check(program: &Program) -> Vec<Diagnosis> {
     });
     scratch_inside_launches(program, &program.body, false, &mut faults);
     faults
+}
+
+/// A tensor starts at a multiple of its elements at least: an element is one access.
+fn alignment(tensor: &Buffer) -> Option<Diagnosis> {
+    let (bytes, align) = (tensor.dtype.bytes(), tensor.align);
+    let sensible = (bytes..=ALIGNMENT).contains(&align) && align.count_ones() == 1;
+    (!sensible).then(|| {
+        Diagnosis::new(format!("`{}` is aligned to {align} bytes", tensor.sym))
+            .because(format!("an element has {bytes} bytes, and no access more than {ALIGNMENT}"))
+            .instead(format!("give a power of two from {bytes} to {ALIGNMENT}"))
+    })
 }
 
 fn declaration(buffer: &Buffer) -> Vec<Diagnosis> {

@@ -62,7 +62,8 @@
 //! (rule 39).
 //!
 //! *Whoever passes arguments* (binding a problem to a program): that assumptions hold, that tensors do not overlap
-//! (rule 18), that they start at multiples of 16 bytes, that a row stride is at least the number of columns, and that
+//! (rule 18), that they start at
+//! multiples of what they declare, that a row stride is at least the number of columns, and that
 //! a grid is not larger than the axis allows.
 //!
 //! *The schedule's primitives*: that a rewrite keeps the meaning; tails (rule 31); monoids (rule 32).
@@ -89,6 +90,7 @@ mod scope;
 mod types;
 mod vector;
 
+pub use alignment::{Reach, reaches};
 pub use determinism::{is_deterministic, nondeterminism};
 pub use launch_facts::{BarrierGroup, LaunchFacts};
 pub use operands::swizzle;

@@ -234,10 +234,21 @@ fn aligned(bytes: i64, window: &Window, buffer: &Buffer, facts: &Facts) -> Optio
     row_misaligned(buffer, elements, facts)
 }
 
-/// Whether rows of a buffer in device memory may start off a multiple of `elements`.
+/// Whether a buffer in device memory may start off a multiple of `elements`.
+pub(super) fn start_misaligned(buffer: &Buffer, elements: i64) -> Option<Diagnosis> {
+    let bytes = elements * buffer.dtype.bytes();
+    (bytes > buffer.align).then(|| {
+        Diagnosis::new(format!("`{}` may not start at a multiple of {bytes} bytes", buffer.sym))
+            .because(format!("it is declared to start at one of {}", buffer.align))
+            .instead("declare another alignment, or move fewer elements at a time")
+    })
+}
+
+/// Whether a buffer in device memory, or rows of it, may start off a multiple of `elements`.
 pub(super) fn row_misaligned(buffer: &Buffer, elements: i64, facts: &Facts) -> Option<Diagnosis> {
-    if buffer.dims.len() < 2 {
-        return None;
+    let start = start_misaligned(buffer, elements);
+    if start.is_some() || buffer.dims.len() < 2 {
+        return start;
     }
     let columns = &buffer.dims[buffer.dims.len() - 1].extent;
     let stride = buffer.row_stride.as_ref().map_or_else(|| columns.clone(), Index::var);

@@ -480,6 +480,29 @@ mod tests {
     }
 
     #[test]
+    fn a_copy_moves_no_more_than_the_start_of_its_tensor_allows() {
+        let copy = |piece: i64, dtype: &str, align: i64| {
+            let spec = format!(
+                "program p(x: in {dtype}[128] align {align}) {{
+                   for b in block.x(1) {{
+                     alloc s: {dtype}[128] shared
+                     for t in threads({threads}@1) {{ for e in 0..{piece} {{ s[{piece}*t + e] = x[{piece}*t + e] }} }}
+                   }}
+                 }}",
+                threads = 128 / piece
+            );
+            let bytes = if dtype == "f64" { 8 * piece } else { 4 * piece };
+            run(&spec, &format!("tensorize(s.e, cp_async{bytes}_{dtype})"))
+        };
+        let refusal = copy(4, "f32", 8).unwrap_err();
+        assert!(refusal.contains("`x` starts at a multiple of 8 bytes, not of 16"), "{refusal}");
+        assert!(copy(2, "f32", 4).is_err() && copy(2, "f64", 8).is_err());
+        for (piece, dtype, align) in [(4, "f32", 16), (2, "f32", 8), (1, "f32", 4), (1, "f64", 8)] {
+            copy(piece, dtype, align).unwrap_or_else(|e| panic!("{e}"));
+        }
+    }
+
+    #[test]
     fn a_copy_of_one_element_needs_no_alignment_and_no_loop() {
         let program = "program p(M: size, x: in c64[M, 5; ldx]) {
             for b in block.x(M) {

@@ -31,8 +31,9 @@
 //! the elements are done one by one. On one side at least, the elements must be neighbours in memory of the device or
 //! the block; the other side may be registers, or be done element by element: a row read at once may be stored as a
 //! column. The first of neighbours must be aligned to the size of the access (4, 8 or 16 bytes), which has to follow
-//! from constants, layouts, assumptions and `specialize`; tensors themselves start at a multiple of 16 bytes. A copy of the loop for which it
-//! does not follow is unrolled instead; the step is refused if it does not follow for any copy.
+//! from constants, layouts, assumptions and `specialize`; tensors themselves start at a multiple of 16 bytes unless they
+//! declare less. A copy of the loop for which it does not follow is unrolled instead; the step is refused if it does not
+//! follow for any copy.
 
 use std::collections::HashMap;
 
@@ -374,6 +375,16 @@ mod tests {
         assert!(refusal.contains("is `ldb` one?"), "{refusal}");
         let text = run(MATRIX, "assume N%4 == 0, lda%4 == 0, ldb%8 == 0", COPY, BY_4).unwrap();
         assert!(text.contains("for v in vector 0..4 {\n      B[i, 4*j + v] = A[i, 4*j + v]"), "{text}");
+    }
+
+    #[test]
+    fn a_tensor_may_start_off_the_length_of_an_access() {
+        let params = "x: in f32[64] align 8, y: out f32[64]";
+        let body = "for i in 0..64 { y[i] = x[i] }";
+        let refusal = run(params, "", body, "split(y.i, 4) -> i, v\nvectorize(y.v)").unwrap_err();
+        assert!(refusal.contains("`x` starts at a multiple of 8 bytes, not of 16"), "{refusal}");
+        let text = run(params, "", body, "split(y.i, 2) -> i, v\nvectorize(y.v)").unwrap();
+        assert!(text.contains("v in vector 0..2"), "{text}");
     }
 
     #[test]

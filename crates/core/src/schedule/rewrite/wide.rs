@@ -1,7 +1,7 @@
 //! Wide accesses: whether neighbouring elements are neighbours in memory, the first of them aligned.
 
 use crate::index::Index;
-use crate::ir::Buffer;
+use crate::ir::{ALIGNMENT, Buffer};
 use crate::schedule::facts::Facts;
 use crate::sym::Sym;
 
@@ -16,8 +16,8 @@ pub(in crate::schedule) struct Neighbours<'a> {
 }
 
 impl Neighbours<'_> {
-    /// Why the elements of `buffer` at `index` are not neighbours that start at a multiple of their number. Tensors and
-    /// shared buffers themselves start at multiples of every access.
+    /// Why the elements of `buffer` at `index` are not neighbours that start at a multiple of their number. Shared buffers
+    /// themselves start at multiples of every access, tensors at multiples of their alignment.
     pub fn check(&self, index: &[Index], buffer: &Buffer) -> Result<(), String> {
         if self.are_neighbours(index, buffer)? {
             return Ok(());
@@ -46,6 +46,13 @@ impl Neighbours<'_> {
         };
         if !along {
             return Ok(false);
+        }
+        let bytes = self.count * buffer.dtype.bytes();
+        if bytes.min(ALIGNMENT) > buffer.align {
+            return Err(format!(
+                "`{}` starts at a multiple of {} bytes, not of {bytes}",
+                buffer.sym, buffer.align
+            ));
         }
         if !aligned {
             return Err(format!(

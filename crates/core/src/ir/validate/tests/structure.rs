@@ -190,3 +190,12 @@ fn a_vector_loop_is_one_assignment() {
     let guarded = vector.replace("{ AA", "{ if v < n0 { AA").replace("n0", "K") + " }";
     refused(&change(&guarded), &["is not one assignment", "guards around the loop"]);
 }
+
+#[test]
+fn a_tensor_starts_where_an_element_can() {
+    for align in [0, 2, 3, 12, 32] {
+        let text = format!("program p(x: in f32[4] align {align}) {{ }}");
+        refused(&text, &[&format!("`x` is aligned to {align} bytes"), "power of two from 4 to 16"]);
+    }
+    assert!(checked("program p(x: in f32[4] align 4, y: in c64[4] align 8) { }").is_ok());
+}

@@ -277,6 +277,11 @@ fn operands_have_the_layout_of_the_record() {
         &["operand a of cp_async16: rows of `A` may not start at multiples of 8", "assume lda%8 == 0"],
     );
     cp(
+        "B: in bf16[K, N; ldb]",
+        "B: in bf16[K, N; ldb] align 4",
+        &["operand a of cp_async16: `B` may not start at a multiple of 16 bytes"],
+    );
+    cp(
         "B[32*p + 8*u + r, 128*bx + 8*c +: 8]",
         "B[32*p + 8*u + r, 128*bx + 8*c + 4 +: 8]",
         &["column 128*bx + 8*c + 4 of `B` may not be a multiple of 8"],
@@ -342,6 +347,11 @@ fn vector_loops_are_contiguous_and_aligned() {
         &["rows of `A` may not start at multiples of 4", "assume lda%4 == 0"],
     );
     vt(
+        "A: in f32[K, N; lda]",
+        "A: in f32[K, N; lda] align 8",
+        &["`A` may not start at a multiple of 16 bytes", "declared to start at one of 8"],
+    );
+    vt(
         "AL[tyz, v] = AA[ki, 64*tyz + 4*ty + v]",
         "AL[tyz, v] = AA[ki, 64*tyz + 2*ty + v]",
         &["column 64*tyz + 2*ty of `AA` may not be a multiple of 4"],
@@ -361,6 +371,20 @@ fn vector_loops_are_contiguous_and_aligned() {
         "alloc AA: f32[16, 128] shared layout (r, c) => 128*r + xor(c, r%2)",
         &["no access moves to the next element with `v`"],
     );
+    // Rows that follow each other are neighbours across their ends, and are moved so.
+    let across = |start: &str| {
+        format!(
+            "program p(y: out f64[74]) {{ for b in block.x(1) {{
+               alloc s: f64[2, 37] shared
+               for t in threads(32@1) {{ for u in unroll 0..2 {{ s[(2*t + u)/37, (2*t + u)%37] = 1 }} }}
+               barrier
+               for t in threads(32@1) {{
+                 for v in vector 0..2 {{ y[2*t + v] = s[(2*t + v{start})/37, (2*t + v{start})%37] }}
+               }} }} }}"
+        )
+    };
+    valid_on(&across(""), "h200").unwrap_or_else(|faults| panic!("{faults:?}"));
+    unfit(&across(" + 1"), &["offset 2*t + 1 of `s` may not be a multiple of 2"]);
     // Read as a row, stored as a column.
     let column =
         edited("sgemm_virtual_threads", "AA[ty, 64*u + 4*tx + v] = A", "AA[4*u + v, 16*ty%128 + tx] = A");

@@ -66,8 +66,8 @@ use crate::index::{Cond, Index};
 use crate::instr::{self, Behaviour, Completion, Extent};
 use crate::ir::validate::swizzle;
 use crate::ir::{
-    Assign, AssignOp, Body, Buffer, Dim, For, If, Instruction, Mode, On, Operand, Program, Range, Ring, Role,
-    Space, Span, Stmt, Sync, Window, walk,
+    ALIGNMENT, Assign, AssignOp, Body, Buffer, Dim, For, If, Instruction, Mode, On, Operand, Program, Range,
+    Ring, Role, Space, Span, Stmt, Sync, Window, walk,
 };
 use crate::schedule::facts::Facts;
 use crate::schedule::rewrite::{Changed, Place, Stages, covers, guard_bounds, guarded_load, head};
@@ -282,8 +282,9 @@ fn copy(tile: &Buffer, source: &Buffer, from: Window, facts: &Facts) -> Result<C
         return Err(format!("{}; {}", fault.what, fault.because));
     }
     let stride = source.row_stride.as_ref().map_or_else(|| source.dims[1].extent.clone(), Index::var);
-    if !source.is_global() || !facts.is_multiple(&stride, 16 / source.dtype.bytes()) {
-        return Err(format!("rows of `{}` may not start at multiples of 16 bytes", source.sym));
+    let starts = source.is_global() && source.align == ALIGNMENT;
+    if !starts || !facts.is_multiple(&stride, ALIGNMENT / source.dtype.bytes()) {
+        return Err(format!("rows of `{}` may not start at multiples of {ALIGNMENT} bytes", source.sym));
     }
     let operands = vec![Operand::Window(to), Operand::Window(from)];
     let bytes = extents.iter().product::<i64>() * tile.dtype.bytes();
