@@ -39,6 +39,17 @@ if part checks; then
     for ladder in sgemm tvm; do
         step "$binary" ladder "$ladder" --size 1021x509x253
     done
+    # Matrices that start anywhere: what lies before and behind C has to stay as it is.
+    step "$binary" gemm 1021x509x253 --offset 1,2,3
+    step "$binary" gemm 1021x509x253 --dtype bf16-f32 --layout nt --offset 1,0,1
+    for dtype in f32 f64 c64 c128; do
+        for size in 40x36x100000 17x5x100000; do
+            step "$binary" gemm $size --dtype $dtype --layout tn --beta 0.5 --offset 1,2,3
+        done
+        for size in 100000x40x36 100000x17x5; do
+            step "$binary" gemm $size --dtype $dtype --ldc 41 --offset 1,2,3
+        done
+    done
     # 16-bit elements on the matrix units: rows that start at multiples of 16 bytes, and others.
     for layout in nn nt tn tt; do
         for size in 1021x509x253 1000x520x1096; do

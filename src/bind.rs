@@ -12,7 +12,7 @@ use warpwright_core::dtype::DType;
 use warpwright_core::ir::{Buffer, ParamKind, Program};
 use warpwright_core::sym::Sym;
 
-use crate::problem::Problem;
+use crate::problem::{Problem, alignment};
 
 /// One of the three matrices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -120,6 +120,15 @@ impl Binding {
                 ))
                 .instead("choose a kernel for this layout and size"));
         }
+        let start = offset(role, problem) * dtype(role, problem).bytes();
+        if start % buffer.align != 0 {
+            return Err(Diagnosis::new(format!("its {} starts at a multiple of {} bytes", buffer.sym, buffer.align))
+                .because(format!("the problem's starts {start} bytes behind one"))
+                .instead(format!(
+                    "leave out --offset, choose another kernel, or declare the tensor `align {}` in a program of your own",
+                    alignment(start)
+                )));
+        }
         let stride = row_stride(role, problem) * parts;
         if buffer.row_stride.is_none() && stride != columns.max(1) {
             return Err(Diagnosis::new(format!("its {} has no row stride", buffer.sym))
@@ -213,6 +222,14 @@ fn stored(role: Role, problem: &Problem) -> (i64, i64) {
     }
 }
 
+fn offset(role: Role, problem: &Problem) -> i64 {
+    match role {
+        Role::A => problem.offset.a,
+        Role::B => problem.offset.b,
+        Role::C => problem.offset.c,
+    }
+}
+
 fn row_stride(role: Role, problem: &Problem) -> i64 {
     match role {
         Role::A => problem.ld.a,
@@ -273,6 +290,17 @@ mod tests {
         );
         assert!(refusal(&problem("3x8x5", "f32", "tn")).contains("its A is stored as 3x5"));
         assert!(refusal(&problem("3x7x5", "f32", "nn")).contains("it assumes ldb%4 == 0"));
+        let mut late = problem("3x8x5", "f32", "nn");
+        late.offset.b = 3;
+        let because =
+            "its B starts at a multiple of 16 bytes, because the problem's starts 12 bytes behind one";
+        assert!(
+            refusal(&late).contains(because) && refusal(&late).contains("`align 4`"),
+            "{}",
+            refusal(&late)
+        );
+        late.offset.b = 4;
+        assert!(Binding::new(&program(), &late, 1).is_ok());
         let mut wide = problem("3x8x5", "f32", "nn");
         wide.ld.c = 9;
         assert!(refusal(&wide).contains("its C has no row stride"));

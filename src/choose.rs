@@ -97,7 +97,7 @@ fn is_near(key: &Key, other: &Key) -> bool {
 /// variant, fits the GPU, and whose assumptions hold of the problem. Products that are small in C get one with small
 /// tiles.
 pub fn kernel(problem: &Problem, target: &Target) -> Result<Kernel, Diagnosis> {
-    let variant = Variant { precision: problem.precision, layout: problem.layout };
+    let variant = Variant::of(problem);
     let fits = |recipe: &'static Recipe| fitting(recipe, variant, problem, target);
     let small = problem.shape.m <= SMALL || problem.shape.n <= SMALL;
     let mut rungs = kernels::ladder("sgemm")?;

@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn every_rung_becomes_cuda_text() {
-        let variant = Variant { precision: "f32".parse().unwrap(), layout: "nn".parse().unwrap() };
+        let variant = Variant::new("f32".parse().unwrap(), "nn".parse().unwrap());
         for recipe in kernels::all().filter(|r| r.family == "sgemm") {
             let kernel = kernels::build(recipe, variant).unwrap();
             let valid = validated(kernel.program(), target::DEFAULT)

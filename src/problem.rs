@@ -10,6 +10,7 @@ use std::str::FromStr;
 use num_complex::Complex64;
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::dtype::DType;
+use warpwright_core::ir::ALIGNMENT;
 
 /// The extents of a product, written `MxNxK`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -228,6 +229,8 @@ pub struct Problem {
     pub beta: Complex64,
     /// Row strides of A, B and C, in elements.
     pub ld: Strides,
+    /// Where A, B and C start, in elements behind an aligned address.
+    pub offset: Offsets,
     /// Whether B is A: one matrix in memory, which is read once.
     pub same: bool,
 }
@@ -243,6 +246,68 @@ pub struct Strides {
     pub c: i64,
 }
 
+/// By how many elements each of the three matrices starts behind an address that is aligned for every access, as part of
+/// a larger matrix may.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Offsets {
+    /// Elements before A.
+    pub a: i64,
+    /// Elements before B.
+    pub b: i64,
+    /// Elements before C.
+    pub c: i64,
+}
+
+impl FromStr for Offsets {
+    type Err = Diagnosis;
+
+    fn from_str(text: &str) -> Result<Offsets, Diagnosis> {
+        let numbers: Result<Vec<i64>, _> = text.split(',').map(|n| n.trim().parse::<i64>()).collect();
+        match numbers.as_deref() {
+            Ok([a, b, c]) if [a, b, c].iter().all(|n| **n >= 0) => Ok(Offsets { a: *a, b: *b, c: *c }),
+            _ => Err(Diagnosis::new(format!("`{text}` does not say where A, B and C start"))
+                .instead("write three whole numbers of elements, none negative, such as 1,0,0")),
+        }
+    }
+}
+
+/// The bytes of which the addresses of the three matrices are known to be multiples: powers of two up to [`Alignment::MOST`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Alignment {
+    /// That of A.
+    pub a: i64,
+    /// That of B.
+    pub b: i64,
+    /// That of C.
+    pub c: i64,
+}
+
+impl Alignment {
+    /// The bytes that the widest access moves: what is aligned to them is aligned for every access.
+    pub const MOST: i64 = ALIGNMENT;
+}
+
+impl Default for Alignment {
+    fn default() -> Alignment {
+        Alignment { a: Alignment::MOST, b: Alignment::MOST, c: Alignment::MOST }
+    }
+}
+
+impl fmt::Display for Alignment {
+    /// As part of a kernel's name: `_a8_c4` where A and C are aligned to less than [`Alignment::MOST`].
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut less = [('a', self.a), ('b', self.b), ('c', self.c)]
+            .into_iter()
+            .filter(|(_, bytes)| *bytes < Alignment::MOST);
+        less.try_for_each(|(name, bytes)| write!(f, "_{name}{bytes}"))
+    }
+}
+
+/// The largest power of two, up to [`Alignment::MOST`], that divides so many bytes.
+pub fn alignment(bytes: i64) -> i64 {
+    1 << bytes.trailing_zeros().min(Alignment::MOST.trailing_zeros())
+}
+
 impl Problem {
     /// The product `A B` of densely stored matrices: alpha 1, beta 0.
     pub fn new(shape: Shape, precision: Precision, layout: Layout) -> Problem {
@@ -253,6 +318,7 @@ impl Problem {
             alpha: Complex64::new(1.0, 0.0),
             beta: Complex64::new(0.0, 0.0),
             ld: Strides { a: 0, b: 0, c: 0 },
+            offset: Offsets::default(),
             same: false,
         };
         let (a, b, c) = (problem.stored_a(), problem.stored_b(), problem.stored_c());
@@ -287,6 +353,13 @@ impl Problem {
         (self.shape.m, self.shape.n)
     }
 
+    /// How the matrices are aligned.
+    pub fn alignment(&self) -> Alignment {
+        let (operand, result) = (self.dtype().bytes(), self.result_dtype().bytes());
+        let Offsets { a, b, c } = self.offset;
+        Alignment { a: alignment(a * operand), b: alignment(b * operand), c: alignment(c * result) }
+    }
+
     /// Real multiply-adds of the product: a complex one counts as four.
     pub fn multiply_adds(&self) -> f64 {
         self.shape.multiply_adds() * if self.dtype().is_complex() { 4.0 } else { 1.0 }
@@ -297,18 +370,20 @@ impl Problem {
         2.0 * self.multiply_adds()
     }
 
-    /// Bytes of the matrices in memory, or a refusal where that passes what can be addressed.
+    /// Bytes of the matrices in memory and of what lies before them, or a refusal where that passes what can be
+    /// addressed.
     pub fn bytes(&self) -> Result<i64, Diagnosis> {
         let (operand, result) = (self.dtype().bytes(), self.result_dtype().bytes());
         let matrices = [
-            (self.stored_a().0, self.ld.a, operand),
-            (if self.same { 0 } else { self.stored_b().0 }, self.ld.b, operand),
-            (self.stored_c().0, self.ld.c, result),
+            (self.stored_a().0, self.ld.a, self.offset.a, operand),
+            (if self.same { 0 } else { self.stored_b().0 }, self.ld.b, self.offset.b, operand),
+            (self.stored_c().0, self.ld.c, self.offset.c, result),
         ];
         matrices
             .into_iter()
-            .try_fold(0i64, |sum, (rows, ld, element)| {
-                sum.checked_add(rows.checked_mul(ld)?.checked_mul(element)?)
+            .try_fold(0i64, |sum, (rows, ld, before, element)| {
+                let elements = rows.checked_mul(ld)?.checked_add(before)?;
+                sum.checked_add(elements.checked_mul(element)?)
             })
             .ok_or_else(|| {
                 Diagnosis::new(format!("{} in {} is too large", self.shape, self.precision))
@@ -326,6 +401,17 @@ impl Problem {
             return Err(Diagnosis::new(format!("B cannot be A for {} {}", self.shape, self.layout))
                 .because(format!("A is stored as {}, B as {}", stored(a, self.ld.a), stored(b, self.ld.b)))
                 .instead("give M = N and --layout tn, cn or nt, and the same --lda and --ldb"));
+        }
+        if self.same && self.offset.a != self.offset.b {
+            let Offsets { a, b, .. } = self.offset;
+            return Err(Diagnosis::new("B cannot be A where they start in different places")
+                .because(format!("A starts {a} elements behind an aligned address, B {b}"))
+                .instead("give both the same --offset"));
+        }
+        let offsets = [("A", self.offset.a), ("B", self.offset.b), ("C", self.offset.c)];
+        if let Some((name, offset)) = offsets.into_iter().find(|(_, offset)| *offset < 0) {
+            return Err(Diagnosis::new(format!("{name} starts at element {offset}"))
+                .instead("give a number of elements that is not negative"));
         }
         let strides = [
             ("lda", self.ld.a, self.stored_a()),
@@ -377,7 +463,7 @@ pub fn parse_factor(text: &str) -> Result<Complex64, Diagnosis> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Layout, Op, Precision, Problem, Shape, parse_factor};
+    use super::{Alignment, Layout, Offsets, Op, Precision, Problem, Shape, parse_factor};
     use num_complex::Complex64;
     use warpwright_core::dtype::DType;
 
@@ -459,9 +545,37 @@ mod tests {
         assert_eq!(p.bytes().unwrap(), 4 * (24 + 16));
         p.ld.b = 5;
         assert!(p.check().unwrap_err().to_string().contains("rows 5 apart"));
+        (p.ld.b, p.offset.a) = (4, 1);
+        assert!(p.check().unwrap_err().to_string().contains("start in different places"));
+        p.offset.b = 1;
+        assert!(p.check().is_ok());
         let mut p = problem("4x5x6", "f32", "tn");
         p.same = true;
         assert!(p.check().unwrap_err().to_string().contains("give M = N"));
+    }
+
+    #[test]
+    fn matrices_may_start_anywhere() {
+        let mut p = problem("4x5x6", "f32", "nn");
+        assert_eq!((p.alignment(), p.alignment().to_string()), (Alignment::default(), String::new()));
+        p.offset = "1, 2,3".parse().unwrap();
+        assert_eq!(p.alignment(), Alignment { a: 4, b: 8, c: 4 });
+        assert_eq!(p.alignment().to_string(), "_a4_b8_c4");
+        assert_eq!(p.bytes().unwrap(), 4 * (24 + 30 + 20 + 6));
+        assert!(p.check().is_ok());
+        p.offset.b = 8;
+        assert_eq!(p.alignment().b, 16);
+        p.offset.c = -1;
+        assert!(p.check().unwrap_err().to_string().contains("C starts at element -1"));
+        for (dtype, aligned) in [("bf16-f32", [2, 4]), ("c64", [8, 8]), ("c128", [16, 16])] {
+            let mut p = problem("4x5x6", dtype, "nn");
+            (p.offset.a, p.offset.c) = (1, 1);
+            assert_eq!([p.alignment().a, p.alignment().c], aligned, "{dtype}");
+        }
+        for text in ["1", "1,2", "1,2,3,4", "1,-2,3", "1,x,3", ""] {
+            let message = text.parse::<Offsets>().unwrap_err().to_string();
+            assert!(message.contains("three whole numbers of elements"), "{message}");
+        }
     }
 
     #[test]

@@ -171,7 +171,7 @@ fn in_order(
     seed: u64,
 ) -> Result<BTreeMap<String, Matrix>, Diagnosis> {
     let before = tensors(program, integers, seed)?;
-    let bytes = |m: &Matrix| Tensor { bytes: m.bytes().to_vec() };
+    let bytes = |m: &Matrix| Tensor::from(m.bytes().to_vec());
     let mut arguments = Arguments {
         integers: integers.clone(),
         scalars: scalars(program, integers),

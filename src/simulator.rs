@@ -239,7 +239,7 @@ fn execute(
     launch_size: i64,
 ) -> Result<(warpwright_sim::Report, Matrix), Diagnosis> {
     let binding = Binding::new(program, problem, launch_size)?;
-    let mut arguments = arguments(program, &binding, operands, before(problem, operands));
+    let mut arguments = arguments(program, &binding, problem, operands, before(problem, operands));
     let options = Options { mode: Mode::Simt, checks: true, blocks };
     let report = simulate(program, &mut arguments, &options)?;
     let mut c = operands.c.clone();
@@ -259,7 +259,16 @@ fn before(problem: &Problem, operands: &Operands) -> Matrix {
     c
 }
 
-fn arguments(program: &Program, binding: &Binding, operands: &Operands, c: Matrix) -> Arguments {
+/// Bytes of a cache line: where a matrix starts by whole lines changes nothing of what is counted.
+const LINE: i64 = 128;
+
+fn arguments(
+    program: &Program,
+    binding: &Binding,
+    problem: &Problem,
+    operands: &Operands,
+    c: Matrix,
+) -> Arguments {
     let mut arguments = Arguments::default();
     for (param, argument) in program.params.iter().zip(&binding.arguments) {
         let name = param.sym.name().to_string();
@@ -274,12 +283,13 @@ fn arguments(program: &Program, binding: &Binding, operands: &Operands, c: Matri
                 arguments.scalars.insert(name, *value);
             }
             Argument::Matrix(role) => {
-                let matrix = match role {
-                    Role::A => &operands.a,
-                    Role::B => &operands.b,
-                    Role::C => &c,
+                let (matrix, elements_before) = match role {
+                    Role::A => (&operands.a, problem.offset.a),
+                    Role::B => (&operands.b, problem.offset.b),
+                    Role::C => (&c, problem.offset.c),
                 };
-                arguments.tensors.insert(name, Tensor { bytes: matrix.bytes().to_vec() });
+                let start = (elements_before * matrix.dtype().bytes() % LINE) as usize;
+                arguments.tensors.insert(name, Tensor { bytes: matrix.bytes().to_vec(), start });
             }
         }
     }
@@ -335,6 +345,7 @@ fn at_size(problem: &Problem, shape: Shape) -> Problem {
     small.alpha = problem.alpha;
     small.beta = problem.beta;
     small.same = problem.same;
+    small.offset = problem.offset;
     // Remainders by 128 are the same, so alignment is too.
     small.ld.a += problem.ld.a - problem.stored_a().1.max(1);
     small.ld.b += problem.ld.b - problem.stored_b().1.max(1);

@@ -40,7 +40,7 @@ pub fn run(
 ) -> Result<Vec<FirstCall>, Diagnosis> {
     let stream = device.stream().map_err(diagnosis)?;
     let operands = Operands::random(problem, 1)?;
-    let sets = OperandSets::single(device, &operands).map_err(diagnosis)?;
+    let sets = OperandSets::single(device, problem, &operands).map_err(diagnosis)?;
     Nvrtc::get().map_err(diagnosis)?;
     let directory = Directory::new();
     let bench = Bench { device, target, problem, operands: &operands, sets: &sets, stream: &stream };
@@ -71,7 +71,7 @@ impl Bench<'_> {
     /// The seconds of one call from the recipe to the result, and whether the result was right.
     fn call(&self, recipe: &Recipe, cache: &CompileCache) -> Result<(f64, bool), Diagnosis> {
         let start = Instant::now();
-        let variant = Variant { precision: self.problem.precision, layout: self.problem.layout };
+        let variant = Variant::of(self.problem);
         let kernel = kernels::build(recipe, variant)?;
         let valid = compile::validated(kernel.program(), self.target)?;
         let (program, source) = (valid.program().clone(), compile::cuda(&valid)?);

@@ -50,7 +50,7 @@ pub fn run(
 ) -> Result<Vec<Measurement>, Diagnosis> {
     let operands = Operands::random(problem, 1)?;
     let stream = device.stream().map_err(diagnosis)?;
-    let sets = OperandSets::rotating(device, &operands).map_err(diagnosis)?;
+    let sets = OperandSets::rotating(device, problem, &operands).map_err(diagnosis)?;
     let mut measurements = Vec::new();
     let mut reference = None;
     if let Some(timing) = cublas::time(device, &stream, problem, &sets, options).map_err(diagnosis)? {

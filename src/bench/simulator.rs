@@ -41,7 +41,7 @@ const SHAPE: Shape = Shape::cube(512);
 /// Times the whole grid: f32 without and with all checks, and the prime field with all of them.
 pub fn run(repeats: usize) -> Result<Vec<Speed>, Diagnosis> {
     let problem = Problem::new(SHAPE, Precision::Of(DType::F32), Layout::NN);
-    let variant = Variant { precision: problem.precision, layout: problem.layout };
+    let variant = Variant::of(&problem);
     let kernel = kernels::build(kernels::by_name(KERNEL)?, variant)?;
     let valid = compile::validated(kernel.program(), target::DEFAULT)?;
     let program = valid.program();
@@ -71,7 +71,7 @@ fn speed(arithmetic: &'static str, checks: bool, problem: &Problem, seconds: f64
 /// Seconds of one simulation in f32, the arguments not counted.
 fn in_f32(program: &Program, problem: &Problem, checks: bool) -> Result<f64, Diagnosis> {
     let operands = Operands::random(problem, 1)?;
-    let tensor = |m: &crate::matrix::Matrix| Tensor { bytes: m.bytes().to_vec() };
+    let tensor = |m: &crate::matrix::Matrix| Tensor::from(m.bytes().to_vec());
     let integers = [
         ("M", problem.shape.m),
         ("N", problem.shape.n),

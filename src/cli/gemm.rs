@@ -6,7 +6,7 @@ use clap::Args;
 use warpwright_core::diag::Diagnosis;
 
 use super::options::{
-    DeviceOptions, EffortOptions, OrderOptions, OutputOptions, ProductOptions, StrideOptions,
+    DeviceOptions, EffortOptions, OrderOptions, OutputOptions, ProductOptions, StorageOptions,
 };
 use super::output::{Failure, Outcome, notice, print, print_json};
 use super::source;
@@ -35,7 +35,7 @@ pub struct Options {
     #[command(flatten)]
     product: ProductOptions,
     #[command(flatten)]
-    strides: StrideOptions,
+    storage: StorageOptions,
     #[command(flatten)]
     order: OrderOptions,
     /// The kernel to use [default: by what was measured, else by model or rule].
@@ -76,7 +76,7 @@ const COPIES: f64 = 3.0;
 
 /// Runs `gemm`.
 pub fn run(options: &Options) -> Outcome {
-    let mut problem = options.strides.apply(options.product.problem(options.shape)?)?;
+    let mut problem = options.storage.apply(options.product.problem(options.shape)?)?;
     if problem.same && options.b.is_some() {
         return Err(Diagnosis::new("--b and --same say different things of B")
             .because("with --same B is A")
@@ -87,7 +87,8 @@ pub fn run(options: &Options) -> Outcome {
     problem.same |= options.a.is_some()
         && options.a == options.b
         && problem.stored_a() == problem.stored_b()
-        && problem.ld.a == problem.ld.b;
+        && problem.ld.a == problem.ld.b
+        && problem.offset.a == problem.offset.b;
     memory::check_fits(&problem, COPIES)?;
     let (device, notices) = options.device.device.open()?;
     notices.iter().for_each(|n| notice(n));
@@ -136,7 +137,7 @@ fn operands(options: &Options, problem: &Problem) -> Result<Operands, Diagnosis>
 
 /// The kernel that is asked for, or a sensible one.
 fn subject(options: &Options, problem: &Problem, device: &Device) -> Result<Subject, Diagnosis> {
-    let variant = Variant { precision: problem.precision, layout: problem.layout };
+    let variant = Variant::of(problem);
     let given =
         options.parameters.iter().fold(Choice::default(), |c, (name, value)| c.with(name, value.clone()));
     let family = match &options.kernel {

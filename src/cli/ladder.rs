@@ -99,7 +99,7 @@ fn climb(
     seed: u64,
 ) -> Result<(Vec<RungReport>, Vec<String>), Diagnosis> {
     let operands = Operands::random(problem, seed)?;
-    let variant = Variant { precision: problem.precision, layout: problem.layout };
+    let variant = Variant::of(problem);
     let progress = Progress::steps(rungs.len() as u64);
     let mut cublas = None;
     let (mut reports, mut faults) = (Vec::new(), Vec::new());

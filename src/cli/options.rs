@@ -8,7 +8,7 @@ use warpwright_cuda::MeasureOptions;
 use crate::device::{Device, DeviceChoice};
 use crate::kernels::Variant;
 use crate::kernels::family::Order;
-use crate::problem::{Layout, Precision, Problem, Shape, Strides, parse_factor};
+use crate::problem::{Layout, Offsets, Precision, Problem, Shape, Strides, parse_factor};
 use crate::run::Effort;
 use crate::simulator::SimOptions;
 
@@ -59,13 +59,13 @@ pub struct VariantOptions {
 impl VariantOptions {
     /// The variant that is asked for.
     pub fn variant(&self) -> Variant {
-        Variant { precision: self.dtype, layout: self.layout }
+        Variant::new(self.dtype, self.layout)
     }
 }
 
-/// Row strides, where they are not those of dense matrices.
+/// How the matrices lie in memory, where they are not dense and aligned.
 #[derive(Args, Clone, Copy, Debug)]
-pub struct StrideOptions {
+pub struct StorageOptions {
     /// Row stride of A in elements [default: its number of stored columns].
     #[arg(long, value_name = "ELEMENTS")]
     pub lda: Option<i64>,
@@ -75,6 +75,9 @@ pub struct StrideOptions {
     /// Row stride of C in elements.
     #[arg(long, value_name = "ELEMENTS")]
     pub ldc: Option<i64>,
+    /// By how many elements A, B and C start behind an address that is aligned to 16 bytes [default: 0,0,0].
+    #[arg(long, value_name = "A,B,C")]
+    pub offset: Option<Offsets>,
 }
 
 /// What a kernel that nobody names may do.
@@ -135,12 +138,13 @@ impl ProductOptions {
     }
 }
 
-impl StrideOptions {
-    /// The problem with these strides.
+impl StorageOptions {
+    /// The problem with matrices that lie so.
     pub fn apply(&self, mut problem: Problem) -> Result<Problem, Diagnosis> {
         let Strides { a, b, c } = problem.ld;
         let of_b = if problem.same { self.lda.or(self.ldb) } else { self.ldb };
         problem.ld = Strides { a: self.lda.unwrap_or(a), b: of_b.unwrap_or(b), c: self.ldc.unwrap_or(c) };
+        problem.offset = self.offset.unwrap_or_default();
         problem.check()?;
         Ok(problem)
     }

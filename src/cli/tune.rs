@@ -10,7 +10,7 @@ use warpwright_core::diag::Diagnosis;
 use warpwright_core::target::{self, Target};
 use warpwright_cuda::nvrtc::Nvrtc;
 
-use super::options::{DeviceOptions, OrderOptions, OutputOptions, ProductOptions, StrideOptions};
+use super::options::{DeviceOptions, OrderOptions, OutputOptions, ProductOptions, StorageOptions};
 use super::output::{Failure, Outcome, notice, print, print_json};
 use crate::bind::Binding;
 use crate::device::{Device, DeviceChoice};
@@ -47,7 +47,7 @@ pub struct Options {
     #[command(flatten)]
     product: ProductOptions,
     #[command(flatten)]
-    strides: StrideOptions,
+    storage: StorageOptions,
     #[command(flatten)]
     order: OrderOptions,
     /// The family of kernels [default: the one that suits the problem].
@@ -170,7 +170,7 @@ impl Options {
     fn problems(&self) -> Result<Vec<Problem>, Diagnosis> {
         let Some(path) = &self.shapes else {
             let shape = self.shape.ok_or_else(|| Diagnosis::new("no size is given").instead("give MxNxK"))?;
-            return Ok(vec![self.strides.apply(self.product.problem(shape)?)?]);
+            return Ok(vec![self.storage.apply(self.product.problem(shape)?)?]);
         };
         let place = path.display();
         let text = std::fs::read_to_string(path).map_err(|e| unreadable(path, &e))?;

@@ -10,7 +10,7 @@ pub mod stage;
 
 pub use executable::{Arguments, Executable, Prepared, compile_ahead};
 pub use operands::OperandSets;
-pub use run::{GpuOptions, GpuRun, reset_c, result, run};
+pub use run::{GpuOptions, GpuRun, outside_c, reset_c, result, run};
 
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::target::{ComputeCapability, Target};

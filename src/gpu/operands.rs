@@ -2,64 +2,104 @@
 
 use std::rc::Rc;
 
-use warpwright_cuda::{Buffer, Device, Result, Stream, cublas, measure};
+use warpwright_cuda::{Buffer, Device, DevicePointer, Result, Stream, cublas, measure};
 
 use crate::inputs::Operands;
 use crate::matrix::Matrix;
+use crate::problem::{Offsets, Problem};
 
 /// One or more copies of A, B and C. Timed launches rotate among them, so that none finds its operands in the
 /// second-level cache because the launch before has left them there.
 #[derive(Clone)]
 pub struct OperandSets {
     sets: Vec<Set>,
+    /// Whether others use the buffers too, so that what lies around the matrices says nothing.
+    shared: bool,
 }
 
 #[derive(Clone)]
 struct Set {
-    a: Rc<Buffer>,
-    b: Rc<Buffer>,
-    c: Rc<Buffer>,
+    a: Placed,
+    b: Placed,
+    c: Placed,
+}
+
+/// A matrix in a buffer, which may hold more.
+#[derive(Clone)]
+struct Placed {
+    buffer: Rc<Buffer>,
+    /// The byte at which it starts.
+    start: usize,
+    /// Its bytes, padding of rows included.
+    bytes: usize,
+}
+
+/// Every byte before and behind a matrix, and of a C that is yet to be computed. As f32, f64 or bf16 it is a NaN; as an
+/// integer far out of the range of random products.
+const POISON: u8 = 0xff;
+/// Bytes behind a matrix: tensor maps want an address, also of a matrix that has no element.
+const BEHIND: usize = 256;
+
+impl Placed {
+    fn upload(device: &Device, elements_before: i64, matrix: &Matrix) -> Result<Placed> {
+        let start = (elements_before * matrix.dtype().bytes()) as usize;
+        let buffer = device.upload_between(&vec![POISON; start], matrix.bytes(), &[POISON; BEHIND])?;
+        Ok(Placed { buffer: Rc::new(buffer), start, bytes: matrix.bytes().len() })
+    }
+
+    fn pointer(&self) -> DevicePointer {
+        DevicePointer(self.buffer.pointer().0 + self.start as u64)
+    }
+
+    /// Whether what lies before and behind the matrix is as it was.
+    fn is_alone(&self, stream: &Stream) -> Result<bool> {
+        let end = self.start + self.bytes;
+        for part in [0..self.start, end..self.buffer.bytes()] {
+            let mut found = vec![POISON; part.len()];
+            self.buffer.read(stream, part.start, &mut found)?;
+            if found.iter().any(|byte| *byte != POISON) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
 }
 
 impl OperandSets {
-    /// One copy, in buffers that others may use at other times.
-    pub fn of([a, b, c]: [Rc<Buffer>; 3]) -> OperandSets {
-        OperandSets { sets: vec![Set { a, b, c }] }
+    /// One copy of matrices of so many bytes, at the beginning of buffers that others may use at other times.
+    pub fn of(matrices: [(Rc<Buffer>, usize); 3]) -> OperandSets {
+        let [a, b, c] = matrices.map(|(buffer, bytes)| Placed { buffer, start: 0, bytes });
+        OperandSets { sets: vec![Set { a, b, c }], shared: true }
     }
 
     /// One copy.
-    pub fn single(device: &Device, operands: &Operands) -> Result<OperandSets> {
-        OperandSets::upload(device, operands, 1)
+    pub fn single(device: &Device, problem: &Problem, operands: &Operands) -> Result<OperandSets> {
+        OperandSets::upload(device, problem, operands, 1)
     }
 
     /// As many copies as fill the second-level cache three times over, or as many of them as there is room for.
-    pub fn rotating(device: &Device, operands: &Operands) -> Result<OperandSets> {
+    pub fn rotating(device: &Device, problem: &Problem, operands: &Operands) -> Result<OperandSets> {
         let bytes = [&operands.a, &operands.b, &operands.c].iter().map(|m| m.bytes().len()).sum();
         let (free, _) = device.memory()?;
         // A tenth of the memory stays free for scratch of the kernel, for cuBLAS and for others.
         let room = (free / 10 * 9) / usize::max(bytes, 1);
-        OperandSets::upload(
-            device,
-            operands,
-            measure::rotation(bytes, device.info().l2_bytes).min(room).max(1),
-        )
+        let copies = measure::rotation(bytes, device.info().l2_bytes).min(room).max(1);
+        OperandSets::upload(device, problem, operands, copies)
     }
 
-    fn upload(device: &Device, operands: &Operands, copies: usize) -> Result<OperandSets> {
-        // Tensor maps want an address, also of a matrix that has no element.
-        let input =
-            |bytes: &[u8]| device.upload(if bytes.is_empty() { &[0; 16] } else { bytes }).map(Rc::new);
+    fn upload(device: &Device, problem: &Problem, operands: &Operands, copies: usize) -> Result<OperandSets> {
+        let Offsets { a, b, c } = problem.offset;
         // Operands that are equal are one buffer, as where somebody multiplies a matrix by itself.
-        let same = operands.a == operands.b;
+        let same = a == b && operands.a == operands.b;
         let one = || {
-            let a = input(operands.a.bytes())?;
+            let a = Placed::upload(device, a, &operands.a)?;
             Ok(Set {
-                b: if same { Rc::clone(&a) } else { input(operands.b.bytes())? },
+                b: if same { a.clone() } else { Placed::upload(device, b, &operands.b)? },
                 a,
-                c: Rc::new(device.upload(operands.c.bytes())?),
+                c: Placed::upload(device, c, &operands.c)?,
             })
         };
-        Ok(OperandSets { sets: (0..copies).map(|_| one()).collect::<Result<_>>()? })
+        Ok(OperandSets { sets: (0..copies).map(|_| one()).collect::<Result<_>>()?, shared: false })
     }
 
     /// How many copies there are.
@@ -80,13 +120,12 @@ impl OperandSets {
 
     /// Fills C of every copy with a pattern that no right result has, so that an element that is not written shows.
     pub fn poison_c(&self, stream: &Stream) -> Result<()> {
-        // As f32, f64 or bf16 a NaN; as an integer far out of the range of random products.
-        self.sets.iter().try_for_each(|set| set.c.fill(stream, 0xff))
+        self.sets.iter().try_for_each(|set| set.c.buffer.fill(stream, POISON))
     }
 
     /// Puts the old C back into every copy.
     pub fn restore_c(&self, stream: &Stream, operands: &Operands) -> Result<()> {
-        self.sets.iter().try_for_each(|set| set.c.write(stream, 0, operands.c.bytes()))
+        self.sets.iter().try_for_each(|set| set.c.buffer.write(stream, set.c.start, operands.c.bytes()))
     }
 
     /// Rows of C of one copy from `first` on, padding included, into some rows of a matrix, after what the stream holds.
@@ -100,11 +139,20 @@ impl OperandSets {
     ) -> Result<()> {
         let row_bytes = c.stride() * c.dtype().bytes() as usize;
         let bytes = rows.start * row_bytes..rows.end * row_bytes;
-        self.sets[copy].c.read(stream, first * row_bytes, &mut c.bytes_mut()[bytes])
+        let from = &self.sets[copy].c;
+        from.buffer.read(stream, from.start + first * row_bytes, &mut c.bytes_mut()[bytes])
     }
 
     /// C of one copy, padding included, after what the stream holds.
     pub fn download_c(&self, stream: &Stream, copy: usize) -> Result<Vec<u8>> {
-        self.sets[copy].c.download(stream)
+        let c = &self.sets[copy].c;
+        let mut bytes = vec![0; c.bytes];
+        c.buffer.read(stream, c.start, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Whether a call on one copy has left the memory before and behind C as it was.
+    pub fn is_c_alone(&self, stream: &Stream, copy: usize) -> Result<bool> {
+        if self.shared { Ok(true) } else { self.sets[copy].c.is_alone(stream) }
     }
 }

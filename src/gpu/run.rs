@@ -55,7 +55,7 @@ pub fn run(
     let binding = Binding::new(valid.program(), problem, launch_size)?;
     let stream = device.stream().map_err(diagnosis)?;
 
-    let once = OperandSets::single(device, operands).map_err(diagnosis)?;
+    let once = OperandSets::single(device, problem, operands).map_err(diagnosis)?;
     let prepared = executable.prepare(device, &binding, &once)?;
     let c = result(&prepared, &once, &stream, problem, operands)?;
     let mut comparison = verify::compare(problem, operands, &c);
@@ -65,7 +65,7 @@ pub fn run(
     if let Some(measuring) = options.timing.filter(|_| comparison.passed() && !launches.is_empty()) {
         drop(prepared);
         drop(once);
-        let sets = OperandSets::rotating(device, operands).map_err(diagnosis)?;
+        let sets = OperandSets::rotating(device, problem, operands).map_err(diagnosis)?;
         let prepared = executable.prepare(device, &binding, &sets)?;
         timing = Some(
             measure::graph(&stream, &measuring, |s, call| prepared.enqueue(s, call)).map_err(diagnosis)?,
@@ -91,11 +91,21 @@ pub fn result(
     let outcome = (|| {
         reset_c(sets, stream, problem, operands)?;
         prepared.enqueue(stream, 0)?;
-        sets.download_c(stream, 0)
+        Ok((sets.download_c(stream, 0)?, sets.is_c_alone(stream, 0)?))
     })();
+    let (bytes, alone) = outcome.map_err(diagnosis)?;
+    if !alone {
+        return Err(outside_c());
+    }
     let mut c = operands.c.clone();
-    c.bytes_mut().copy_from_slice(&outcome.map_err(diagnosis)?);
+    c.bytes_mut().copy_from_slice(&bytes);
     Ok(c)
+}
+
+/// The fault of a kernel that has written before or behind C.
+pub fn outside_c() -> Diagnosis {
+    Diagnosis::new("the kernel has written memory beside C")
+        .because("what lies before or behind C has changed")
 }
 
 /// Makes C ready for a call: poisoned where it must not be read, else the old C.

@@ -13,7 +13,7 @@ use std::rc::Rc;
 use warpwright_core::diag::Diagnosis;
 use warpwright_cuda::{Buffer, Device, Stream};
 
-use super::{OperandSets, Prepared, diagnosis, reset_c};
+use super::{OperandSets, Prepared, diagnosis, outside_c, reset_c};
 use crate::inputs::Operands;
 use crate::kernels::family::Family;
 use crate::matrix::Matrix;
@@ -123,7 +123,7 @@ impl Stage {
     pub fn random(device: &Device, problem: Problem, timed: bool) -> Result<Stage, Diagnosis> {
         let operands = Operands::random(&problem, 1)?;
         let upload = if timed { OperandSets::rotating } else { OperandSets::single };
-        let sets = upload(device, &operands).map_err(diagnosis)?;
+        let sets = upload(device, &problem, &operands).map_err(diagnosis)?;
         let part = |region: Region| Part {
             first_row: region.rows.start,
             expected: expected(&problem, &operands.a, &operands.b, Some(&operands.c), &region),
@@ -157,7 +157,8 @@ impl Stage {
         let buffers = space.buffers(all)?;
         fill(stream, &buffers[0], operands.a.bytes(), all[0]).map_err(diagnosis)?;
         fill(stream, &buffers[1], operands.b.bytes(), all[1]).map_err(diagnosis)?;
-        let sets = OperandSets::of(buffers);
+        let [a, b, c] = buffers;
+        let sets = OperandSets::of([(a, all[0]), (b, all[1]), (c, all[2])]);
         let whole = expected(&short, &operands.a, &operands.b, None, &Region::whole(&short));
         let parts = repeated_parts(&short, &long, &operands, &whole)?;
         let found = operands.c.clone();
@@ -187,6 +188,9 @@ impl Stage {
             let rows = expected.region().rows.clone();
             self.sets.download_rows(stream, 0, &mut self.found, rows, *first_row).map_err(crashed)?;
             comparison = comparison.and(expected.compare(&self.found));
+        }
+        if !self.sets.is_c_alone(stream, 0).map_err(crashed)? {
+            return Err(Fault::Wrong(outside_c().at(self.problem.shape.to_string())));
         }
         match comparison.first_wrong {
             None => Ok(seconds),

@@ -338,11 +338,11 @@ impl Family {
     /// # Errors
     /// Problems the family does not serve, and schedules that cannot be applied.
     pub fn build(&self, problem: &Problem, choice: &Choice) -> Result<Kernel, Diagnosis> {
-        let variant = Variant { precision: problem.precision, layout: problem.layout };
+        let variant = Variant::of(problem);
         let (flat, parts) = ((self.flat)(problem, choice), (self.parts)(problem, choice));
         let fixed = Fixed { flat, parts, ..(self.fixed)(problem)? };
         let precision = variant.precision.name().replace('-', "_");
-        let name = format!("{}_{precision}_{}{fixed}", self.name, variant.layout);
+        let name = format!("{}_{precision}_{}{fixed}{}", self.name, variant.layout, variant.align);
         let place = |d: Diagnosis| d.at(format!("kernel {name} with {choice}"));
         let mut specification = gemm::specification_at(variant, fixed);
         specification.name.clone_from(&name);

@@ -75,13 +75,15 @@ pub fn specification_at(variant: Variant, fixed: Fixed) -> Program {
         Some(width) => vec![rows.scaled(width)],
         None => vec![rows.clone(), columns.clone()],
     };
-    let mut operand_of = |name: &str, matrix| Matrix {
-        tensor: te.placeholder(name, declared, &extents(matrix).iter().collect::<Vec<_>>()),
-        flat: matrix.2,
+    let mut operand_of = |name: &str, matrix, align: i64| {
+        let tensor = te.placeholder(name, declared, &extents(matrix).iter().collect::<Vec<_>>());
+        te.align(&tensor, align);
+        Matrix { tensor, flat: matrix.2 }
     };
-    let a = operand_of("A", a);
-    let b = if fixed.same { a.clone() } else { operand_of("B", b) };
+    let a = operand_of("A", a, variant.align.a);
+    let b = if fixed.same { a.clone() } else { operand_of("B", b, variant.align.b) };
     let c = Matrix { tensor: te.update("C", result, &extents(c).iter().collect::<Vec<_>>()), flat: c.2 };
+    te.align(&c.tensor, variant.align.c);
     let acc = te.intermediate("acc", declared.accumulator(), &[&m_read, &n_read]);
     let r = te.reduce_axis("k", &k);
     let term = r.var();
@@ -166,7 +168,7 @@ mod tests {
 
     #[test]
     fn the_specification_reads_as_the_definition_of_the_product() {
-        let variant = Variant { precision: "c64".parse().unwrap(), layout: "cn".parse().unwrap() };
+        let variant = Variant::new("c64".parse().unwrap(), "cn".parse().unwrap());
         let text = specification(variant).to_string();
         assert!(text.contains("acc[i, j] += conj(A[k, i]) * B[k, j]"), "{text}");
         assert!(text.contains("C[i, j] = alpha * acc[i, j] + beta * C[i, j]"), "{text}");
@@ -174,7 +176,7 @@ mod tests {
 
     #[test]
     fn one_operand_may_be_used_twice() {
-        let variant = Variant { precision: "c64".parse().unwrap(), layout: "cn".parse().unwrap() };
+        let variant = Variant::new("c64".parse().unwrap(), "cn".parse().unwrap());
         let fixed = Fixed { m: Some(3), n: Some(3), same: true, ..Fixed::default() };
         let text = specification_at(variant, fixed).to_string();
         assert!(text.contains("acc[i, j] += conj(A[k, i]) * A[k, j]"), "{text}");
@@ -182,10 +184,19 @@ mod tests {
     }
 
     #[test]
+    fn tensors_are_aligned_as_the_variant_says() {
+        let mut variant = Variant::new("f32".parse().unwrap(), "nn".parse().unwrap());
+        (variant.align.a, variant.align.c) = (4, 8);
+        let text = specification(variant).to_string();
+        assert!(text.contains("A: in f32[M, K; lda] align 4, B: in f32[K, N; ldb], C: inout"), "{text}");
+        assert!(text.contains("C: inout f32[M, N; ldc] align 8"), "{text}");
+    }
+
+    #[test]
     fn every_specification_is_well_formed() {
         for dtype in ["f32", "f64", "c64", "c128", "bf16", "f16", "i32", "tf32", "bf16-f32"] {
             for layout in ["nn", "nt", "tc", "cn"] {
-                let variant = Variant { precision: dtype.parse().unwrap(), layout: layout.parse().unwrap() };
+                let variant = Variant::new(dtype.parse().unwrap(), layout.parse().unwrap());
                 validate::check(specification(variant))
                     .unwrap_or_else(|faults| panic!("{dtype} {layout}: {faults:?}"));
             }

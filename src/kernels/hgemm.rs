@@ -8,6 +8,7 @@ use warpwright_core::dtype::DType;
 
 use super::warps::{WarpTiles, long_axes, turned};
 use super::{Recipe, Variant};
+use crate::problem::Alignment;
 
 /// The rungs in order.
 pub const RUNGS: &[Recipe] = &[
@@ -63,10 +64,14 @@ const TILES: WarpTiles = WarpTiles { depth: 32, step: 16, piece: 8, rows: 16, co
 fn gathered(variant: Variant) -> Result<String, Diagnosis> {
     let ending = ending(variant)?;
     let [a, b] = long_axes(variant);
+    let Alignment { a: of_a, b: of_b, .. } = variant.align;
+    let [copy_a, copy_b] =
+        [of_a, of_b].map(|align| if align == Alignment::MOST { "vectorize" } else { "unroll" });
     Ok(format!(
         "storage_align(As, r, 8)
 storage_align(Bs, r, 8)
-vectorize(As.e, Bs.e)
+{copy_a}(As.e)
+{copy_b}(Bs.e)
 tensorize(acc.i, mma_m16n8k16_{ending})
 unroll(acc.ks, acc.mi, acc.ni, a.{a}o, b.{b}o, As.u, Bs.u, C.io, C.jo)
 "

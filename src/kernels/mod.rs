@@ -20,7 +20,7 @@ use warpwright_core::ir::Program;
 use warpwright_core::schedule::Schedule;
 
 use self::family::{Choice, Family};
-use crate::problem::{Layout, Precision};
+use crate::problem::{Alignment, Layout, Precision, Problem};
 
 /// What a kernel of the GEMM kind is generated for. Sizes are arguments of the call, not of the generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,6 +29,20 @@ pub struct Variant {
     pub precision: Precision,
     /// How the operands are stored.
     pub layout: Layout,
+    /// Where the matrices may start.
+    pub align: Alignment,
+}
+
+impl Variant {
+    /// For matrices that are aligned for every access.
+    pub fn new(precision: Precision, layout: Layout) -> Variant {
+        Variant { precision, layout, align: Alignment::default() }
+    }
+
+    /// For the matrices of a problem.
+    pub fn of(problem: &Problem) -> Variant {
+        Variant { precision: problem.precision, layout: problem.layout, align: problem.alignment() }
+    }
 }
 
 /// How a kernel is made.
@@ -111,7 +125,7 @@ pub fn ladder(name: &str) -> Result<Vec<&'static Recipe>, Diagnosis> {
 /// Makes the kernel of a recipe for a variant.
 pub fn build(recipe: &Recipe, variant: Variant) -> Result<Kernel, Diagnosis> {
     let precision = variant.precision.name().replace('-', "_");
-    let name = format!("{}_{precision}_{}", recipe.name, variant.layout);
+    let name = format!("{}_{precision}_{}{}", recipe.name, variant.layout, variant.align);
     let place = |d: Diagnosis| d.at(format!("kernel {name}"));
     let text = (recipe.schedule)(variant).map_err(place)?;
     let mut specification = gemm::specification(variant);
@@ -163,7 +177,7 @@ mod tests {
                 ("f16-f32", "nn"),
                 ("i32", "tt"),
             ] {
-                let variant = Variant { precision: dtype.parse().unwrap(), layout: layout.parse().unwrap() };
+                let variant = Variant::new(dtype.parse().unwrap(), layout.parse().unwrap());
                 if (recipe.schedule)(variant).is_err() {
                     continue;
                 }

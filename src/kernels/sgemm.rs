@@ -263,10 +263,10 @@ reorder(acc.ko, acc.ki, acc.i, acc.j)
     /// The same tile with wide copies.
     fn vectorized(&self, variant: Variant, storage: Storage) -> Result<String, Diagnosis> {
         let Tile { rows, columns, depth, tm, tn } = self;
-        let width = vector_width(variant);
-        let lane = store_width(variant).min(*tn);
+        let [wide_a, wide_b, wide_c] = widths(variant);
+        let lane = wide_c.min(*tn);
         let steps = format!(
-            "specialize(M%{rows}, N%{columns}, K%{depth}, lda%{width}, ldb%{width}, ldc%{width})
+            "specialize(M%{rows}, N%{columns}, K%{depth}, lda%{wide_a}, ldb%{wide_b}, ldc%{wide_c})
 split(C.i, {rows}) -> by, i
 split(C.i, {tm}) -> ty, i
 split(C.j, {columns}) -> bx, j
@@ -397,8 +397,8 @@ impl WarpTile {
         let WarpTile { rows, columns, depth, warp_rows, warp_columns, down, across, tm, tn, .. } = &tile;
         let a = if tile.padded { Storage::Padded } else { Storage::Plain };
         let [slow, lane_loop] = if tile.turned { ["C.tj", "C.ti"] } else { ["C.ti", "C.tj"] };
-        let width = vector_width(variant);
-        let lane = store_width(variant).min(*tn);
+        let [wide_a, wide_b, wide_c] = widths(variant);
+        let lane = wide_c.min(*tn);
         let mut virtual_loops = String::new();
         let mut bind = String::new();
         let mut part = |axis: char, extent: i64, count: i64| {
@@ -411,7 +411,7 @@ impl WarpTile {
         };
         let (down, across) = (part('i', *warp_rows, *down), part('j', *warp_columns, *across));
         let steps = format!(
-            "specialize(M%{rows}, N%{columns}, K%{depth}, lda%{width}, ldb%{width}, ldc%{width})
+            "specialize(M%{rows}, N%{columns}, K%{depth}, lda%{wide_a}, ldb%{wide_b}, ldc%{wide_c})
 split(C.i, {rows}) -> by, i
 split(C.i, {warp_rows}) -> wi, i
 {down}split(C.i, {tm}) -> ti, i
@@ -451,19 +451,24 @@ struct Operand {
     /// The axes of the stored matrix, `r` or `c`: along the sum, and the other one.
     depth: &'static str,
     long: &'static str,
+    /// Elements that are copied at a time: 16 bytes, or as many as the start of the matrix allows.
+    copied: i64,
 }
 
 impl Operand {
     fn of(variant: Variant, is_a: bool) -> Operand {
         let op = if is_a { variant.layout.a } else { variant.layout.b };
         let (depth, long) = if op.transposes() == is_a { ("r", "c") } else { ("c", "r") };
-        Operand { names: if is_a { ["A", "As", "ra"] } else { ["B", "Bs", "rb"] }, depth, long }
+        let [wide_a, wide_b, _] = widths(variant);
+        let (names, copied) = if is_a { (["A", "As", "ra"], wide_a) } else { (["B", "Bs", "rb"], wide_b) };
+        Operand { names, depth, long, copied }
     }
 
-    /// Copies a tile to shared memory, 16 bytes at a time, and keeps it with the axis of the sum as rows. What is
-    /// stored the other way, or kept in pieces, is turned round: loaded 16 bytes at a time, stored by elements.
+    /// Copies a tile to shared memory, so many elements at a time, and keeps it with the axis of the sum as rows, which
+    /// are read `width` elements at a time. What is stored the other way, or kept in pieces, is turned round: loaded so
+    /// many elements at a time, stored one by one.
     fn stage(&self, threads: i64, width: i64, storage: Storage) -> String {
-        let Operand { names: [matrix, tile, _], depth, long } = self;
+        let Operand { names: [matrix, tile, _], depth, long, copied } = self;
         let mut steps = format!("cache_read({matrix}, acc, shared) -> {tile}\ncompute_at({tile}, acc.ko)\n");
         if storage == Storage::Linear {
             steps += &format!("storage_order({tile}, {depth}, {long}%8, {long}/8)\n");
@@ -476,7 +481,7 @@ impl Operand {
         }
         steps += &format!(
             "fuse({tile}.r, {tile}.c) -> f
-split({tile}.f, {width}) -> f, v
+split({tile}.f, {copied}) -> f, v
 split({tile}.f, {threads}) -> u, t
 reorder({tile}.t, {tile}.u, {tile}.v)
 bind({tile}.t, threads)
@@ -485,30 +490,26 @@ bind({tile}.t, threads)
         steps + &format!("unroll({tile}.u)\n")
     }
 
-    /// The instruction that copies 16 bytes of the tile asynchronously, where the tile is stored as it is read and
+    /// The instruction that copies what is copied at a time asynchronously, where the tile is stored as it is read and
     /// there is one for the type.
-    fn async_copy(&self, dtype: DType) -> Option<&'static str> {
-        let instruction = match dtype {
-            DType::F32 => "cp_async16_f32",
-            DType::F64 => "cp_async16_f64",
-            _ => return None,
-        };
-        (self.depth == "r").then_some(instruction)
+    fn async_copy(&self, dtype: DType) -> Option<String> {
+        let has_one = matches!(dtype, DType::F32 | DType::F64) && self.depth == "r";
+        has_one.then(|| format!("cp_async{}_{dtype}", self.copied * dtype.bytes()))
     }
 
-    /// The steps that make the copies of [`Operand::stage`] move 16 bytes, also those that a pipeline has put ahead.
-    fn widen(&self, width: i64, ahead: bool) -> String {
+    /// The steps that make wide accesses of the copies of [`Operand::stage`], also of those that a pipeline has put ahead.
+    fn widen(&self, ahead: bool) -> String {
         let tile = self.names[1];
         if !ahead {
-            return wide(&format!("{tile}.v"), width);
+            return wide(&format!("{tile}.v"), self.copied);
         }
-        let store = if self.depth == "r" { width } else { 1 };
-        wide(&format!("{tile}_next.v"), width) + &wide(&format!("{tile}.v"), store)
+        let store = if self.depth == "r" { self.copied } else { 1 };
+        wide(&format!("{tile}_next.v"), self.copied) + &wide(&format!("{tile}.v"), store)
     }
 
     /// Copies what a thread needs of the tile for one term into registers.
     fn load(&self, width: i64, storage: Storage) -> String {
-        let Operand { names: [_, tile, fragment], depth, long } = self;
+        let Operand { names: [_, tile, fragment], depth, long, .. } = self;
         let mut steps =
             format!("cache_read({tile}, acc, reg) -> {fragment}\ncompute_at({fragment}, acc.ki)\n");
         if storage != Storage::Linear {
@@ -551,9 +552,10 @@ pub(super) fn operands(
     };
     let ahead = matches!(overlap, Overlap::Registers | Overlap::Async);
     for operand in [&a, &b].into_iter().filter(|o| copy(o).is_none()) {
-        steps += &operand.widen(width, ahead);
+        steps += &operand.widen(ahead);
     }
-    steps + &wide("C.v", store_width(variant).min(tn)) + "unroll(acc.ki, acc.i, acc.j, C.i, C.j)\n"
+    let [.., wide_c] = widths(variant);
+    steps + &wide("C.v", wide_c.min(tn)) + "unroll(acc.ki, acc.i, acc.j, C.i, C.j)\n"
 }
 
 /// The step that makes one access of a loop of `width` elements.
@@ -562,11 +564,13 @@ fn wide(target: &str, width: i64) -> String {
 }
 
 /// Elements of an operand in 16 bytes.
-pub(super) fn vector_width(variant: Variant) -> i64 {
+fn vector_width(variant: Variant) -> i64 {
     16 / variant.precision.storage().bytes()
 }
 
-/// Elements of the result in 16 bytes.
-pub(super) fn store_width(variant: Variant) -> i64 {
-    16 / variant.precision.result().bytes()
+/// Elements of A, B and C that one access moves: those in 16 bytes, or as many as the start of the matrix allows.
+pub(super) fn widths(variant: Variant) -> [i64; 3] {
+    let (operand, result) = (variant.precision.storage().bytes(), variant.precision.result().bytes());
+    let align = variant.align;
+    [align.a / operand, align.b / operand, align.c / result]
 }

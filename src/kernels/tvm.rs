@@ -7,7 +7,7 @@
 //! The post multiplies a transposed A (both operands are stored with K as rows), which is layout `tn` here; the steps
 //! serve every layout.
 
-use super::sgemm::{Overlap, Storage, operands, store_width, vector_width};
+use super::sgemm::{Overlap, Storage, operands, widths};
 use super::{Recipe, Variant};
 use warpwright_core::diag::Diagnosis;
 
@@ -153,14 +153,14 @@ reorder(acc.ko, acc.ki, acc.i, acc.j)
     )
 }
 
-/// The tiles of the virtual threads, copied 16 bytes at a time; `overlap` is how copies and multiply-adds
+/// The tiles of the virtual threads, copied by wide accesses; `overlap` is how copies and multiply-adds
 /// overlap.
 fn wide(variant: Variant, overlap: Overlap) -> Result<String, Diagnosis> {
-    let width = vector_width(variant);
-    let sizes = format!("specialize(M%128, N%128, K%16, lda%{width}, ldb%{width}, ldc%{width})\n");
+    let [wide_a, wide_b, wide_c] = widths(variant);
+    let sizes = format!("specialize(M%128, N%128, K%16, lda%{wide_a}, ldb%{wide_b}, ldc%{wide_c})\n");
     let storage = [Storage::Plain, Storage::Plain];
     let operands = operands(variant, THREADS, [RUN, RUN], storage, overlap);
-    Ok(sizes + &tile(&Tile::STRIDED, Some(store_width(variant).min(RUN))) + &operands)
+    Ok(sizes + &tile(&Tile::STRIDED, Some(wide_c.min(RUN))) + &operands)
 }
 
 /// Tiles of 16 terms in shared memory, columns of them in registers.

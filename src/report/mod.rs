@@ -17,7 +17,7 @@ use num_complex::Complex64;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::kernels::family::Choice;
-use crate::problem::Problem;
+use crate::problem::{Offsets, Problem};
 use crate::reference::Comparison;
 
 /// The result of one kernel on one problem.
@@ -75,6 +75,9 @@ pub struct ProblemReport {
     /// Whether B is A; left out where it is not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub same: bool,
+    /// By how many elements A, B and C start behind an aligned address; left out where all start at one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offset: Option<[i64; 3]>,
 }
 
 /// A factor: a number, or a pair where there is an imaginary part.
@@ -293,6 +296,10 @@ impl ProblemReport {
             alpha: Factor(problem.alpha),
             beta: Factor(problem.beta),
             same: problem.same,
+            offset: (problem.offset != Offsets::default()).then(|| {
+                let Offsets { a, b, c } = problem.offset;
+                [a, b, c]
+            }),
         }
     }
 }

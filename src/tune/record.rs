@@ -6,7 +6,7 @@ use warpwright_core::target::Target;
 use warpwright_cuda::DeviceInfo;
 
 use crate::kernels::family::Choice;
-use crate::problem::{Problem, Shape};
+use crate::problem::{Alignment, Problem, Shape, alignment};
 
 /// The version of the form of a line. Lines of another form are passed over.
 pub const FORMAT: u32 = 1;
@@ -159,8 +159,11 @@ pub struct Key {
     pub dtype: String,
     /// A letter for each operand.
     pub layout: String,
-    /// The largest power of two, up to 16, that divides the bytes from row to row of every matrix.
+    /// The largest power of two, up to 16, that divides the start of every matrix and the bytes from row to row.
     pub align: i64,
+    /// The largest power of two, up to 16, that divides the start of every matrix, in bytes.
+    #[serde(default = "aligned", skip_serializing_if = "is_aligned")]
+    pub start: i64,
     /// Whether rows follow each other without padding.
     pub dense: bool,
     /// Whether alpha is 1: `one`, else `any`.
@@ -172,13 +175,23 @@ pub struct Key {
     pub same: bool,
 }
 
+fn aligned() -> i64 {
+    Alignment::MOST
+}
+
+fn is_aligned(bytes: &i64) -> bool {
+    *bytes == Alignment::MOST
+}
+
 impl Key {
     /// The key of a problem.
     pub fn of(problem: &Problem) -> Key {
         let (ld, dense) = (problem.ld, Problem::new(problem.shape, problem.precision, problem.layout).ld);
         let (operand, result) = (problem.dtype().bytes(), problem.result_dtype().bytes());
+        let Alignment { a, b, c } = problem.alignment();
+        let start = a.min(b).min(c);
         let row_bytes = [ld.a * operand, ld.b * operand, ld.c * result];
-        let align = [16, 8, 4, 2].into_iter().find(|a| row_bytes.iter().all(|b| b % a == 0)).unwrap_or(1);
+        let align = row_bytes.into_iter().fold(start, |least, bytes| least.min(alignment(bytes)));
         let is = |value: num_complex::Complex64, number: f64, word: &str| {
             if value.im == 0.0 && value.re == number { word } else { "any" }.to_string()
         };
@@ -189,6 +202,7 @@ impl Key {
             dtype: problem.precision.name().to_string(),
             layout: problem.layout.to_string(),
             align,
+            start,
             dense: ld == dense,
             alpha: is(problem.alpha, 1.0, "one"),
             beta: is(problem.beta, 0.0, "zero"),
@@ -203,15 +217,15 @@ impl Key {
 
     /// How far the size of another problem is: the length of the vector of logarithms of the ratios of its extents,
     /// where those of long extents count [`LONG_COUNTS`] times, since twice as many rows are done in the same way; and
-    /// [`ALIGNED_OTHERWISE`] more where rows are aligned otherwise. `None` where the problems differ in anything else.
+    /// [`ALIGNED_OTHERWISE`] more where starts or rows are aligned otherwise. `None` where the problems differ in anything else.
     pub fn distance(&self, other: &Key) -> Option<f64> {
-        let Key { m, n, k, align, dense, .. } = *self;
-        let sized = Key { m, n, k, align, dense, ..other.clone() };
+        let Key { m, n, k, align, start, dense, .. } = *self;
+        let sized = Key { m, n, k, align, start, dense, ..other.clone() };
         let far = |a: i64, b: i64| {
             let ratio = (a.max(1) as f64 / b.max(1) as f64).ln();
             (if a.min(b) >= LONG { LONG_COUNTS * ratio } else { ratio }).powi(2)
         };
-        let same_class = (align, dense) == (other.align, other.dense);
+        let same_class = (align, start, dense) == (other.align, other.start, other.dense);
         let further = if same_class { 0.0 } else { ALIGNED_OTHERWISE };
         (sized == *self).then(|| (far(m, other.m) + far(n, other.n) + far(k, other.k)).sqrt() + further)
     }
@@ -337,6 +351,16 @@ mod tests {
         let padded = Key::of(&padded);
         assert_eq!((padded.align, padded.dense, padded.beta.as_str()), (8, false, "any"));
         assert_eq!(dense.distance(&padded), None);
+        let late = |a: i64, shape: &str| {
+            let mut late = problem(shape);
+            late.offset.a = a;
+            Key::of(&late)
+        };
+        let (one, odd) = (late(1, "20x20x1000"), late(1, "21x20x1000"));
+        assert_eq!((one.align, one.start, one.dense), (8, 8, true));
+        assert!(one != dense && odd != Key::of(&problem("21x20x1000")), "another start is another problem");
+        assert_eq!(late(2, "20x20x1000"), dense, "an aligned start is none");
+        assert!(dense.distance(&one).unwrap() > 0.5);
         let far = dense.distance(&Key::of(&problem("40x20x1000"))).unwrap();
         assert!((far - 2f64.ln()).abs() < 1e-12);
         // Only the product of the extents is the same.

@@ -15,7 +15,7 @@ use warpwright_core::diag::Diagnosis;
 
 use super::record::Trial;
 use crate::kernels::family::Choice;
-use crate::problem::{Problem, Shape, Strides};
+use crate::problem::{Offsets, Problem, Shape, Strides};
 
 /// What a worker is started for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -32,6 +32,8 @@ pub struct Job {
     pub layout: String,
     /// Row strides of A, B and C, in elements.
     pub strides: [i64; 3],
+    /// By how many elements A, B and C start behind an aligned address.
+    pub offsets: [i64; 3],
     /// Real and imaginary part of alpha.
     pub alpha: [f64; 2],
     /// Real and imaginary part of beta.
@@ -74,6 +76,7 @@ impl Job {
             dtype: problem.precision.name().to_string(),
             layout: problem.layout.to_string(),
             strides: [problem.ld.a, problem.ld.b, problem.ld.c],
+            offsets: [problem.offset.a, problem.offset.b, problem.offset.c],
             alpha: [problem.alpha.re, problem.alpha.im],
             beta: [problem.beta.re, problem.beta.im],
             same: problem.same,
@@ -89,6 +92,8 @@ impl Job {
         let mut problem = Problem::new(Shape { m, n, k }, self.dtype.parse()?, self.layout.parse()?);
         let [a, b, c] = self.strides;
         problem.ld = Strides { a, b, c };
+        let [a, b, c] = self.offsets;
+        problem.offset = Offsets { a, b, c };
         problem.alpha = Complex64::new(self.alpha[0], self.alpha[1]);
         problem.beta = Complex64::new(self.beta[0], self.beta[1]);
         problem.same = self.same;
@@ -240,6 +245,7 @@ mod tests {
         let mut problem =
             Problem::new("3x5x7".parse().unwrap(), "c128".parse().unwrap(), "cn".parse().unwrap());
         problem.ld.a = 9;
+        problem.offset.c = 3;
         problem.alpha.im = -2.5;
         problem.beta.re = 0.5;
         let job = Job::new(1, "tsmttsm", &problem);

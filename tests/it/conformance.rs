@@ -108,10 +108,8 @@ fn every_rung_compiles(ladder: &str) {
     }
     for recipe in kernels::ladder(ladder).expect("is there") {
         let variants = [("f32", "nn"), ("bf16", "nn"), ("f16", "nt"), ("f64", "nn")];
-        let variants = variants.map(|(dtype, layout)| Variant {
-            precision: dtype.parse().unwrap(),
-            layout: layout.parse().unwrap(),
-        });
+        let variants =
+            variants.map(|(dtype, layout)| Variant::new(dtype.parse().unwrap(), layout.parse().unwrap()));
         let variant = variants.into_iter().find(|v| (recipe.schedule)(*v).is_ok()).expect("has a form");
         let kernel = kernels::build(recipe, variant).unwrap_or_else(|e| panic!("{e}"));
         let newer = ["hgemm", "dgemm"].contains(&ladder) || kernel.program().to_string().contains("cp_async");

@@ -96,7 +96,7 @@ fn kernels_are_made_as_the_golden_files_say() {
 }
 
 fn variant(dtype: &str, layout: &str) -> Variant {
-    Variant { precision: dtype.parse().expect("a type"), layout: layout.parse().expect("a layout") }
+    Variant::new(dtype.parse().expect("a type"), layout.parse().expect("a layout"))
 }
 
 /// The files of a case.

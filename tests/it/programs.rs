@@ -112,7 +112,7 @@ fn on_small_integers_a_program_gives_the_numbers_of_its_specification() {
 }
 
 fn tensor(matrix: &Matrix) -> Tensor {
-    Tensor { bytes: matrix.bytes().to_vec() }
+    Tensor::from(matrix.bytes().to_vec())
 }
 
 #[test]

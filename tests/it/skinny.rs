@@ -23,6 +23,43 @@ fn strided_and_skewed_products_go_through_the_families() {
 }
 
 #[test]
+fn matrices_that_start_anywhere_go_through_the_same_kernels() {
+    for (arguments, offset, family) in [
+        ("12x20x3000 --layout tn --dtype f64 --beta 0.5", [1, 0, 3], "tsmttsm"),
+        ("33x33x3000 --layout tn --dtype f32 --lda 36", [3, 2, 1], "tsmttsm"),
+        ("9x9x3000 --layout cn --dtype c64 --same", [1, 1, 1], "tsmttsm"),
+        ("3000x8x8 --dtype c128 --beta 1", [1, 2, 3], "tsmm"),
+        ("130x140x70 --dtype f32", [2, 1, 3], "sgemm"),
+    ] {
+        let [a, b, c] = offset;
+        let product = format!("gemm {arguments} --offset {a},{b},{c} --device sim --trials 1 --json");
+        let report = json(&product, 0);
+        assert_eq!(report["kernel"]["family"], family, "{product}");
+        assert_eq!(report["problem"]["offset"], serde_json::json!(offset), "{product}");
+        assert_eq!(report["check"]["passed"], true, "{product}");
+        let whole = arguments.contains("c128");
+        let name = report["kernel"]["name"].as_str().unwrap();
+        assert_eq!(name.rsplit('_').next().unwrap().starts_with('c'), !whole, "{name}");
+    }
+    let aligned = json("gemm 12x20x3000 --layout tn --offset 0,0,0 --device sim --trials 1 --json", 0);
+    assert!(aligned["problem"].get("offset").is_none(), "{}", aligned["problem"]);
+    let ranked = json("tune 12x20x3000000 --dtype f64 --layout tn --offset 1,0,0 --device sim --json", 0);
+    assert_eq!(ranked["problem"]["offset"], serde_json::json!([1, 0, 0]));
+
+    let product = "gemm 12x20x3000 --layout tn --device sim";
+    assert!(refusal(&format!("{product} --offset 1,0")).contains("three whole numbers of elements"));
+    assert!(refusal(&format!("{product} --offset 1,-2,0")).contains("none negative"));
+    let same = refusal("gemm 9x9x3000 --layout tn --same --offset 1,0,0 --device sim");
+    assert!(same.contains("start in different places"), "{same}");
+    // A program that was written for aligned matrices says so, and so does a schedule that needs them.
+    let program = concat!(env!("CARGO_MANIFEST_DIR"), "/programs/sgemm_block_tiling.ww");
+    let said = refusal(&format!("gemm 12x20x30 --kernel {program} --offset 0,1,0 --device sim"));
+    assert!(said.contains("its B starts at a multiple of 16 bytes") && said.contains("`align 4`"), "{said}");
+    let said = refusal("gemm 12x20x30 --dtype bf16 --kernel hgemm_cp_async --offset 0,1,0 --device sim");
+    assert!(said.contains("`B` starts at a multiple of 2 bytes, not of 16"), "{said}");
+}
+
+#[test]
 fn a_matrix_times_itself_is_one_operand() {
     for arguments in
         ["12x12x2000 --dtype f64 --layout tn", "9x9x2000 --dtype c64 --layout cn --lda 11 --beta 0.5"]

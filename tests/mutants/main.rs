@@ -122,8 +122,7 @@ fn cases() -> Vec<Case> {
     // The newest instructions must be known to the target.
     let target = target::ALL.iter().find(|t| t.has(Capability::Wgmma)).expect("the table has such a GPU");
     let case = |(name, dtype, layout, shapes): &Rung| {
-        let variant =
-            Variant { precision: dtype.parse().expect("a type"), layout: layout.parse().expect("a layout") };
+        let variant = Variant::new(dtype.parse().expect("a type"), layout.parse().expect("a layout"));
         let kernel = kernels::build(kernels::by_name(name).expect("is there"), variant);
         let kernel = kernel.unwrap_or_else(|e| panic!("{e}"));
         let valid = validated(kernel.program(), target).unwrap_or_else(|e| panic!("{name}: {e}"));

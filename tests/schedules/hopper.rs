@@ -11,7 +11,7 @@ use crate::check::check;
 
 /// A B^T in bf16: both operands with the axis of the sum along their rows, as wgmma wants them.
 fn spec() -> Program {
-    gemm::specification(Variant { precision: "bf16".parse().unwrap(), layout: "nt".parse().unwrap() })
+    gemm::specification(Variant::new("bf16".parse().unwrap(), "nt".parse().unwrap()))
 }
 
 /// A tile of 128 x 64, two warpgroups, 64 terms at a time, for rows at multiples of 16 bytes and in general.

@@ -5,8 +5,10 @@
 //! tiles. A list is used up before it is begun again, so all prefixes together see all of it. A finished kernel sees
 //! every size, and some in each layout and for other types; multiples of its tile with aligned rows are among them.
 
+use warpwright::choose;
 use warpwright::compile::{cuda, validated};
 use warpwright::kernels::{self, Recipe, Variant};
+use warpwright::problem::Problem;
 use warpwright_core::ir::Program;
 use warpwright_core::passes::lower;
 use warpwright_core::target;
@@ -50,7 +52,7 @@ impl Draw {
 }
 
 fn variant(dtype: &str, layout: &str) -> Variant {
-    Variant { precision: dtype.parse().expect("a type"), layout: layout.parse().expect("a layout") }
+    Variant::new(dtype.parse().expect("a type"), layout.parse().expect("a layout"))
 }
 
 /// Checks a program at a shape, with rows at multiples of 8 elements if they are `aligned`.
@@ -221,5 +223,34 @@ fn one_compiled_kernel_serves_ten_sizes() {
         ([300, 200, 100], true),
     ] {
         holds(kernel.specification(), valid.program(), Mode::Simt, shape, aligned, &kernel.name);
+    }
+}
+
+#[test]
+fn what_plain_gemm_uses_serves_matrices_that_start_anywhere() {
+    for (dtype, layout, offset, rung) in [
+        ("f32", "nn", "1,0,0", "sgemm_small_tile"),
+        ("f32", "tn", "2,3,1", "sgemm_small_tile"),
+        ("f32", "nt", "0,2,2", "sgemm_small_tile"),
+        ("f64", "nn", "1,1,1", "sgemm_small_tile"),
+        ("c64", "cn", "1,0,3", "sgemm_small_tile"),
+        ("c128", "nn", "1,2,3", "sgemm_turned_lanes"),
+        ("bf16", "nt", "1,0,0", "hgemm_matrix_units"),
+        ("bf16-f32", "nn", "0,4,1", "hgemm_matrix_units"),
+        ("bf16", "nt", "0,8,0", "hgemm_wide_warpgroups"),
+        ("i32", "nn", "3,2,1", "sgemm_small_tile"),
+    ] {
+        let shape = "1000x1000x1000".parse().unwrap();
+        let mut problem = Problem::new(shape, dtype.parse().unwrap(), layout.parse().unwrap());
+        problem.offset = offset.parse().unwrap();
+        let kernel = choose::kernel(&problem, target::DEFAULT).unwrap_or_else(|e| panic!("{e}"));
+        assert!(kernel.name.starts_with(rung), "{dtype} {layout} {offset}: {}", kernel.name);
+        let valid =
+            validated(kernel.program(), target::DEFAULT).unwrap_or_else(|e| panic!("{}: {e}", kernel.name));
+        cuda(&valid).unwrap_or_else(|e| panic!("{}: {e}", kernel.name));
+        // The check takes tensors to start as badly aligned as they declare.
+        for (shape, aligned) in [([128, 256, 32], true), ([129, 67, 33], false), ([5, 300, 9], true)] {
+            holds(kernel.specification(), valid.program(), Mode::Simt, shape, aligned, &kernel.name);
+        }
     }
 }

@@ -18,7 +18,7 @@ use crate::tall_skinny::forms;
 const NAMES: [&str; 4] = ["unit", "staging", "reduction", "c_source"];
 
 /// A product that a family serves, of so many terms or rows; `wide` and `high` are its short extents.
-fn problem(family: &Family, long: i64, (high, wide): (i64, i64), dtype: &str) -> Problem {
+pub fn problem(family: &Family, long: i64, (high, wide): (i64, i64), dtype: &str) -> Problem {
     let (shape, layout) = match family.name {
         "tsmm" => (format!("{long}x{wide}x{high}"), "nn"),
         _ => (format!("{high}x{wide}x{long}"), if dtype.starts_with('c') { "cn" } else { "tn" }),
@@ -27,7 +27,7 @@ fn problem(family: &Family, long: i64, (high, wide): (i64, i64), dtype: &str) ->
 }
 
 /// The result of a choice is right, every element of it, and nothing else happens.
-fn is_right(family: &Family, problem: &Problem, choice: &Choice, operands: &Operands) {
+pub fn is_right(family: &Family, problem: &Problem, choice: &Choice, operands: &Operands) {
     let kernel = family.build(problem, choice).unwrap_or_else(|e| panic!("{e}"));
     let place = format!("{} of {} with {choice}", kernel.name, problem.shape);
     let valid =
@@ -40,7 +40,7 @@ fn is_right(family: &Family, problem: &Problem, choice: &Choice, operands: &Oper
 }
 
 /// The same for every form that a family has for a problem.
-fn all_are_right(problem: &Problem, family: &Family, operands: &Operands) {
+pub fn all_are_right(problem: &Problem, family: &Family, operands: &Operands) {
     let forms = forms(family, problem, &NAMES, Order::Any);
     assert!(forms.len() >= 2, "{forms:?}");
     for (_, choice) in &forms {

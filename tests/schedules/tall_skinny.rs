@@ -17,7 +17,7 @@ use warpwright_sim::{Blocks, Mode, Options};
 use crate::check::check;
 
 /// The choice is exactly equal to the specification, in order and on threads without a hazard, at these long extents.
-fn holds(family: &Family, problem: &Problem, choice: &Choice, long: &[i64]) {
+pub fn holds(family: &Family, problem: &Problem, choice: &Choice, long: &[i64]) {
     let kernel = family.build(problem, choice).unwrap_or_else(|e| panic!("{e}"));
     let place = format!("{} with {choice}", kernel.name);
     let valid =

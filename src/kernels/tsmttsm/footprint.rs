@@ -79,7 +79,9 @@ fn shared_footprint(problem: &Problem, choice: &Choice, common: Footprint) -> Fo
     let warps = rows * (mt * nt) as f64 / 32.0;
     // Loads of a thread from shared memory for a row; a warp takes a wavefront for each 4 bytes of a thread at most.
     let loads = tm / piece(problem, height, tm) + tn / piece(problem, width, tn);
-    let copies = rows * ((height + width) * bytes) as f64 / 16.0 / 32.0;
+    let align = problem.alignment();
+    let copies =
+        rows * ((height * bytes) as f64 / align.a as f64 + (width * bytes) as f64 / align.b as f64) / 32.0;
     Footprint {
         threads: slices_of_a_group(problem, choice) * mt * nt,
         registers: (tm * tn + 2 * (tm + tn)) * bytes / 4 + 28,
@@ -105,7 +107,12 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target, common:
     let steps = of_blocks / terms as f64 * over_c as f64;
     let fragments = (rows + columns) * terms / 32;
     let bytes = problem.dtype().bytes();
-    let pieces = area.map(|width| width as f64 / if width % 2 == 0 { 2.0 } else { 1.0 }).iter().sum::<f64>();
+    let align = problem.alignment();
+    let pieces = area
+        .iter()
+        .zip([align.a, align.b])
+        .map(|(width, align)| *width as f64 / if width % 2 == 0 && align == 16 { 2.0 } else { 1.0 })
+        .sum::<f64>();
     let small = target.has(Capability::MmaF64Wide)
         && choice.word("instruction") == "m8n8k4"
         && !problem.dtype().is_complex();

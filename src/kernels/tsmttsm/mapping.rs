@@ -4,7 +4,7 @@ use warpwright_core::dtype::DType;
 
 use crate::kernels::family::Choice;
 use crate::kernels::staging::{self, ACROSS, Moved, ceil, copied_at_once};
-use crate::problem::{Layout, Op, Precision, Problem, Shape, Strides};
+use crate::problem::{Layout, Offsets, Op, Precision, Problem, Shape, Strides};
 
 /// Whether a choice takes the numbers of A and B in parts.
 pub(super) fn in_parts(problem: &Problem, choice: &Choice) -> bool {
@@ -17,12 +17,13 @@ pub(super) fn read(problem: &Problem, choice: &Choice) -> Problem {
     if !in_parts(problem, choice) {
         return *problem;
     }
-    let Problem { shape, layout, ld, .. } = *problem;
+    let Problem { shape, layout, ld, offset, .. } = *problem;
     Problem {
         shape: Shape { m: 2 * shape.m, n: 2 * shape.n, ..shape },
         precision: Precision::Of(problem.dtype().real()),
         layout: Layout { a: Op::Transpose, ..layout },
         ld: Strides { a: 2 * ld.a, b: 2 * ld.b, ..ld },
+        offset: Offsets { a: 2 * offset.a, b: 2 * offset.b, c: 2 * offset.c },
         ..*problem
     }
 }
@@ -140,9 +141,12 @@ impl Warps {
     }
 }
 
-/// By how many elements a row of `columns` grows: as much as takes the four rows and eight columns that a warp reads for
-/// a matrix instruction to different banks. Threads read the same row together, so other types stay as they are.
-pub(super) fn padding(dtype: DType, columns: i64, piece: i64) -> i64 {
+/// By how many elements a row of `columns`, of which `width` are copied, grows: as much as takes the four rows and eight
+/// columns that a warp reads for a matrix instruction to different banks. Threads read the same row together, so other
+/// types stay as they are.
+pub(super) fn padding(dtype: DType, width: i64, columns: i64) -> i64 {
+    // However small the pieces that are copied, those that are read are large.
+    let piece = copied_at_once(dtype, width, columns);
     match dtype {
         DType::F64 => staging::padding(columns, piece, |c| matches!(c % 16, 4 | 12) || c % 2 == 1),
         // A quarter of a warp reads two columns of four rows at a time.
@@ -181,9 +185,9 @@ pub(super) fn tiled_columns(problem: &Problem, choice: &Choice) -> [i64; 2] {
 /// How the rows of A and B are copied to shared memory.
 pub(super) fn moved(problem: &Problem, choice: &Choice) -> [Moved; 2] {
     let problem = &read(problem, choice);
-    let (m, n) = (problem.shape.m, problem.shape.n);
-    [(m, problem.ld.a == m), (n, problem.ld.b == n)].map(|(columns, dense)| {
-        match Moved::of(problem.dtype(), columns, dense) {
+    let (m, n, align) = (problem.shape.m, problem.shape.n, problem.alignment());
+    [(m, problem.ld.a == m, align.a), (n, problem.ld.b == n, align.b)].map(|(columns, dense, align)| {
+        match Moved::at(problem.dtype(), columns, dense, align) {
             // A block that needs some of the columns copies these.
             Moved::AsOne if choice.word("copy") == "rows" || areas(problem, choice) > 1 => Moved::Rows,
             moved => moved,
@@ -200,7 +204,7 @@ pub(super) fn row_elements(problem: &Problem, choice: &Choice) -> [i64; 2] {
     let [of_a, of_b] = moved(problem, choice);
     [(problem.shape.m, a, of_a), (problem.shape.n, b, of_b)].map(|(width, staged, moved)| match moved {
         Moved::AsOne => width,
-        _ => staged + padding(dtype, staged, copied_at_once(dtype, width, staged)),
+        _ => staged + padding(dtype, width, staged),
     })
 }
 

@@ -234,7 +234,7 @@ const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "copy",
-        about: "how dense rows that are no multiple of 16 bytes are copied: as one, or as rows in smaller pieces",
+        about: "how dense rows that are no multiple of the largest pieces are copied: as one, or as rows in smaller pieces",
         values: |c, problem, _| {
             let as_one = mapping::moved(problem, &Choice::default()).contains(&Moved::AsOne);
             if as_one { with_stages(c, ["one", "rows"]) } else { Vec::new() }
@@ -379,12 +379,12 @@ const CONSTRAINTS: &[Constraint] = &[
         holds: |c, p, _| c.int("depth") % (c.int("wk") * Warps::of(p, c).terms) == 0,
     },
     Constraint {
-        about: "groups of rows that are copied as one start at multiples of 16 bytes",
+        about: "groups of rows that are copied as one consist of whole pieces",
         on: &["depth"],
         holds: |c, p, _| {
-            let [a, b] = mapping::moved(p, c);
-            [(a, p.shape.m), (b, p.shape.n)].iter().all(|(moved, columns)| {
-                *moved != Moved::AsOne || c.int("depth") * columns * p.dtype().bytes() % 16 == 0
+            let ([a, b], align) = (mapping::moved(p, c), p.alignment());
+            [(a, p.shape.m, align.a), (b, p.shape.n, align.b)].iter().all(|(moved, columns, align)| {
+                *moved != Moved::AsOne || c.int("depth") * columns * p.dtype().bytes() % align == 0
             })
         },
     },

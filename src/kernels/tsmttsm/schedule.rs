@@ -5,7 +5,7 @@ use super::mapping::{
 };
 use super::reduction::{self, Parts};
 use crate::kernels::family::Choice;
-use crate::kernels::staging::{self, ACROSS, Moved, copied_at_once};
+use crate::kernels::staging::{self, ACROSS, Moved, copied_from};
 use crate::problem::{Op, Problem};
 
 pub(super) fn by_threads(problem: &Problem, choice: &Choice) -> String {
@@ -142,7 +142,7 @@ fn shared_out(stage: &str, axis: &str, tile: i64, threads: i64, piece: i64, tran
 
 /// The steps that bring groups of rows of both operands to shared memory, and rows of them to registers.
 struct Staged {
-    /// The step that tells products whose rows start at multiples of 16 bytes from others.
+    /// The step that tells products whose rows start at multiples of what is copied at a time from others.
     specialize: String,
     /// The steps that make copies of whole operands, before tiles are cut.
     copies: String,
@@ -157,10 +157,15 @@ fn staged(problem: &Problem, choice: &Choice, threads: i64, at: &str) -> Staged 
     let [a, b] = staged_columns(problem, choice);
     let mut aligned = Vec::new();
     let (mut copies, mut groups) = (String::new(), String::new());
-    let operands =
-        [("A", "As", problem.shape.m, a, "lda", of_a), ("B", "Bs", problem.shape.n, b, "ldb", of_b)];
+    let align = problem.alignment();
+    let operands = [
+        ("A", "As", problem.shape.m, a, "lda", of_a, align.a),
+        ("B", "Bs", problem.shape.n, b, "ldb", of_b, align.b),
+    ];
     let fragments = if one_copy(problem, choice) { vec![vec!["a", "b"]] } else { vec![vec!["a"], vec!["b"]] };
-    for ((operand, tile, width, staged, stride, moved), fragments) in operands.into_iter().zip(&fragments) {
+    for ((operand, tile, width, staged, stride, moved, align), fragments) in
+        operands.into_iter().zip(&fragments)
+    {
         // Where B is A, a copy of its own is that of one of the two reads.
         let (operand, nth) = match (problem.same, tile, fragments.len()) {
             (true, "As", 1) => ("A", FIRST_READ),
@@ -174,11 +179,11 @@ fn staged(problem: &Problem, choice: &Choice, threads: i64, at: &str) -> Staged 
                 "{}compute_at({tile}, mine.ko)
 {}",
                 computed_at(fragments, at),
-                staging::copy_steps(tile, true, 16 / dtype.bytes(), threads, dtype)
+                staging::copy_steps(tile, true, align / dtype.bytes(), threads, dtype)
             );
             continue;
         }
-        let piece = copied_at_once(dtype, width, staged);
+        let piece = copied_from(dtype, width, staged, align);
         let rows = if moved == Moved::Rows { format!(", rows={width}") } else { String::new() };
         if moved == Moved::Strided && piece > 1 {
             aligned.push(format!("{stride}%{piece}"));
@@ -188,7 +193,7 @@ fn staged(problem: &Problem, choice: &Choice, threads: i64, at: &str) -> Staged 
             "compute_at({tile}, mine.ko)
 {}{}{}{}",
             staging::copy_steps(tile, false, piece, threads, dtype),
-            staging::pad(tile, padding(dtype, staged, piece)),
+            staging::pad(tile, padding(dtype, width, staged)),
             each_read(tile, fragments, ""),
             computed_at(fragments, at),
         );

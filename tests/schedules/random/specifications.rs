@@ -92,8 +92,7 @@ pub fn by_name(name: &str) -> Program {
 
 /// C = alpha op(A) op(B) + beta C.
 fn product(precision: &str, layout: &str) -> Program {
-    let variant =
-        Variant { precision: precision.parse().expect("a type"), layout: layout.parse().expect("a layout") };
+    let variant = Variant::new(precision.parse().expect("a type"), layout.parse().expect("a layout"));
     let name = format!("product_{}_{layout}", precision.replace('-', "_"));
     Program { name, ..gemm::specification(variant) }
 }
