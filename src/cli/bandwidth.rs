@@ -9,7 +9,6 @@ use super::options::{DeviceOptions, OutputOptions};
 use super::output::{Outcome, notice, print, print_json};
 use crate::bench::bandwidth::{self, Bandwidth, IN_FLIGHT, MIXES, NAME, Question};
 use crate::bench::record;
-use crate::device::Device;
 use crate::report::progress::Progress;
 use crate::report::table::{numbers, render, words};
 
@@ -30,14 +29,8 @@ pub struct Options {
 
 /// Runs `bench bandwidth`.
 pub fn run(options: &Options) -> Outcome {
-    let (device, notices) = options.device.device.open()?;
-    notices.iter().for_each(|n| notice(n));
-    let Device::Cuda(gpu, target) = &device else {
-        return Err(Diagnosis::new("there is no GPU whose memory could be timed")
-            .because("times on the simulator would say nothing about a GPU")
-            .instead("run this on a machine with one")
-            .into());
-    };
+    let (gpu, target) =
+        &options.device.gpu("whose memory could be timed", "run this on a machine with one")?;
     let progress = Progress::waiting("NVRTC");
     let results = bandwidth::run(gpu, target, options.bytes, |p| {
         progress.say(format!("{} of {}: {}", p.done, p.of, gigabytes(p.latest.bytes_per_second)));

@@ -14,7 +14,6 @@ use super::{source, tsm};
 use crate::bench::first_call::{self, FirstCall};
 use crate::bench::gpu::Measurement;
 use crate::bench::{compiler, gpu, record, simulator};
-use crate::device::Device;
 use crate::kernels::{self, Recipe};
 use crate::memory;
 use crate::problem::Shape;
@@ -128,13 +127,8 @@ fn compile_times(times: &[compiler::CompileTime]) -> String {
 
 /// The first call of every rung that serves the type, at the first size.
 fn bench_first_call(options: &Options) -> Outcome {
-    let (device, notices) = options.device.device.open()?;
-    notices.iter().for_each(|n| notice(n));
-    let Device::Cuda(gpu, target) = &device else {
-        return Err(Diagnosis::new("there is no GPU whose first call could be timed")
-            .instead("use `bench compiler` here, which times what happens before")
-            .into());
-    };
+    let instead = "use `bench compiler` here, which times what happens before";
+    let (gpu, target) = &options.device.gpu("whose first call could be timed", instead)?;
     let problem = options.product.problem(options.sizes[0])?;
     memory::check_fits(&problem, 2.0)?;
     let variant = options.product.variant.variant();
@@ -166,14 +160,8 @@ fn bench_first_call(options: &Options) -> Outcome {
 
 fn bench_gpu(options: &Options) -> Outcome {
     let kernels = kernels(options)?;
-    let (device, notices) = options.device.device.open()?;
-    notices.iter().for_each(|n| notice(n));
-    let Device::Cuda(gpu, target) = &device else {
-        return Err(Diagnosis::new("there is no GPU to time kernels on")
-            .because("times on the simulator would say nothing about a GPU")
-            .instead("use `bench simulator` or `bench compiler` here, or `ladder` for what kernels count")
-            .into());
-    };
+    let instead = "use `bench simulator` or `bench compiler` here, or `ladder` for what kernels count";
+    let (gpu, target) = &options.device.gpu("to time kernels on", instead)?;
     let progress = Progress::waiting("cuBLAS");
     let mut all = Vec::new();
     for shape in &options.sizes {

@@ -3,8 +3,10 @@
 use clap::Args;
 use num_complex::Complex64;
 use warpwright_core::diag::Diagnosis;
+use warpwright_core::target::Target;
 use warpwright_cuda::MeasureOptions;
 
+use super::output::notice;
 use crate::device::{Device, DeviceChoice};
 use crate::kernels::Variant;
 use crate::kernels::family::Order;
@@ -26,6 +28,25 @@ pub struct DeviceOptions {
     /// Where to compute: auto (a GPU if there is one, else the simulator), sim, sim:GPU, cuda or cuda:NUMBER.
     #[arg(long, value_name = "DEVICE", default_value = "auto")]
     pub device: DeviceChoice,
+}
+
+impl DeviceOptions {
+    /// The GPU, for what times on the simulator would say nothing about: `purpose` is the end of a sentence that begins
+    /// with "there is no GPU", `instead` what to do without one.
+    pub fn gpu(
+        &self,
+        purpose: &str,
+        instead: &str,
+    ) -> Result<(warpwright_cuda::Device, &'static Target), Diagnosis> {
+        let (device, notices) = self.device.open()?;
+        notices.iter().for_each(|n| notice(n));
+        match device {
+            Device::Cuda(gpu, target) => Ok((gpu, target)),
+            Device::Sim(_) => Err(Diagnosis::new(format!("there is no GPU {purpose}"))
+                .because("times on the simulator would say nothing about a GPU")
+                .instead(instead)),
+        }
+    }
 }
 
 /// Everything about a product but its size.

@@ -15,7 +15,6 @@ use crate::bench::record::{self, Record};
 use crate::bench::tsm::job::Wanted;
 use crate::bench::tsm::measure::{self, Run};
 use crate::bench::tsm::{Figure, NAME, Operation, Point, Size, WIDTHS, page, sweep, tuned};
-use crate::device::Device;
 use crate::report::number::{flops_per_second, seconds};
 use crate::report::progress::Progress;
 use crate::report::table::{numbers, render, words};
@@ -87,14 +86,8 @@ pub fn run(options: &Options) -> Outcome {
     if let (Some(file), Some(directory)) = (&options.html, &options.from) {
         return page(file, directory, options.gpu.as_deref());
     }
-    let (device, notices) = options.device.device.open()?;
-    notices.iter().for_each(|n| notice(n));
-    let Device::Cuda(gpu, target) = &device else {
-        return Err(Diagnosis::new("there is no GPU to time products on")
-            .because("times on the simulator would say nothing about a GPU")
-            .instead("use `tune MxNxK --device sim` for what the model says")
-            .into());
-    };
+    let instead = "use `tune MxNxK --device sim` for what the model says";
+    let (gpu, target) = &options.device.gpu("to time products on", instead)?;
     let wanted = options.wanted(target)?;
     let progress = Progress::waiting("kernels");
     let run = Run { directory: options.record.as_deref(), again: options.again };

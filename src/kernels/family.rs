@@ -364,7 +364,8 @@ struct Walk<'a> {
     broken: Option<&'static Constraint>,
     /// The fixed parameter that had no meaning, beside what, when that was last so.
     idle: Option<(&'static str, Choice)>,
-    /// The fixed parameter that had a value of another kind, and the values worth trying.
+    /// The fixed parameter that had a value of another kind, and the values worth trying, in the first form that was
+    /// looked at: the most usual one.
     foreign: Option<(&'static str, &'a Value, Vec<Value>)>,
 }
 
@@ -381,7 +382,7 @@ impl Walk<'_> {
             }
             // Constraints take it for granted that numbers are numbers, and positive ones.
             Some(value) if !values.iter().any(|known| known.is_like(value, &values)) => {
-                self.foreign = Some((parameter.name, value, values));
+                self.foreign.get_or_insert((parameter.name, value, values));
                 return true;
             }
             Some(value) => values = vec![value.clone()],

@@ -345,6 +345,10 @@ fn what_cannot_be_chosen_is_refused_with_what_to_change() {
     let refused = family.complete(&given, &problem, target::DEFAULT).unwrap_err().to_string();
     assert!(refused.contains("tm=four is no choice"), "{refused}");
     assert!(complete("tm", 4).is_ok());
+    // The values that are named are those of the form that comes first.
+    let depth = complete("depth", 0).unwrap_err().to_string();
+    let usual = family.complete(&Choice::default(), &problem, target::DEFAULT).unwrap().int("depth");
+    assert!(depth.contains(&format!("try one of {usual}, ")), "{depth}; {usual} is the most usual");
     // What has a meaning in one form only asks for that form, and of both at once there is no kernel.
     let of_both = Choice::default().with("tm", 4).with("wk", 2);
     assert!(family.complete(&of_both, &problem, target::DEFAULT).is_err());
