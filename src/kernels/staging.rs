@@ -4,7 +4,7 @@ use warpwright_core::dtype::DType;
 use warpwright_core::target::{Capability, Target};
 
 use super::family::Value;
-use crate::problem::{Alignment, Precision, Problem};
+use crate::problem::{Precision, Problem};
 
 /// Columns of C of every instruction on f64 and complex128.
 pub(super) const ACROSS: i64 = 8;
@@ -65,13 +65,8 @@ pub(super) enum Moved {
 }
 
 impl Moved {
-    /// For dense rows of so many elements, or others, of a matrix that is aligned for every access.
-    pub(super) fn of(dtype: DType, columns: i64, dense: bool) -> Moved {
-        Moved::at(dtype, columns, dense, Alignment::MOST)
-    }
-
-    /// For dense rows of so many elements, or others, of a matrix that is aligned to `align` bytes.
-    pub(super) fn at(dtype: DType, columns: i64, dense: bool, align: i64) -> Moved {
+    /// For rows of so many elements, dense or not, of a matrix that is aligned to `align` bytes.
+    pub(super) fn of(dtype: DType, columns: i64, dense: bool, align: i64) -> Moved {
         // Rows of one element have no columns for tiles to stand over.
         match (dense && columns > 1, columns * dtype.bytes() % align == 0) {
             (false, _) => Moved::Strided,
@@ -97,14 +92,9 @@ pub(super) fn pad(tile: &str, elements: i64) -> String {
     if elements > 0 { format!("storage_align({tile}, r, {elements})\n") } else { String::new() }
 }
 
-/// Elements that are copied at a time between shared memory and a matrix that is aligned for every access: as many as
-/// divide the rows in either memory, in 16 bytes at most.
-pub(super) fn copied_at_once(dtype: DType, width: i64, staged: i64) -> i64 {
-    copied_from(dtype, width, staged, Alignment::MOST)
-}
-
-/// The same for a matrix that is aligned to `align` bytes: no more than those.
-pub(super) fn copied_from(dtype: DType, width: i64, staged: i64, align: i64) -> i64 {
+/// Elements that are copied at a time between shared memory and a matrix that is aligned to `align` bytes: as many as
+/// divide the rows in either memory, and no more than the alignment.
+pub(super) fn copied_at_once(dtype: DType, width: i64, staged: i64, align: i64) -> i64 {
     let most = align / dtype.bytes();
     (1..=most).rev().find(|p| most % p == 0 && width % p == 0 && staged % p == 0).unwrap_or(1)
 }

@@ -28,6 +28,7 @@ fn matrices_that_start_anywhere_go_through_the_same_kernels() {
         ("12x20x3000 --layout tn --dtype f64 --beta 0.5", [1, 0, 3], "tsmttsm"),
         ("33x33x3000 --layout tn --dtype f32 --lda 36", [3, 2, 1], "tsmttsm"),
         ("9x9x3000 --layout cn --dtype c64 --same", [1, 1, 1], "tsmttsm"),
+        ("3000x24x20 --dtype f32 --ldc 25", [0, 1, 2], "tsmm"),
         ("3000x8x8 --dtype c128 --beta 1", [1, 2, 3], "tsmm"),
         ("130x140x70 --dtype f32", [2, 1, 3], "sgemm"),
     ] {

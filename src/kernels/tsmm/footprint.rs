@@ -31,12 +31,14 @@ fn staged_footprint(problem: &Problem, choice: &Choice) -> Footprint {
     let over_bands = bands as f64;
     let passes_over_c = if problem.beta.norm() == 0.0 { 1.0 } else { 2.0 };
     // Elements of a row that are copied at a time.
-    let piece = |moved: Moved, width: i64, staged: i64| match moved {
-        Moved::Strided => copied_at_once(problem.dtype(), width, staged) as f64,
-        _ => 16.0 / bytes as f64,
+    let align = problem.alignment();
+    let piece = |moved: Moved, width: i64, staged: i64, align: i64| match moved {
+        Moved::Strided => copied_at_once(problem.dtype(), width, staged, align) as f64,
+        _ => align as f64 / bytes as f64,
     };
-    let copies = over_bands * m * k / piece(moved_a(problem, choice), problem.shape.k, depth)
-        + passes_over_c * m * n / piece(moved_c(problem, choice), problem.shape.n, band(problem, choice));
+    let (of_a, of_c) = (moved_a(problem, choice), moved_c(problem, choice));
+    let copies = over_bands * m * k / piece(of_a, problem.shape.k, depth, align.a)
+        + passes_over_c * m * n / piece(of_c, problem.shape.n, band(problem, choice), align.c);
     Footprint {
         blocks: (blocks * bands) as f64,
         threads: threads(problem, choice),

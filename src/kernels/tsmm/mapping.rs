@@ -84,7 +84,7 @@ pub(super) fn threads(problem: &Problem, choice: &Choice) -> i64 {
 /// How the rows of A are moved. Pieces of rows are no whole rows.
 pub(super) fn moved_a(problem: &Problem, choice: &Choice) -> Moved {
     let k = problem.shape.k;
-    match Moved::of(problem.dtype(), k, problem.ld.a == k) {
+    match Moved::of(problem.dtype(), k, problem.ld.a == k, problem.alignment().a) {
         Moved::AsOne if depth(problem, choice) < k => Moved::Rows,
         moved => moved,
     }
@@ -93,10 +93,10 @@ pub(super) fn moved_a(problem: &Problem, choice: &Choice) -> Moved {
 /// How the rows of C are moved.
 pub(super) fn moved_c(problem: &Problem, choice: &Choice) -> Moved {
     // Tiles that stand over the end of a row keep to rows, as do bands that do.
-    let band = band(problem, choice);
+    let (n, band) = (problem.shape.n, band(problem, choice));
     let whole = choice.word("store") == "shared" || small_extents(problem, choice).1 == band;
-    let whole = whole && problem.shape.n % band == 0;
-    Moved::of(problem.dtype(), problem.shape.n, whole && problem.ld.c == problem.shape.n)
+    let whole = whole && n % band == 0;
+    Moved::of(problem.dtype(), n, whole && problem.ld.c == n, problem.alignment().c)
 }
 
 /// Rows and columns of the small matrix in shared memory: those of whole tiles and whole instructions.

@@ -24,7 +24,7 @@ use self::schedule::columns;
 use super::family::{Choice, Constraint, Family, Parameter, Value};
 use super::gemm::Fixed;
 use super::staging::{self, ACROSS, Moved, ceil};
-use crate::problem::{Op, Problem};
+use crate::problem::{Op, Problem, alignment};
 
 /// The family.
 pub const FAMILY: Family = Family {
@@ -230,7 +230,8 @@ const PARAMETERS: &[Parameter] = &[
         about: "how the result leaves: straight from registers, or through shared memory in whole lines",
         values: |c, problem, _| {
             // What threads or lanes hold side by side fills whole sectors where rows consist of pieces of 16 bytes.
-            let aligned = problem.shape.n * problem.dtype().bytes() % 16 == 0;
+            let aligned =
+                problem.alignment().c.min(alignment(problem.shape.n * problem.dtype().bytes())) == 16;
             let pieces = c.word("unit") == "mma" || c.int("piece") * problem.dtype().bytes() == 16;
             with_stages(
                 c,

@@ -57,13 +57,13 @@ pub(super) fn from_shared(problem: &Problem, choice: &Choice) -> String {
     let [pad_a, pad_b, pad_c] = paddings(problem, choice);
     let (of_a, of_c) = (moved_a(problem, choice), moved_c(problem, choice));
     let depth = depth(problem, choice);
-    let dtype = problem.dtype();
-    let pieces = |moved: Moved, width: i64, staged: i64| match moved {
-        Moved::AsOne => 16 / dtype.bytes(),
-        _ => copied_at_once(dtype, width, staged),
+    let (dtype, align) = (problem.dtype(), problem.alignment());
+    let pieces = |moved: Moved, width: i64, staged: i64, align: i64| match moved {
+        Moved::AsOne => align / dtype.bytes(),
+        _ => copied_at_once(dtype, width, staged, align),
     };
-    let piece_a = pieces(of_a, problem.shape.k, depth);
-    let piece_c = pieces(of_c, problem.shape.n, band(problem, choice));
+    let piece_a = pieces(of_a, problem.shape.k, depth, align.a);
+    let piece_c = pieces(of_c, problem.shape.n, band(problem, choice), align.c);
     // The innermost loop over blocks, and the steps that make them. Those of one group of rows are neighbours: they read
     // it at about the same time.
     let (block, shared_out) = if bands(problem, choice) == 1 {
@@ -195,7 +195,10 @@ fn by_tiles(problem: &Problem, choice: &Choice, [block, tiled, sum]: [&str; 3]) 
     let Tiles { down, across, piece } = Tiles::of(problem, choice);
     let at_once = terms_at_once(problem, choice);
     let wide = |step: &str, of: i64| if of > 1 { format!("vectorize({step})\n") } else { String::new() };
-    let whole = problem.shape.n % piece == 0;
+    // Pieces that go straight to C have to be as it is aligned.
+    let aligned =
+        choice.word("store") == "shared" || piece * problem.dtype().bytes() <= problem.alignment().c;
+    let whole = aligned && problem.shape.n % piece == 0;
     // The loop over the terms that are read at once; of several that are unrolled, the compiler reads the later ones
     // while it multiplies the earlier.
     let steps = choice.int("steps");

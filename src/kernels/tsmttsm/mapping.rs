@@ -4,7 +4,7 @@ use warpwright_core::dtype::DType;
 
 use crate::kernels::family::Choice;
 use crate::kernels::staging::{self, ACROSS, Moved, ceil, copied_at_once};
-use crate::problem::{Layout, Offsets, Op, Precision, Problem, Shape, Strides};
+use crate::problem::{Alignment, Layout, Offsets, Op, Precision, Problem, Shape, Strides};
 
 /// Whether a choice takes the numbers of A and B in parts.
 pub(super) fn in_parts(problem: &Problem, choice: &Choice) -> bool {
@@ -146,7 +146,7 @@ impl Warps {
 /// types stay as they are.
 pub(super) fn padding(dtype: DType, width: i64, columns: i64) -> i64 {
     // However small the pieces that are copied, those that are read are large.
-    let piece = copied_at_once(dtype, width, columns);
+    let piece = copied_at_once(dtype, width, columns, Alignment::MOST);
     match dtype {
         DType::F64 => staging::padding(columns, piece, |c| matches!(c % 16, 4 | 12) || c % 2 == 1),
         // A quarter of a warp reads two columns of four rows at a time.
@@ -187,7 +187,7 @@ pub(super) fn moved(problem: &Problem, choice: &Choice) -> [Moved; 2] {
     let problem = &read(problem, choice);
     let (m, n, align) = (problem.shape.m, problem.shape.n, problem.alignment());
     [(m, problem.ld.a == m, align.a), (n, problem.ld.b == n, align.b)].map(|(columns, dense, align)| {
-        match Moved::at(problem.dtype(), columns, dense, align) {
+        match Moved::of(problem.dtype(), columns, dense, align) {
             // A block that needs some of the columns copies these.
             Moved::AsOne if choice.word("copy") == "rows" || areas(problem, choice) > 1 => Moved::Rows,
             moved => moved,

@@ -5,7 +5,7 @@ use super::mapping::{
 };
 use super::reduction::{self, Parts};
 use crate::kernels::family::Choice;
-use crate::kernels::staging::{self, ACROSS, Moved, copied_from};
+use crate::kernels::staging::{self, ACROSS, Moved, copied_at_once};
 use crate::problem::{Op, Problem};
 
 pub(super) fn by_threads(problem: &Problem, choice: &Choice) -> String {
@@ -183,7 +183,7 @@ fn staged(problem: &Problem, choice: &Choice, threads: i64, at: &str) -> Staged 
             );
             continue;
         }
-        let piece = copied_from(dtype, width, staged, align);
+        let piece = copied_at_once(dtype, width, staged, align);
         let rows = if moved == Moved::Rows { format!(", rows={width}") } else { String::new() };
         if moved == Moved::Strided && piece > 1 {
             aligned.push(format!("{stride}%{piece}"));
