@@ -13,6 +13,8 @@ pub(super) struct Parts {
     pub(super) taken_by: &'static str,
     /// The loop over the blocks, the innermost if there are several.
     pub(super) block: &'static str,
+    /// The step that makes blocks of it where `split` does not: for after loops have been put in order.
+    pub(super) bind: &'static str,
     /// The steps that follow the main launch's.
     pub(super) last: String,
 }
@@ -52,14 +54,13 @@ pub(super) fn of_slices(problem: &Problem, choice: &Choice) -> Parts {
         ),
         _ => ("acc", "C", String::new()),
     };
-    let (block, areas) = match (reduction, areas(problem, choice)) {
-        ("two-pass", 1) => ("part.g", String::new()),
-        ("global" | "local", 1) => ("C.g", String::new()),
+    let (block, blocks) = match (reduction, areas(problem, choice)) {
+        ("two-pass", 1) => ("part.g", "bind(part.g, block.x)\n".to_string()),
+        ("global" | "local", 1) => ("C.g", "bind(C.g, block.x)\n".to_string()),
         ("two-pass", _) => ("part.bj", over_areas("part", &["g"], &[], threads.area)),
         ("global" | "local", _) => ("C.bj", over_areas("C", &["g"], &[], threads.area)),
         _ => ("C.bj", over_areas("C", &[], &[], threads.area)),
     };
-    let blocks = format!("{areas}bind({block}, block.x)\n");
     if reduction == "local" {
         let (to_zero, to_result) = (elements("part", "0", owners), elements("C", "", owners));
         return Parts {
@@ -71,6 +72,7 @@ pub(super) fn of_slices(problem: &Problem, choice: &Choice) -> Parts {
             ),
             taken_by: "part",
             block,
+            bind: "",
             last: String::new(),
         };
     }
@@ -107,14 +109,14 @@ cache_write(slice, reg) -> mine
         ),
         taken_by: "slice",
         block,
+        bind: "",
         last: if reduction == "two-pass" { second_pass(problem, choice) } else { String::new() },
     }
 }
 
 /// The steps by which blocks share out areas of C in a stage: those of its loops `outer`, which are the parts of the sum
-/// if it has them, stand outside the areas, and those of its loops `inner` inside. The innermost loop over areas, `bj`,
-/// is bound where loops over blocks are in all cases. Blocks of one part are neighbours: they read the same rows at
-/// about the same time, so device memory is asked for them once.
+/// if it has them, stand outside the areas, and those of its loops `inner` inside. Blocks of one part are neighbours:
+/// they read the same rows at about the same time, so device memory is asked for them once.
 fn over_areas(stage: &str, outer: &[&str], inner: &[&str], [height, width]: [i64; 2]) -> String {
     let order = [outer, &["bi", "bj"], inner, &["i", "j"]].concat();
     let order: Vec<String> = order.iter().map(|axis| format!("{stage}.{axis}")).collect();
@@ -124,6 +126,7 @@ fn over_areas(stage: &str, outer: &[&str], inner: &[&str], [height, width]: [i64
 split({stage}.j, {width}) -> bj, j
 reorder({order})
 {parts}bind({stage}.bi, block.y)
+bind({stage}.bj, block.x)
 ",
         order = order.join(", ")
     )
@@ -149,6 +152,7 @@ set_scope(mine, reg)
             ),
             taken_by: "C",
             block: if several { "C.bj" } else { "C.g" },
+            bind: if several { "" } else { "bind(C.g, block.x)\n" },
             last: String::new(),
         };
     }
@@ -163,6 +167,7 @@ cache_write(slice, reg) -> mine
         ),
         taken_by: "slice",
         block: if several { "slice.bj" } else { "slice.g" },
+        bind: if several { "" } else { "bind(slice.g, block.x)\n" },
         last: format!("{}{SETS_AS_THEY_ARE_READ}", second_pass(problem, choice)),
     }
 }

@@ -60,7 +60,8 @@ pub(super) fn by_threads_from_shared(problem: &Problem, choice: &Choice) -> Stri
             format!("unroll({fragment}.c)\n")
         };
     }
-    let Parts { split, taken_by: slice, block, last } = reduction::of_sets(problem, choice, depth / slices);
+    let Parts { split, taken_by: slice, block, bind, last } =
+        reduction::of_sets(problem, choice, depth / slices);
     let order = if transposed {
         format!(
             "reorder({block}, {slice}.vi, {slice}.vj, {slice}.s, {slice}.it, {slice}.jt, {slice}.i, {slice}.j)
@@ -74,8 +75,7 @@ bind({slice}.vj, vthread)
     let Staged { specialize, copies, groups } = staged(problem, choice, slices * mt * nt, "mine.k");
     format!(
         "{specialize}split(acc.k, {depth}) -> ko, k
-{split}{copies}{rows_of_c}{columns_of_c}{order}bind({block}, block.x)
-bind({slice}.s, {slice}.it, {slice}.jt, threads)
+{split}{copies}{rows_of_c}{columns_of_c}{order}{bind}bind({slice}.s, {slice}.it, {slice}.jt, threads)
 compute_at(mine, {slice}.jt)
 reorder(mine.ko, mine.k, mine.i, mine.j)
 {groups}{reads}pipeline(mine.ko, {stages}, via=cp_async)
@@ -89,7 +89,7 @@ unroll(mine.k, mine.i, mine.j, {slice}.i, {slice}.j)
 pub(super) fn by_matrix_units(problem: &Problem, choice: &Choice) -> String {
     let Warps { high, terms, rows, columns } = Warps::of(problem, choice);
     let (depth, stages) = (choice.int("depth"), choice.int("stages"));
-    let Parts { split, taken_by: slice, block, last } =
+    let Parts { split, taken_by: slice, block, bind, last } =
         reduction::of_sets(problem, choice, depth / choice.int("wk"));
     let problem = &read(problem, choice);
     let threads = 32 * choice.int("wm") * choice.int("wn") * choice.int("wk");
@@ -102,8 +102,7 @@ pub(super) fn by_matrix_units(problem: &Problem, choice: &Choice) -> String {
 {split}{copies}split({slice}.i, {rows}) -> wm, i
 split({slice}.j, {columns}) -> wn, j
 reorder({block}, {slice}.s, {slice}.wm, {slice}.wn, {slice}.i, {slice}.j)
-bind({block}, block.x)
-bind({slice}.s, {slice}.wm, {slice}.wn, threads@32)
+{bind}bind({slice}.s, {slice}.wm, {slice}.wn, threads@32)
 compute_at(mine, {slice}.wn)
 split(mine.k, {terms}) -> ks, k
 reorder(mine.ko, mine.ks, mine.i, mine.j, mine.k)
