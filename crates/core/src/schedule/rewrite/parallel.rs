@@ -84,11 +84,14 @@ fn check(l: &For, facts: &Facts, at_once: bool) -> Result<(), String> {
         if uses.reduced_by.is_some() && !uses.plain && !(at_once && uses.unordered) {
             continue;
         }
-        let accesses: Vec<Vec<Index>> = uses
-            .accesses
-            .iter()
-            .map(|a| a.iter().map(|i| i.substitute(&|s| lets.get(s).cloned())).collect())
-            .collect();
+        let mut accesses: Vec<Vec<Index>> = Vec::new();
+        for access in &uses.accesses {
+            let access = access.iter().map(|i| i.substitute(&|s| lets.get(s).cloned())).collect();
+            // What is loaded is often stored at the same place.
+            if !accesses.contains(&access) {
+                accesses.push(access);
+            }
+        }
         let loops = Loops { var: &l.var, inner: &inner, ranges: facts.ranges() };
         let told_apart = loops.told_apart_by_one_dimension(&accesses)
             || loops.told_apart_by_two_dimensions(&accesses)
