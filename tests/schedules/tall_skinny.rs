@@ -83,6 +83,28 @@ fn choices_drawn_from_the_space_compute_the_same() {
     }
 }
 
+#[test]
+fn choices_drawn_for_wide_products_can_be_made() {
+    const WIDTHS: [(i64, i64); 6] = [(128, 128), (65, 128), (96, 127), (125, 77), (5, 128), (128, 3)];
+    for family in kernels::FAMILIES {
+        for (widths, dtype) in WIDTHS.into_iter().flat_map(|w| ["f64", "c128", "f32", "c64"].map(|d| (w, d)))
+        {
+            let mut problem = problem(family, widths, dtype);
+            problem.same = family.name == "tsmttsm" && widths == (128, 128);
+            let mut choices = Vec::new();
+            family.choices(&problem, target::DEFAULT, Order::Any, &Choice::default(), &mut |choice| {
+                choices.push(choice.clone());
+                true
+            });
+            for choice in choices.iter().skip(7).step_by(choices.len() / 8) {
+                let kernel = family.build(&problem, choice).unwrap_or_else(|e| panic!("{e}"));
+                compile::validated(kernel.program(), target::DEFAULT)
+                    .unwrap_or_else(|e| panic!("{} with {choice}: {e}", kernel.name));
+            }
+        }
+    }
+}
+
 /// Every combination of the values of these words that a family has for a problem, with the first choice of each.
 pub fn forms(family: &Family, problem: &Problem, names: &[&str], order: Order) -> Vec<(String, Choice)> {
     let mut forms: Vec<(String, Choice)> = Vec::new();
@@ -188,7 +210,9 @@ fn areas_of_a_large_c_are_staged_by_blocks_of_their_own() {
     let family = kernels::family("tsmttsm").unwrap();
     for (dtype, (high, wide), form, areas) in [
         ("f64", (96, 96), "unit=mma,wm=2", [1, 2]),
+        ("f64", (127, 96), "unit=mma,reduction=global", [1, 2]),
         ("f64", (128, 65), "unit=mma", [2, 4]),
+        ("f64", (127, 96), "unit=fma,staging=shared,tm=6,tn=14,transposed=false", [2, 4]),
         ("c128", (128, 128), "unit=mma,numbers=whole", [2, 4]),
         ("c128", (128, 128), "unit=mma,numbers=parts", [4, 8]),
         ("c128", (67, 65), "unit=mma,numbers=parts", [2, 4]),
@@ -242,6 +266,7 @@ fn bands_of_a_large_small_matrix_have_blocks_of_their_own() {
         ("c64", (128, 128), "unit=fma,staging=shared,rows=32,store=direct", [2, 4]),
         ("c64", (96, 65), "unit=fma,staging=shared,store=shared", [2, 4]),
         ("f32", (126, 128), "unit=fma,staging=shared,store=direct", [2, 4]),
+        ("f32", (128, 66), "unit=fma,staging=shared,store=shared,rows=256", [2, 4]),
         ("f32", (127, 127), "unit=fma,staging=shared,store=shared", [1, 2]),
     ] {
         let problem = problem(family, (wide, deep), dtype);

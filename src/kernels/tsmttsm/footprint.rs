@@ -3,7 +3,7 @@
 use warpwright_core::target::{Capability, Target};
 
 use super::mapping::{
-    Threads, Warps, area, areas, in_parts, piece, read, row_bytes, slices_bytes, slices_of_a_group,
+    Threads, Warps, area, areas, in_parts, pieces, read, row_bytes, slices_bytes, slices_of_a_group,
 };
 use crate::kernels::family::{Choice, Footprint};
 use crate::kernels::staging::ACROSS;
@@ -78,7 +78,8 @@ fn shared_footprint(problem: &Problem, choice: &Choice, common: Footprint) -> Fo
     let rows = k * areas(problem, choice) as f64;
     let warps = rows * (mt * nt) as f64 / 32.0;
     // Loads of a thread from shared memory for a row; a warp takes a wavefront for each 4 bytes of a thread at most.
-    let loads = tm / piece(problem, height, tm) + tn / piece(problem, width, tn);
+    let [of_a, of_b] = pieces(problem, choice);
+    let loads = tm / of_a + tn / of_b;
     let align = problem.alignment();
     let copies =
         rows * ((height * bytes) as f64 / align.a as f64 + (width * bytes) as f64 / align.b as f64) / 32.0;

@@ -106,11 +106,15 @@ pub(super) fn slices_bytes(problem: &Problem, choice: &Choice) -> i64 {
     sums * area[0] * area[1] * problem.result_dtype().bytes()
 }
 
-/// Elements of a row of this many columns that a thread with `tile` of them reads at once: 16 bytes, if rows are made
-/// of whole tiles.
-pub(super) fn piece(problem: &Problem, columns: i64, tile: i64) -> i64 {
-    let most = 16 / problem.dtype().bytes();
-    if columns % tile == 0 && tile % most == 0 { most } else { 1 }
+/// Elements of a row of A and of one of B that a thread reads at once: 16 bytes, if an area is made of whole tiles, and
+/// these and rows of whole pieces.
+pub(super) fn pieces(problem: &Problem, choice: &Choice) -> [i64; 2] {
+    let (most, shape) = (16 / problem.dtype().bytes(), problem.shape);
+    let [height, width] = area(problem, choice);
+    [(shape.m, height, "tm"), (shape.n, width, "tn")].map(|(row, columns, tile)| {
+        let tile = choice.int(tile);
+        if columns % tile == 0 && tile % most == 0 && row % most == 0 { most } else { 1 }
+    })
 }
 
 /// Slices among which the rows of a group are shared out: the most that there are threads for and that divide it.
@@ -174,9 +178,11 @@ pub(super) fn tiled_columns(problem: &Problem, choice: &Choice) -> [i64; 2] {
         [choice.int("wm") * rows, choice.int("wn") * columns]
     } else {
         let Threads { area: [height, width], mt, nt, .. } = Threads::of(problem, choice);
-        [(height, choice.int("tm"), mt), (width, choice.int("tn"), nt)].map(|(columns, tile, threads)| {
+        let [of_a, of_b] = pieces(problem, choice);
+        let axes = [(height, choice.int("tm"), mt, of_a), (width, choice.int("tn"), nt, of_b)];
+        axes.map(|(columns, tile, threads, piece)| {
             // Pieces that lie far apart end with the last that is needed, tiles with the last thread's.
-            let apart = threads * piece(problem, columns, tile);
+            let apart = threads * piece;
             if choice.flag("transposed") { ceil(columns, apart) * apart } else { threads * tile }
         })
     }

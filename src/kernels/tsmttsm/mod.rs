@@ -236,7 +236,7 @@ const PARAMETERS: &[Parameter] = &[
         name: "copy",
         about: "how dense rows that are no multiple of the largest pieces are copied: as one, or as rows in smaller pieces",
         values: |c, problem, _| {
-            let as_one = mapping::moved(problem, &Choice::default()).contains(&Moved::AsOne);
+            let as_one = mapping::moved(problem, c).contains(&Moved::AsOne);
             if as_one { with_stages(c, ["one", "rows"]) } else { Vec::new() }
         },
     },

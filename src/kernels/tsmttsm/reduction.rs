@@ -19,11 +19,9 @@ pub(super) struct Parts {
     pub(super) last: String,
 }
 
-/// The launch that stores beta C first, where parts are added atomically to it.
-const FIRST: &str = "fuse(C.i0, C.j0) -> e0
-split(C.e0, 128) -> b0, t0
-bind(C.b0, block.x)
-bind(C.t0, threads)
+/// The launch that stores beta C first, where parts are added atomically to it: a block for each row.
+const FIRST: &str = "bind(C.i0, block.x)
+bind(C.j0, threads)
 ";
 
 /// The steps by which so many threads share out the elements of C in a stage, whose loops end in `number`.

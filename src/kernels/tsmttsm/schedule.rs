@@ -1,7 +1,7 @@
 //! The schedules of the three forms.
 
 use super::mapping::{
-    Threads, Warps, moved, one_copy, padding, piece, read, slices_of_a_group, staged_columns,
+    Threads, Warps, moved, one_copy, padding, pieces, read, slices_of_a_group, staged_columns,
 };
 use super::reduction::{self, Parts};
 use crate::kernels::family::Choice;
@@ -46,14 +46,14 @@ unroll(a.c, b.c, mine.i, mine.j)
 }
 
 pub(super) fn by_threads_from_shared(problem: &Problem, choice: &Choice) -> String {
-    let Threads { area: [height, width], mt, nt, .. } = Threads::of(problem, choice);
+    let Threads { mt, nt, .. } = Threads::of(problem, choice);
     let slices = slices_of_a_group(problem, choice);
     let (tm, tn) = (choice.int("tm"), choice.int("tn"));
     let (depth, stages) = (choice.int("depth"), choice.int("stages"));
     let transposed = choice.flag("transposed");
     let mut reads = String::new();
-    for (fragment, columns, of_a_thread) in [("a", height, tm), ("b", width, tn)] {
-        let at_once = piece(problem, columns, of_a_thread);
+    let [of_a, of_b] = pieces(problem, choice);
+    for (fragment, at_once) in [("a", of_a), ("b", of_b)] {
         reads += &if at_once > 1 {
             format!("split({fragment}.c, {at_once}) -> c, v\nvectorize({fragment}.v)\nunroll({fragment}.c)\n")
         } else {
@@ -81,8 +81,8 @@ reorder(mine.ko, mine.k, mine.i, mine.j)
 {groups}{reads}pipeline(mine.ko, {stages}, via=cp_async)
 unroll(mine.k, mine.i, mine.j, {slice}.i, {slice}.j)
 {last}",
-        rows_of_c = shared_out(slice, "i", tm, mt, piece(problem, height, tm), transposed),
-        columns_of_c = shared_out(slice, "j", tn, nt, piece(problem, width, tn), transposed),
+        rows_of_c = shared_out(slice, "i", tm, mt, of_a, transposed),
+        columns_of_c = shared_out(slice, "j", tn, nt, of_b, transposed),
     )
 }
 
