@@ -32,7 +32,13 @@ const CASES: &[(&str, &str, &str)] = &[
 const OF_FAMILIES: &[(&str, &str, &str, &str, &str)] = &[
     ("tsmttsm", "8x8x20000", "f64", "tn", "unit=fma,staging=registers,tm=4,tn=4,parts=8,block=128"),
     ("tsmttsm", "33x33x4000", "f32", "tn", "staging=shared,copy=one,tm=11,tn=11,parts=8,block=128,stages=2"),
-    ("tsmttsm", "20x20x4000", "c128", "cn", "unit=mma,instruction=m16n8k4,parts=8,depth=16,stages=3"),
+    (
+        "tsmttsm",
+        "20x20x4000",
+        "c128",
+        "cn",
+        "unit=mma,numbers=whole,instruction=m16n8k4,parts=8,depth=16,stages=3",
+    ),
     ("tsmm", "2000x64x64", "f32", "nn", "staging=shared,store=direct,rows=64,tm=8,tn=8,piece=4,blocks=8"),
     ("tsmm", "2000x37x37", "f64", "nn", "unit=mma,instruction=m16n8k4,rows=64,store=shared,blocks=8"),
 ];

@@ -27,7 +27,7 @@ template <int N> __device__ __forceinline__ void cp_async_wait() {
 
 // Grid: 8 blocks of 64 threads; 51200 bytes of dynamic shared memory.
 extern "C" __global__ void __launch_bounds__(64)
-tsmm_f32_nn_n64_k64(int M, float alpha, float beta, bool beta0, const float* __restrict__ A,
+tsmm_f32_nn_n64_k64(int M, float alpha, float beta, bool beta0, bool alpha1, const float* __restrict__ A,
     const float* __restrict__ B, int ldb, float* __restrict__ C)
 {
     const int tid = threadIdx.x;
@@ -106,11 +106,19 @@ tsmm_f32_nn_n64_k64(int M, float alpha, float beta, bool beta0, const float* __r
             for (int vi = 0; vi < 8; ++vi) {
                 if (512*blk + 64*g + 8*vi + it < M && 8*blk + g < ceil_div(M, 64)) {
                     if (beta0) {
-                        #pragma unroll
-                        for (int vj = 0; vj < 2; ++vj) {
-                            *(float4*)&C[32768*(long long)blk + 4096*g + 512*vi + 64*it + 32*vj + 4*jt] =
-                                make_float4(alpha*acc[vi][vj][0][0], alpha*acc[vi][vj][0][1],
-                                    alpha*acc[vi][vj][0][2], alpha*acc[vi][vj][0][3]);
+                        if (alpha1) {
+                            #pragma unroll
+                            for (int vj = 0; vj < 2; ++vj) {
+                                *(float4*)&C[32768*(long long)blk + 4096*g + 512*vi + 64*it + 32*vj + 4*jt] =
+                                    *(const float4*)&acc[vi][vj][0][0];
+                            }
+                        } else {
+                            #pragma unroll
+                            for (int vj = 0; vj < 2; ++vj) {
+                                *(float4*)&C[32768*(long long)blk + 4096*g + 512*vi + 64*it + 32*vj + 4*jt] =
+                                    make_float4(alpha*acc[vi][vj][0][0], alpha*acc[vi][vj][0][1],
+                                        alpha*acc[vi][vj][0][2], alpha*acc[vi][vj][0][3]);
+                            }
                         }
                     } else {
                         #pragma unroll

@@ -32,7 +32,7 @@ __device__ __forceinline__ void mma_m16n8k4_f64(double (&d)[4], const double (&a
 
 // Grid: 8 blocks of 128 threads; 71392 bytes of dynamic shared memory.
 extern "C" __global__ void __launch_bounds__(128, 3)
-tsmm_f64_nn_n37_k37(int M, double alpha, double beta, bool beta0, const double* __restrict__ A,
+tsmm_f64_nn_n37_k37(int M, double alpha, double beta, bool beta0, bool alpha1, const double* __restrict__ A,
     const double* __restrict__ B, int ldb, double* __restrict__ C)
 {
     const int tid = threadIdx.x;
@@ -132,10 +132,16 @@ tsmm_f64_nn_n37_k37(int M, double alpha, double beta, bool beta0, const double* 
             for (int u = 0; u < 10; ++u) {
                 if (128*u + tid < 1184) {
                     if (beta0) {
-                        {
-                            const double2 acc2 = *(const double2*)&acc[(256*u + 2*tid)/37][(34*u + 2*tid)%37];
+                        if (alpha1) {
                             *(double2*)&C[18944*(long long)blk + 2368*g + 256*u + 2*tid] =
-                                make_double2(alpha*acc2.x, alpha*acc2.y);
+                                *(const double2*)&acc[(256*u + 2*tid)/37][(34*u + 2*tid)%37];
+                        } else {
+                            {
+                                const double2 acc2 =
+                                    *(const double2*)&acc[(256*u + 2*tid)/37][(34*u + 2*tid)%37];
+                                *(double2*)&C[18944*(long long)blk + 2368*g + 256*u + 2*tid] =
+                                    make_double2(alpha*acc2.x, alpha*acc2.y);
+                            }
                         }
                     } else {
                         {
@@ -154,10 +160,16 @@ tsmm_f64_nn_n37_k37(int M, double alpha, double beta, bool beta0, const double* 
                 if (512*blk + 64*g + (256*u + 2*tid)/37 < M && 512*blk + 64*g + (256*u + 2*tid + 1)/37 < M &&
                     8*blk + g < ceil_div(M, 64) && 128*u + tid < 1184) {
                     if (beta0) {
-                        {
-                            const double2 acc2 = *(const double2*)&acc[(256*u + 2*tid)/37][(34*u + 2*tid)%37];
+                        if (alpha1) {
                             *(double2*)&C[18944*(long long)blk + 2368*g + 256*u + 2*tid] =
-                                make_double2(alpha*acc2.x, alpha*acc2.y);
+                                *(const double2*)&acc[(256*u + 2*tid)/37][(34*u + 2*tid)%37];
+                        } else {
+                            {
+                                const double2 acc2 =
+                                    *(const double2*)&acc[(256*u + 2*tid)/37][(34*u + 2*tid)%37];
+                                *(double2*)&C[18944*(long long)blk + 2368*g + 256*u + 2*tid] =
+                                    make_double2(alpha*acc2.x, alpha*acc2.y);
+                            }
                         }
                     } else {
                         {
@@ -174,8 +186,13 @@ tsmm_f64_nn_n37_k37(int M, double alpha, double beta, bool beta0, const double* 
                         if (512*blk + 64*g + (256*u + 2*tid + e)/37 < M && 8*blk + g < ceil_div(M, 64) &&
                             128*u + tid < 1184) {
                             if (beta0) {
-                                C[18944*(long long)blk + 2368*g + 256*u + 2*tid + e] =
-                                    alpha*acc[(256*u + 2*tid + e)/37][(34*u + 2*tid + e)%37];
+                                if (alpha1) {
+                                    C[18944*(long long)blk + 2368*g + 256*u + 2*tid + e] =
+                                        acc[(256*u + 2*tid + e)/37][(34*u + 2*tid + e)%37];
+                                } else {
+                                    C[18944*(long long)blk + 2368*g + 256*u + 2*tid + e] =
+                                        alpha*acc[(256*u + 2*tid + e)/37][(34*u + 2*tid + e)%37];
+                                }
                             } else {
                                 C[18944*(long long)blk + 2368*g + 256*u + 2*tid + e] =
                                     alpha*acc[(256*u + 2*tid + e)/37][(34*u + 2*tid + e)%37] + beta*C[18944*(long long)blk + 2368*g + 256*u + 2*tid + e];
