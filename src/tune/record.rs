@@ -216,8 +216,8 @@ impl Key {
     }
 
     /// How far the size of another problem is: the length of the vector of logarithms of the ratios of its extents,
-    /// where those of long extents count [`LONG_COUNTS`] times, since twice as many rows are done in the same way; and
-    /// [`ALIGNED_OTHERWISE`] more where starts or rows are aligned otherwise. `None` where the problems differ in anything else.
+    /// where those of long extents count `LONG_COUNTS` times, since twice as many rows are done in the same way; and
+    /// `ALIGNED_OTHERWISE` more where starts or rows are aligned otherwise. `None` where the problems differ in anything else.
     pub fn distance(&self, other: &Key) -> Option<f64> {
         let Key { m, n, k, align, start, dense, .. } = *self;
         let sized = Key { m, n, k, align, start, dense, ..other.clone() };
