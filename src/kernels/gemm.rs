@@ -122,9 +122,15 @@ pub fn specification_at(variant: Variant, fixed: Fixed) -> Program {
 /// The product of x + iy and u + iv, either of which may be conjugated, from the four products of their parts: `at` is
 /// asked for the products of x (0) or y (1) and u (0) or v (1).
 fn of_parts(at: impl Fn(i64, i64) -> Expr, op: Layout, dtype: DType) -> Expr {
-    let minus = |op: Op, value: Expr| if op == Op::ConjugateTranspose { -value } else { value };
-    let real = at(0, 0) - minus(op.a, minus(op.b, at(1, 1)));
-    real.complex(minus(op.b, at(0, 1)) + minus(op.a, at(1, 0)), dtype)
+    let conjugated = |op: Op| op == Op::ConjugateTranspose;
+    let (xu, xv, yu, yv) = (at(0, 0), at(0, 1), at(1, 0), at(1, 1));
+    let (real, imaginary) = match (conjugated(op.a), conjugated(op.b)) {
+        (false, false) => (xu - yv, xv + yu),
+        (true, false) => (xu + yv, xv - yu),
+        (false, true) => (xu + yv, yu - xv),
+        (true, true) => (xu - yv, -(xv + yu)),
+    };
+    real.complex(imaginary, dtype)
 }
 
 /// A matrix of the expression.

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 
 use warpwright::compile::validated;
-use warpwright::kernels::family::Choice;
+use warpwright::kernels::family::{Choice, parse_parameter};
 use warpwright::kernels::{self, Variant};
 use warpwright::problem::Problem;
 use warpwright_core::emit::cuda::{self, Source};
@@ -96,6 +96,36 @@ fn families_with_parameters_compile_for_every_family_of_targets() {
                 let compiled = compiled(&cuda::emit(&valid).expect("has a spelling"), name);
                 assert_eq!(compiled.warnings(), "", "{} with {choice}: the compiler warns", kernel.name);
             }
+        }
+    }
+}
+
+/// Forms that nobody gets by default, for one GPU: where a compiler once refused, or spilled.
+const FORMS: &[(&str, &str, &str, &str, &str)] = &[
+    // Nine warps, of which four blocks would have left a thread 56 registers.
+    ("tsmttsm", "20x20x1000000", "c128", "cn", "numbers=whole,instruction=m8n8k4,wm=3,wn=3,wk=1,depth=32"),
+    ("tsmttsm", "36x36x1000000", "c128", "cn", "numbers=parts,instruction=m16n8k8,wm=5,wn=3,wk=1,depth=32"),
+    ("tsmm", "1000000x36x36", "c128", "nn", "unit=mma,instruction=m8n8k4,rows=32,wm=2,wn=5,store=shared"),
+    ("tsmm", "1000000x64x64", "f32", "nn", "staging=shared,rows=128,depth=32,tm=8,tn=8,steps=4"),
+];
+
+#[test]
+fn forms_that_are_asked_for_compile_without_many_spills() {
+    if !nvrtc_is_here() {
+        return;
+    }
+    let target = Target::by_name("h200").expect("is known");
+    for (family, shape, dtype, layout, parameters) in FORMS {
+        let family = kernels::family(family).expect("is there");
+        let problem = Problem::new(shape.parse().unwrap(), dtype.parse().unwrap(), layout.parse().unwrap());
+        let given = parameters.split(',').map(|p| parse_parameter(p).unwrap());
+        let given = given.fold(Choice::default(), |c, (name, value)| c.with(&name, value));
+        let choice = family.complete(&given, &problem, target).unwrap_or_else(|e| panic!("{e}"));
+        let kernel = family.build(&problem, &choice).unwrap_or_else(|e| panic!("{e}"));
+        let valid = validated(kernel.program(), target).unwrap_or_else(|e| panic!("{choice}: {e}"));
+        let compiled = compiled(&cuda::emit(&valid).expect("has a spelling"), target.name);
+        for used in &compiled.kernels {
+            assert!(used.spill_store_bytes <= FEW_BYTES, "{} with {choice}: {used:?}", kernel.name);
         }
     }
 }

@@ -39,6 +39,13 @@ const OF_FAMILIES: &[(&str, &str, &str, &str, &str)] = &[
         "cn",
         "unit=mma,numbers=whole,instruction=m16n8k4,parts=8,depth=16,stages=3",
     ),
+    (
+        "tsmttsm",
+        "9x12x4000",
+        "c128",
+        "cn",
+        "unit=mma,numbers=parts,instruction=m16n8k8,parts=8,depth=16,stages=3",
+    ),
     ("tsmm", "2000x64x64", "f32", "nn", "staging=shared,store=direct,rows=64,tm=8,tn=8,piece=4,blocks=8"),
     ("tsmm", "2000x37x37", "f64", "nn", "unit=mma,instruction=m16n8k4,rows=64,store=shared,blocks=8"),
 ];

@@ -222,7 +222,9 @@ const PARAMETERS: &[Parameter] = &[
         values: |c, problem, _| {
             let depth = if c.int("depth") > 0 { c.int("depth") } else { problem.shape.k };
             let reads = depth / mapping::terms_at_once(problem, c);
-            with_tiles(c, [1, 2, 4].into_iter().filter(|s| reads % s == 0 && *s <= reads))
+            // As many as leave none over, or one.
+            let most = [4, 2].into_iter().find(|s| reads % s == 0);
+            with_tiles(c, most.into_iter().chain([1]))
         },
     },
     Parameter {

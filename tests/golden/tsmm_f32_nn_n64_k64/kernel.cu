@@ -76,27 +76,30 @@ tsmm_f32_nn_n64_k64(int M, float alpha, float beta, bool beta0, bool alpha1, con
             const int it = tid/8;
             const int jt = tid%8;
             float acc[8][2][1][4] = {};
-            for (int ks = 0; ks < 16; ++ks) {
-                __align__(16) float a2[8][1][4];
+            for (int ks = 0; ks < 4; ++ks) {
                 #pragma unroll
-                for (int vi = 0; vi < 8; ++vi) {
-                    *(float4*)&a2[vi][0][0] = *(const float4*)&As[As_at(slot2, 8*vi + it, 4*ks)];
-                }
-                #pragma unroll
-                for (int k = 0; k < 4; ++k) {
-                    __align__(16) float b[2][1][4];
-                    #pragma unroll
-                    for (int vj = 0; vj < 2; ++vj) {
-                        *(float4*)&b[vj][0][0] = *(const float4*)&Bs[4*ks + k][32*vj + 4*jt];
-                    }
+                for (int kk = 0; kk < 4; ++kk) {
+                    __align__(16) float a2[8][1][4];
                     #pragma unroll
                     for (int vi = 0; vi < 8; ++vi) {
+                        *(float4*)&a2[vi][0][0] = *(const float4*)&As[As_at(slot2, 8*vi + it, 16*ks + 4*kk)];
+                    }
+                    #pragma unroll
+                    for (int k = 0; k < 4; ++k) {
+                        __align__(16) float b[2][1][4];
                         #pragma unroll
                         for (int vj = 0; vj < 2; ++vj) {
+                            *(float4*)&b[vj][0][0] = *(const float4*)&Bs[16*ks + 4*kk + k][32*vj + 4*jt];
+                        }
+                        #pragma unroll
+                        for (int vi = 0; vi < 8; ++vi) {
                             #pragma unroll
-                            for (int j = 0; j < 4; ++j) {
-                                acc[vi][vi%2 == 1 ? -vj + 1 : vj][0][vi%2 == 1 ? -j + 3 : j] +=
-                                    a2[vi][0][k]*b[vi%2 == 1 ? -vj + 1 : vj][0][vi%2 == 1 ? -j + 3 : j];
+                            for (int vj = 0; vj < 2; ++vj) {
+                                #pragma unroll
+                                for (int j = 0; j < 4; ++j) {
+                                    acc[vi][vi%2 == 1 ? -vj + 1 : vj][0][vi%2 == 1 ? -j + 3 : j] +=
+                                        a2[vi][0][k]*b[vi%2 == 1 ? -vj + 1 : vj][0][vi%2 == 1 ? -j + 3 : j];
+                                }
                             }
                         }
                     }

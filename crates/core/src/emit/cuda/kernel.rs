@@ -10,6 +10,7 @@ use super::spelling::{Prelude, barrier, mbarrier, tensor_map};
 use super::text::{Lines, Strength, WIDTH};
 use super::threads::Executing;
 use crate::diag::Diagnosis;
+use crate::dtype::DType;
 use crate::index::{Index, Interval};
 use crate::ir::{Axis, Dim, For, ParamKind, Role, Space, Stmt, walk};
 use crate::ir::{BlockLoop, Launch};
@@ -24,6 +25,8 @@ const REGISTER_TILE: i64 = 16;
 /// What addresses, loop counters and values on their way need besides register tiles, as observed in kernels that
 /// stage tiles through shared memory.
 const REGISTERS_BESIDES_TILES: i64 = 40;
+/// What the assembler wants where matrix units multiply doubles: with fewer it refuses `mma` of 16 rows (ptxas 13.0).
+const REGISTERS_FOR_DOUBLES: i64 = 64;
 /// The most registers a thread can have.
 const MOST_REGISTERS: i64 = 255;
 /// Ordinals count iterations of one block; no block lives as long as this.
@@ -410,7 +413,8 @@ impl<'a> Body<'a> {
             return None;
         }
         let limits = self.unit.target.limits;
-        let needed = tile + REGISTERS_BESIDES_TILES;
+        let least = if multiplies_doubles(launch.body) { REGISTERS_FOR_DOUBLES } else { 0 };
+        let needed = (tile + REGISTERS_BESIDES_TILES).max(least);
         let given = |blocks: i64| i64::from(limits.registers_per_sm) / (launch.threads * blocks) / 8 * 8;
         let shared = launch.shared.bytes + i64::from(limits.shared_reserved_per_block);
         let fits = |blocks: i64| {
@@ -548,6 +552,17 @@ fn register_words(stmts: &[Stmt]) -> i64 {
         .sum();
     let inner = stmts.iter().flat_map(walk::bodies).map(|body| register_words(body)).max();
     own + inner.unwrap_or(0)
+}
+
+/// Whether matrix units multiply doubles.
+fn multiplies_doubles(stmts: &[Stmt]) -> bool {
+    let mut found = false;
+    walk::for_each(stmts, &mut |stmt| {
+        if let Stmt::Alloc(buffer) = stmt {
+            found |= buffer.fragment.is_some() && matches!(buffer.dtype, DType::F64 | DType::C128);
+        }
+    });
+    found
 }
 
 /// Whether a buffer is allotted for a call.
