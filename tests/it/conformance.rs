@@ -10,7 +10,7 @@ use std::path::Path;
 use warpwright::compile::validated;
 use warpwright::kernels::family::{Choice, parse_parameter};
 use warpwright::kernels::{self, Variant};
-use warpwright::problem::Problem;
+use warpwright::problem::{Offsets, Problem};
 use warpwright_core::emit::cuda::{self, Source};
 use warpwright_core::ir::{parse, validate};
 use warpwright_core::target::Target;
@@ -79,13 +79,23 @@ fn families_with_parameters_compile_for_every_family_of_targets() {
         return;
     }
     for family in kernels::FAMILIES {
-        for (dtype, width) in [("f32", 16), ("f64", 24), ("f64", 37), ("c64", 7), ("c128", 12)] {
+        for (dtype, width, start) in [
+            ("f32", 16, 0),
+            ("f64", 24, 0),
+            ("f64", 37, 0),
+            ("c64", 7, 0),
+            ("c128", 12, 0),
+            ("f32", 24, 1),
+            ("f32", 17, 2),
+            ("f64", 24, 1),
+        ] {
             let (shape, layout) = match family.name {
                 "tsmm" => (format!("1000000x{width}x{width}"), "nn"),
                 _ => (format!("{width}x{width}x1000000"), if dtype.starts_with('c') { "cn" } else { "tn" }),
             };
-            let problem =
+            let mut problem =
                 Problem::new(shape.parse().unwrap(), dtype.parse().unwrap(), layout.parse().unwrap());
+            problem.offset = Offsets { a: start, b: start, c: start };
             for name in FAMILIES {
                 let target = Target::by_name(name).expect("is known");
                 let choice =
