@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Everything that needs a GPU, in one command: `bench/gpu.sh [BINARY] [DIRECTORY] [PART]...`, the parts being `checks`,
-# `bench`, `tsm`, `tune` and `sanitize`, all of them unless some are named.
+# `bench`, `limits`, `tsm`, `tune` and `sanitize`, all of them unless some are named.
 # Says what the machine has, runs every finished program and every rung of every ladder and checks it, times the ladder
 # beside cuBLAS, measures the figures of tall and skinny products, tunes two problems for half a minute each, and runs
 # programs and rungs under compute-sanitizer at odd sizes. Results go to the directory (bench/results by default).
@@ -72,6 +72,17 @@ if part bench; then
         step "$binary" bench hgemm --dtype bf16 --layout $layout --sizes 1024,4096,8192 --record "$out"
     done
     step "$binary" bench dgemm --dtype f64 --sizes 1024,4096 --record "$out"
+fi
+if part limits; then
+    # What no kernel that reads and multiplies doubles can pass: a program of its own, for which there has to be nvcc.
+    if command -v nvcc >/dev/null; then
+        limits=$(mktemp)
+        step nvcc -O3 -std=c++17 -gencode=arch=compute_90a,code=sm_90a -o "$limits" bench/limits/reads_and_products.cu
+        step "$limits" | tee "$out/limits.txt"
+        rm -f "$limits"
+    else
+        echo "nvcc is not on the PATH; the limits are skipped"
+    fi
 fi
 if part tsm; then
     # What was measured before is not measured again: a run that was cut goes on where it was.

@@ -80,7 +80,8 @@ impl<'a> Page<'a> {
             "<p>The roofline is the larger of the bytes of the operands over the bandwidth of the GPU's memory and of \
              the arithmetic over the most that any product of the type reaches; 100 % is as fast as that. Every time is \
              a median, measured beside cuBLAS on the same operands in the same run, and every result was compared with \
-             a reference. Means are geometric.</p>\n",
+             a reference. Kernels run for half a second without a pause: what keeps both the memory and the arithmetic \
+             busy may take the GPU to its limit of power, where its clock goes down. Means are geometric.</p>\n",
         );
         if failed > 0 {
             text += &format!(

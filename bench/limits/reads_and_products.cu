@@ -1,0 +1,122 @@
+// What a GPU can do at most while it reads its memory and multiplies doubles on its matrix units at once: every lane
+// loads 16 bytes, and for each of them its warp executes X products of 16 x 8 x 4 on what was loaded, straight from
+// registers. No shared memory, no index arithmetic to speak of, no results. So no kernel with X products for each 16
+// bytes of its operands can be faster.
+//
+// For each X it prints GB/s and TFLOP/s twice: over four launches after a pause, and over 300 launches after 300 others,
+// when the clock has come to where the GPU's limit of power lets it; on zeros, which take little power, and on random
+// numbers. Build and run:
+//
+//     nvcc -O3 -std=c++17 -gencode=arch=compute_90a,code=sm_90a -o limits reads_and_products.cu && ./limits
+
+#include <cstdio>
+#include <cuda_runtime.h>
+#include <time.h>
+
+constexpr size_t BYTES = size_t(1) << 32;
+constexpr int IN_FLIGHT = 4;
+constexpr int THREADS = 256;
+
+__device__ __forceinline__ void multiply(double (&d)[4], double a0, double a1, double b) {
+    asm("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+        : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
+        : "d"(a0), "d"(a1), "d"(b));
+}
+
+// Numbers between about -1 and 1 whose bits look random.
+__global__ void fill(double* p, size_t n) {
+    for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += size_t(gridDim.x) * blockDim.x) {
+        unsigned long long h = (i + 1) * 0x9E3779B97F4A7C15ull;
+        h ^= h >> 29;
+        h *= 0xBF58476D1CE4E5B9ull;
+        h ^= h >> 32;
+        p[i] = double((long long)h) * 1e-19;
+    }
+}
+
+template <int X> __global__ void __launch_bounds__(THREADS) reads_and_products(const double2* p, size_t n, double* out) {
+    double sums[4][4] = {};
+    const size_t step = size_t(gridDim.x) * blockDim.x;
+    size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
+    double2 now[IN_FLIGHT];
+#pragma unroll
+    for (int u = 0; u < IN_FLIGHT; ++u) now[u] = __ldcs(&p[i + u * step]);
+    for (i += IN_FLIGHT * step; i + IN_FLIGHT * step <= n; i += IN_FLIGHT * step) {
+        double2 next[IN_FLIGHT];
+#pragma unroll
+        for (int u = 0; u < IN_FLIGHT; ++u) next[u] = __ldcs(&p[i + u * step]);
+#pragma unroll
+        for (int u = 0; u < IN_FLIGHT; ++u) {
+#pragma unroll
+            for (int x = 0; x < X; ++x) multiply(sums[x % 4], now[u].x, now[u].y, x % 2 ? now[u].x : now[u].y);
+        }
+#pragma unroll
+        for (int u = 0; u < IN_FLIGHT; ++u) now[u] = next[u];
+    }
+    double all = 0;
+    for (auto& sum : sums) {
+        for (double part : sum) all += part;
+    }
+    for (double2 last : now) all += last.x + last.y;
+    if (all == 1.2345) out[0] = all;  // Never, but the compiler does not know.
+}
+
+static cudaEvent_t before, after;
+
+// Seconds of one of so many launches.
+template <int X> double seconds(const double2* p, double* out, int multiprocessors, int launches) {
+    cudaEventRecord(before);
+    for (int i = 0; i < launches; ++i) {
+        reads_and_products<X><<<4 * multiprocessors, THREADS>>>(p, BYTES / sizeof(double2), out);
+    }
+    cudaEventRecord(after);
+    cudaEventSynchronize(after);
+    float milliseconds = 0;
+    cudaEventElapsedTime(&milliseconds, before, after);
+    return milliseconds / 1e3 / launches;
+}
+
+template <int X> void measure(const double2* p, double* out, int multiprocessors) {
+    seconds<X>(p, out, multiprocessors, 2);
+    const timespec pause = {0, 300000000};
+    nanosleep(&pause, nullptr);
+    const double rested = seconds<X>(p, out, multiprocessors, 4);
+    seconds<X>(p, out, multiprocessors, 300);
+    const double sustained = seconds<X>(p, out, multiprocessors, 300);
+    const double flops = BYTES / 512.0 * X * (2 * 16 * 8 * 4);
+    printf("  %2d flop/byte: after a pause %4.0f GB/s %5.1f TFLOP/s, sustained %4.0f GB/s %5.1f TFLOP/s\n", 2 * X,
+           BYTES / rested / 1e9, flops / rested / 1e12, BYTES / sustained / 1e9, flops / sustained / 1e12);
+    fflush(stdout);
+}
+
+int main() {
+    cudaDeviceProp device;
+    if (cudaGetDeviceProperties(&device, 0) != cudaSuccess || device.major < 9) {
+        printf("this needs a GPU of compute capability 9.0 or newer; skipped\n");
+        return 0;
+    }
+    double2* p;
+    double* out;
+    if (cudaMalloc(&p, BYTES) != cudaSuccess || cudaMalloc(&out, sizeof(double)) != cudaSuccess) {
+        printf("there is no room for 4 GiB; skipped\n");
+        return 0;
+    }
+    cudaEventCreate(&before);
+    cudaEventCreate(&after);
+    for (const char* what : {"zeros", "random numbers"}) {
+        if (what[0] == 'z') cudaMemset(p, 0, BYTES);
+        else fill<<<2048, THREADS>>>((double*)p, BYTES / sizeof(double));
+        printf("%s, %s\n", device.name, what);
+        measure<1>(p, out, device.multiProcessorCount);
+        measure<2>(p, out, device.multiProcessorCount);
+        measure<3>(p, out, device.multiProcessorCount);
+        measure<4>(p, out, device.multiProcessorCount);
+        measure<5>(p, out, device.multiProcessorCount);
+        measure<6>(p, out, device.multiProcessorCount);
+        measure<8>(p, out, device.multiProcessorCount);
+    }
+    if (cudaDeviceSynchronize() != cudaSuccess) {
+        printf("failed: %s\n", cudaGetErrorString(cudaGetLastError()));
+        return 1;
+    }
+}
