@@ -148,7 +148,10 @@ pub fn shipped(wanted: &dyn Fn(&str) -> bool) -> Vec<Record> {
 mod tests {
     use super::super::tests::{Scratch, record};
     use super::{SHIPPED, on_family};
+    use crate::kernels;
+    use crate::problem::Problem;
     use crate::tune::wisdom;
+    use warpwright_core::target::Target;
 
     #[test]
     fn what_is_appended_is_read_again() {
@@ -218,9 +221,24 @@ mod tests {
     }
 
     #[test]
-    fn every_line_that_ships_is_read() {
+    fn every_line_that_ships_is_read_and_is_a_choice_of_its_family() {
         for (name, text) in SHIPPED {
-            assert_eq!(wisdom::parse(text, &|_| true).skipped, [], "{name}");
+            let loaded = wisdom::parse(text, &|_| true);
+            assert_eq!(loaded.skipped, [], "{name}");
+            for record in loaded.records {
+                let (family, key) = (kernels::family(&record.family).unwrap(), &record.problem);
+                let target = Target::by_product(&record.gpu.name, record.gpu.sm_count).unwrap();
+                let shape = format!("{}x{}x{}", key.m, key.n, key.k);
+                let words = (shape.parse().unwrap(), key.dtype.parse().unwrap(), key.layout.parse().unwrap());
+                let problem = Problem::new(words.0, words.1, words.2);
+                let choice = &record.trial.choice;
+                assert_eq!(
+                    family.complete(choice, &problem, target).as_ref(),
+                    Ok(choice),
+                    "{shape} {}",
+                    key.dtype
+                );
+            }
         }
     }
 }
