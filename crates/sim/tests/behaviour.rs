@@ -238,6 +238,25 @@ fn complex_and_integer_programs_are_checked_exactly() {
     assert_eq!(right.run.counters.fma, 4 * 37 * 11);
     let wrong = exact::check(&spec, &complex(""), &sizes, &Trials::default()).expect("runs");
     assert_eq!(wrong.differing, 37);
+    // i i z = -z, and i is not -i.
+    let turned = |value: &str| {
+        read(&format!(
+            "program p(n: size, x: in c64[n], y: out c64[n]) {{
+                for b in block.x(ceil(n, 32)) {{ for t in threads(32@1) {{
+                    if 32*b + t < n {{ y[32*b + t] = {value} }} }} }} }}"
+        ))
+    };
+    let spec = |value: &str| {
+        read(&format!(
+            "program spec(n: size, x: in c64[n], y: out c64[n]) {{ for i in 0..n {{ y[i] = {value} }} }}"
+        ))
+    };
+    let equal = |spec: &Program, value: &str| {
+        exact::check(spec, &turned(value), &[("n", 40)], &Trials::default()).expect("runs").equal()
+    };
+    assert!(equal(&spec("-x[i]"), "times_i(times_i(x[32*b + t]))"));
+    assert!(equal(&spec("conj(times_i(x[i]))"), "-times_i(conj(x[32*b + t]))"));
+    assert!(!equal(&spec("times_i(x[i])"), "-times_i(x[32*b + t])"));
     let largest = |from: &str| {
         read(&format!(
             "program p(n: size, x: in f32[n], y: out f32[1]) {{ for b in block.x(1) {{ for t in threads(1@1) {{

@@ -17,6 +17,9 @@
 //! alloc    x: f32[16@16, 8] reg [frag D16x8] [on role] | x: bf16[128, 32] shared [layout (r, c) => e]
 //! ```
 //!
+//! Expressions of data have `+ - * /`, `max`, `min`, `conj(z)`, `times_i(z)` (the product with the imaginary unit),
+//! conversions such as `f32(x)` and choices `cond ? x : y`.
+//!
 //! `for a in R, b in S {..}` is short for one loop directly inside the other. `#` starts a comment. Constants
 //! declared with `const` are replaced by their values.
 

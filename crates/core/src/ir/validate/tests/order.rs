@@ -69,6 +69,11 @@ fn element_types_must_agree() {
     refused(&sum("f32", "f32", "f16", "a[0]"), &["f32 stands where f16 is wanted", "write `f16(...)`"]);
     refused(&sum("c64", "c64", "f32", "f32(a[0])"), &["imaginary part"]);
     refused(&sum("c64", "c64", "c64", "max(a[0], b[0])"), &["no order"]);
+    checked(&sum("f32", "f32", "c64", "c64(a[0]) + times_i(c64(b[0]))")).expect("of two parts");
+    refused(
+        &sum("f32", "f32", "c64", "c64(a[0] + times_i(b[0]))"),
+        &["imaginary unit", "times_i(c128(...))"],
+    );
     refused(&sum("i32", "i32", "i32", "a[0] + 0.5"), &["0.5", "no 32-bit integer"]);
 }
 
