@@ -283,14 +283,16 @@ impl Family {
         let Some(choice) = first else {
             let refusal =
                 Diagnosis::new(format!("{} cannot be made with {given} for {}", self.name, problem.shape));
+            // A constraint on nothing that is given would have been kept, had all that is given a meaning.
+            let is_asked = |c: &Constraint| c.on.iter().any(|name| given.get(name).is_some());
             return Err(match (walk.broken, walk.idle) {
-                (Some(broken), _) => {
+                (Some(broken), idle) if idle.is_none() || is_asked(broken) => {
                     refusal.because(broken.about).instead(format!("change {}", broken.on.join(", ")))
                 }
-                (None, Some((name, others))) => {
+                (_, Some((name, others))) => {
                     refusal.because(format!("{name} has no meaning with {others}")).instead("leave it out")
                 }
-                (None, None) => {
+                (_, None) => {
                     refusal.because("it has no kernel for this problem").instead("use another kernel")
                 }
             });

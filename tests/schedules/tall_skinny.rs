@@ -377,6 +377,9 @@ fn what_cannot_be_chosen_is_refused_with_what_to_change() {
     // What has a meaning in one form only asks for that form, and of both at once there is no kernel.
     let of_both = Choice::default().with("tm", 4).with("wk", 2);
     assert!(family.complete(&of_both, &problem, target::DEFAULT).is_err());
+    let of_both = Choice::default().with("unit", "fma").with("wm", 1);
+    let refused = family.complete(&of_both, &problem, target::DEFAULT).unwrap_err().to_string();
+    assert!(refused.contains("wm has no meaning with"), "{refused}");
     let word = Choice::default().with("staging", "registers").with("leapfrog", "perhaps");
     assert!(family.complete(&word, &problem, target::DEFAULT).unwrap_err().to_string().contains("true"));
 }
