@@ -378,12 +378,14 @@ fn measured(
     found: Found,
     file: Option<WisdomFile>,
 ) -> Tuned {
+    let roofline = Roofline::reached(problem, target).map(|r| r.seconds());
     let ranked = |trial: &Trial| Ranked {
         parameters: trial.choice.clone(),
         seconds: trial.seconds.unwrap_or(f64::INFINITY),
         quartiles: trial.quartiles,
         samples: trial.samples,
-        fraction: trial.fraction,
+        // Not as it was recorded: older records may be of another roofline.
+        fraction: roofline.zip(trial.seconds).map(|(roofline, seconds)| roofline / seconds),
         registers: trial.registers,
         modelled: rank::estimate(family, problem, &trial.choice, target),
     };
@@ -398,7 +400,7 @@ fn measured(
         device: DeviceReport { kind: "cuda", gpu: device.info().name.clone() },
         family: family.name,
         kind: Kind::Measured,
-        roofline_seconds: Roofline::reached(problem, target).map(|r| r.seconds()),
+        roofline_seconds: roofline,
         candidates: found.candidates,
         tried: found.tried,
         tried_now: found.tried_now,
