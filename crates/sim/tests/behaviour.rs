@@ -67,6 +67,18 @@ fn requests_sectors_and_wavefronts_are_those_of_a_profiler() {
     let spread = counters("for t in threads(32@1) { for v in vector 0..4 { y[4*t + v] = x[t] } }");
     assert_eq!((spread.global_load_requests, spread.global_load_sectors), (1, 4));
     assert_eq!((spread.global_store_requests, spread.global_store_sectors), (1, 16));
+    // Each lane owns two neighbours in a row of a matrix instruction's result.
+    let owned = |by: &str, store: &str| {
+        counters(&format!(
+            "for w in threads(1@32) {{ alloc acc: f32[16, 8] reg frag D16x8
+               for (i, j) in own acc[:, :] {{ acc[i, j] = x[0] }}
+               for (i, j{by}) in own acc[:, :] {{ {store} }} }}"
+        ))
+    };
+    let single = owned("", "y[8*i + j] = acc[i, j]");
+    assert_eq!((single.global_store_requests, single.global_store_sectors), (4, 32));
+    let pairs = owned(" by 2", "for v in vector 0..2 { y[8*i + j + v] = acc[i, j + v] }");
+    assert_eq!((pairs.global_store_requests, pairs.global_store_sectors), (2, 16));
     let columns = counters(
         "alloc s: f32[32, 32] shared
          for t in threads(32@1) { for i in 0..32 { s[i, t] = x[32*i + t] } }
@@ -316,6 +328,27 @@ fn accesses_are_aligned_to_their_size_wherever_tensors_start() {
     assert!(report.passed(), "{report}");
     assert_eq!((report.counters.global_load_requests, report.counters.global_load_sectors), (4, 20));
     assert_eq!(copied(by_element, [32, 0]).0.counters.global_load_sectors, 16);
+}
+
+#[test]
+fn runs_of_owned_elements_are_aligned_accesses() {
+    let program = read(
+        "program p(y: inout f64[128]) { for b in block.x(1) { for w in threads(1@32) {
+           alloc acc: f64[16, 8] reg frag D16x8
+           for (i, j by 2) in own acc[:, :] { for v in vector 0..2 { acc[i, j + v] = y[8*i + j + v] } }
+           for (i, j by 2) in own acc[:, :] { for v in vector 0..2 { y[8*i + j + v] = acc[i, j + v] + y[8*i + j + v] } }
+         } } }",
+    );
+    for (start, faults) in [(0, 0), (8, 6)] {
+        for mode in [Mode::Simt, Mode::InOrder] {
+            let bytes = (0..128).flat_map(|i| f64::from(i).to_le_bytes()).collect::<Vec<_>>();
+            let (report, after) = run(&program, &[], &[("y", Tensor { start, ..Tensor::from(bytes) })], mode);
+            let faults = if mode == Mode::Simt { faults } else { 0 };
+            assert_eq!(report.count(&[HazardKind::Operand]), faults, "{start}: {report}");
+            let twice: Vec<u8> = (0..128).flat_map(|i| f64::from(2 * i).to_le_bytes()).collect();
+            assert_eq!(after.tensors["y"].bytes, twice);
+        }
+    }
 }
 
 #[test]

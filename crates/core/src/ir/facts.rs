@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use super::buffer::Buffer;
 use super::program::{ParamKind, Program};
 use super::statement::{For, If, Own, Range, Stmt, Tasks};
-use super::value::Span;
 use super::walk;
 use crate::index::{Facts, Index};
 use crate::sym::Sym;
@@ -140,12 +139,8 @@ pub fn enter_tasks(facts: &mut Facts, t: &Tasks) {
 /// Adds what is known inside a loop over owned elements. Its variables count from the start of the window.
 pub fn enter_own(facts: &mut Facts, o: &Own, buffers: &HashMap<Sym, Buffer>) {
     let Some(buffer) = buffers.get(&o.window.buffer) else { return };
-    let extents = o.window.dims.iter().zip(&buffer.dims).filter_map(|(span, dim)| match span {
-        Span::At(_) => None,
-        Span::Slice(_, len) => Some(Index::constant(*len)),
-        Span::All => Some(dim.extent.clone()),
-    });
-    for (var, extent) in o.vars.iter().zip(extents) {
-        facts.runs_over(var, &0.into(), &extent, &1.into());
+    for (var, extent, step) in o.steps(buffer) {
+        // Runs are whole: the last begins a run before the end.
+        facts.runs_over(var, &0.into(), &extent.offset(1 - step), &step.into());
     }
 }

@@ -263,11 +263,11 @@ impl Printer {
                 let extents: Vec<_> = t.extents.iter().map(|e| self.index(e)).collect();
                 let share = format!("share({}, {})", self.index(&t.start), self.index(&t.stride));
                 let head = format!("tasks({}) {share}", extents.join(", "));
-                self.box_loop(&t.vars, &head, &t.body);
+                self.box_loop(&t.vars, 1, &head, &t.body);
             }
             Stmt::Own(o) => {
                 let head = format!("own {}", window(&o.window, &self.scope));
-                self.box_loop(&o.vars, &head, &o.body);
+                self.box_loop(&o.vars, o.run, &head, &o.body);
             }
             Stmt::If(i) => {
                 self.line(format!("if {} {{", self.cond(&i.cond)));
@@ -372,10 +372,11 @@ impl Printer {
         format!("{name} in {mode}{range}{}", counting.unwrap_or_default())
     }
 
-    fn box_loop(&mut self, vars: &[Sym], head: &str, body: &[Stmt]) {
+    fn box_loop(&mut self, vars: &[Sym], run: i64, head: &str, body: &[Stmt]) {
         let visible = self.scope.len();
         let vars: Vec<_> = vars.iter().map(|v| self.scope.bind(v)).collect();
-        self.line(format!("for ({}) in {head} {{", vars.join(", ")));
+        let by = if run == 1 { String::new() } else { format!(" by {run}") };
+        self.line(format!("for ({}{by}) in {head} {{", vars.join(", ")));
         self.block(body);
         self.line("}");
         self.scope.truncate(visible);

@@ -2,7 +2,7 @@
 
 use super::body::Body;
 use super::buffer::{Buffer, Ring};
-use super::value::{Access, Reduction, Value, Window};
+use super::value::{Access, Reduction, Span, Value, Window};
 use crate::index::{Cond, Index};
 use crate::sym::Sym;
 
@@ -13,7 +13,7 @@ pub enum Stmt {
     For(For),
     /// `for (u, v) in tasks(E1, E2) share(g, G) { ... }`
     Tasks(Tasks),
-    /// `for (i, j) in own acc[w, :, :] { ... }`
+    /// `for (i, j) in own acc[w, :, :] { ... }`, or `(i, j by 2)`
     Own(Own),
     /// `if cond { ... } else { ... }`
     If(If),
@@ -150,9 +150,12 @@ pub struct Tasks {
 pub struct Own {
     /// One variable for each dimension of the window.
     pub vars: Vec<Sym>,
+    /// How far the last variable steps (`j by 2`): the body is done once for so many neighbours of one owner, and the
+    /// variable is the first of them. 1 where each element is visited.
+    pub run: i64,
     /// The window.
     pub window: Window,
-    /// What is done for each element.
+    /// What is done for each element or run.
     pub body: Body,
 }
 
@@ -304,6 +307,40 @@ impl Range {
                 lo: lo.substitute(with),
                 hi: hi.substitute(with),
             },
+        }
+    }
+}
+
+impl Own {
+    /// The extents of the window, one for each variable, in the buffer that it is part of.
+    pub fn extents(&self, buffer: &Buffer) -> Vec<Index> {
+        let extents = self.window.dims.iter().zip(&buffer.dims).filter_map(|(span, dim)| match span {
+            Span::At(_) => None,
+            Span::Slice(_, length) => Some(Index::constant(*length)),
+            Span::All => Some(dim.extent.clone()),
+        });
+        extents.collect()
+    }
+
+    /// The variables, each with its extent in the buffer and how far it steps.
+    pub fn steps(&self, buffer: &Buffer) -> Vec<(&Sym, Index, i64)> {
+        let last = self.vars.len().saturating_sub(1);
+        let steps = self.vars.iter().zip(self.extents(buffer)).enumerate();
+        steps.map(|(at, (var, extent))| (var, extent, if at == last { self.run } else { 1 })).collect()
+    }
+
+    /// Whether the runs fill the window, and each of them is in consecutive registers of one thread.
+    pub fn has_runs(&self, buffer: &Buffer) -> bool {
+        let last = self.window.dims.iter().rposition(|span| !matches!(span, Span::At(_)));
+        let extent = self.extents(buffer).last().and_then(Index::as_constant);
+        let (Some(last), Some(extent)) = (last, extent) else { return false };
+        match (buffer.fragment, &buffer.dims[..], &self.window.dims[..]) {
+            _ if self.run == 1 => true,
+            (None, dims, _) => dims[last].pitch.is_none() && self.run > 0 && extent % self.run == 0,
+            (Some(fragment), [.., rows, _], [.., Span::All, Span::All]) => {
+                rows.extent.as_constant().is_some_and(|rows| fragment.has_runs(rows, extent, self.run))
+            }
+            _ => false,
         }
     }
 }

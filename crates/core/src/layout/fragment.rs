@@ -82,6 +82,19 @@ impl Fragment {
         }
         Some(owners)
     }
+
+    /// Whether a thread has the elements of a row in runs: of every `run` of them, beginning at a multiple, one thread
+    /// has all, in registers that follow one another from a multiple of `run` on.
+    pub fn has_runs(&self, rows: i64, columns: i64, run: i64) -> bool {
+        let Some(owners) = self.owners(rows, columns) else { return false };
+        run > 0
+            && columns % run == 0
+            && owners.iter().all(|((row, column), (thread, register))| {
+                let within = column % run;
+                register % run == within
+                    && owners.get(&(*row, column - within)) == Some(&(*thread, register - within))
+            })
+    }
 }
 
 fn d16x8(t: &Index, r: &Index) -> (Index, Index) {

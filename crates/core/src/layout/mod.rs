@@ -140,6 +140,18 @@ mod tests {
     }
 
     #[test]
+    fn results_of_matrix_instructions_are_owned_in_pairs() {
+        for fragment in Fragment::all() {
+            let has = |run| fragment.has_runs(fragment.rows, fragment.columns.unwrap_or(24), run);
+            let pairs = ["D16x8", "D8x8", "D64xN", "A16x16"].contains(&fragment.name);
+            assert_eq!([has(1), has(2), has(4)], [true, pairs, false], "{}", fragment.name);
+        }
+        // Columns that are no multiple of a run, and a tile that there is not.
+        let wide = Fragment::by_name("D64xN").expect("there is one");
+        assert!(!wide.has_runs(64, 8, 3) && !wide.has_runs(64, 7, 1) && !wide.has_runs(64, 8, 0));
+    }
+
+    #[test]
     fn every_fragment_covers_its_tile_once() {
         for fragment in Fragment::all() {
             let columns = fragment.columns.unwrap_or(128);

@@ -1,7 +1,9 @@
 //! What is known at a place in a program: ranges of variables, promises of the caller, conditions that hold.
 
+use std::collections::HashMap;
+
 use crate::index::{Atom, Comparison, Cond, Index, Interval, Ranges};
-use crate::ir::{For, ParamKind, Program, Range};
+use crate::ir::{Buffer, For, Own, ParamKind, Program, Range};
 use crate::sym::Sym;
 
 /// What is known at a place.
@@ -10,7 +12,7 @@ pub struct Facts {
     ranges: Ranges,
     /// Inclusive symbolic bounds of loop variables, innermost last.
     bounds: Vec<(Sym, Index, Index)>,
-    /// Sizes known to be multiples: `M` stands for `128 * M'`.
+    /// Sizes and variables known to be multiples: `M` stands for `128 * M'`.
     multiples: Vec<(Sym, Index)>,
     known: Vec<Cond>,
 }
@@ -66,6 +68,18 @@ impl Facts {
         self.bounds.push((var.clone(), Index::default(), extent.offset(-1)));
     }
 
+    /// Goes inside a loop over owned elements.
+    pub fn enter_own(&mut self, o: &Own, buffers: &HashMap<Sym, Buffer>) {
+        let Some(buffer) = buffers.get(&o.window.buffer) else { return };
+        for (var, extent, step) in o.steps(buffer) {
+            self.enter_range(var, &extent.offset(1 - step));
+            if step > 1 {
+                let most = self.ranges.of(&Index::var(var)).hi.map(|hi| hi.div_euclid(step));
+                self.steps_by(var, step, Interval { lo: Some(0), hi: most });
+            }
+        }
+    }
+
     /// States that a condition holds here.
     pub fn assume(&mut self, cond: &Cond) {
         for c in cond.conjuncts() {
@@ -73,12 +87,17 @@ impl Facts {
                 && let ([(Atom::Mod(x, d), 1)], 0, Some(0)) = (a.terms(), a.constant_term(), b.as_constant())
                 && let Some(sym) = x.as_var()
             {
-                let quotient = sym.fresh();
-                self.ranges.set(&quotient, Interval::SIZE);
-                self.multiples.push((sym.clone(), Index::var(&quotient).scaled(*d)));
+                self.steps_by(sym, *d, Interval::SIZE);
             }
             self.known.push(c.clone());
         }
+    }
+
+    /// `sym` is `step` times something in an interval.
+    fn steps_by(&mut self, sym: &Sym, step: i64, quotients: Interval) {
+        let quotient = sym.fresh();
+        self.ranges.set(&quotient, quotients);
+        self.multiples.push((sym.clone(), Index::var(&quotient).scaled(step)));
     }
 
     /// Whether a condition is certain to hold here. `false` means that it could not be shown.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::diag::Diagnosis;
-use crate::ir::{Buffer, For, Program, Stmt, walk};
+use crate::ir::{Buffer, For, Own, Program, Stmt, walk};
 
 /// A loop: the buffer that it computes, and the name of its variable.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -26,6 +26,13 @@ impl LoopRef {
     /// Whether a loop is one of those that this handle means: the innermost of its name, as in any scope.
     pub fn means(&self, l: &For) -> bool {
         l.var.name() == self.name && writes(&l.body, &self.label) && !self.is_shadowed(&l.body)
+    }
+
+    /// Whether one of the variables of a loop over owned elements is meant.
+    pub fn means_owned(&self, o: &Own) -> bool {
+        o.vars.iter().any(|v| v.name() == self.name)
+            && writes(&o.body, &self.label)
+            && !self.is_shadowed(&o.body)
     }
 
     fn is_shadowed(&self, body: &[Stmt]) -> bool {

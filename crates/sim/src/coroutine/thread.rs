@@ -245,7 +245,9 @@ impl<'a> Machine<'a> {
         let key = (std::ptr::from_ref(own) as usize, self.threads[t].base[view.buffer], view.start.clone());
         if !self.owned.contains_key(&key) {
             let mut lists = vec![Vec::new(); threads as usize];
-            for at in indices(&view.extents) {
+            // Of each run, the first element.
+            let starts = |at: &Vec<i64>| at.last().is_none_or(|last| last % own.run == 0);
+            for at in indices(&view.extents).filter(starts) {
                 match self.locate(t, view.buffer, &view.at(&at))? {
                     Location::Register { thread, .. } => lists[thread - first].push(at),
                     _ => return Err(Fault::Refused(format!("{} has no owners", own.window.buffer))),

@@ -2,7 +2,6 @@
 
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::ir::{Own, Span};
-use warpwright_core::sym::Sym;
 
 use super::{Binding, Context, Lowering, MOST_UNROLLED, View};
 use crate::code::{Form, Op};
@@ -31,7 +30,8 @@ impl<'p> Lowering<'p> {
         Ok(())
     }
 
-    /// For each thread, the window indices of the elements that it owns, in the order of its registers.
+    /// For each thread, the window indices of the elements that it owns, or of the first of each run of them, in the
+    /// order of its registers.
     fn owned_elements(&mut self, buffer: usize, o: &'p Own) -> Result<Vec<Vec<Vec<i64>>>, Diagnosis> {
         let b = self.registers[buffer].clone();
         let mut fixed = Vec::new();
@@ -57,6 +57,7 @@ impl<'p> Lowering<'p> {
         }
         let mut lists = vec![Vec::new(); self.threads];
         let mut done: Vec<(Vec<i64>, i64)> = Vec::new();
+        let first_of_run = |element: &Vec<i64>| element.last().is_none_or(|at| at % o.run == 0);
         for thread in (0..self.threads).filter(|t| self.context.active[*t]) {
             let starts: Vec<i64> = fixed.iter().map(|(values, _)| values[thread]).collect();
             let key = (starts.clone(), b.origin[thread]);
@@ -64,7 +65,7 @@ impl<'p> Lowering<'p> {
                 continue;
             }
             done.push(key);
-            for element in warpwright_core::layout::indices(&shape) {
+            for element in warpwright_core::layout::indices(&shape).filter(first_of_run) {
                 let mut at = 0;
                 let mut owner = b.origin[thread];
                 let mut slot = 0;
@@ -144,16 +145,18 @@ impl<'p> Lowering<'p> {
             Span::Slice(_, length) => Some(*length),
             Span::All => Some(*extent),
         });
-        let loops: Vec<(Sym, i64)> = o.vars.iter().cloned().zip(spans).collect();
-        let mut variables = Vec::new();
-        for (sym, extent) in &loops {
-            let variable = self.new_uniform(Some((0, (extent - 1).max(0))));
+        // The last variable steps from run to run.
+        let last = o.vars.len().saturating_sub(1);
+        let steps = (0..).map(|at| if at == last { o.run } else { 1 });
+        let mut loops = Vec::new();
+        for ((sym, extent), step) in o.vars.iter().zip(spans).zip(steps) {
+            let variable = self.new_uniform(Some((0, (extent - step).max(0))));
             self.bindings.insert(sym.clone(), Binding::Integer(Form::uniform(variable)));
-            variables.push((variable, *extent));
+            loops.push((variable, extent, step));
         }
         let mut body = self.block(&o.body)?;
-        for (variable, extent) in variables.into_iter().rev() {
-            let (lo, hi, step) = (Form::default(), Form::constant(extent), Form::constant(1));
+        for (variable, extent, step) in loops.into_iter().rev() {
+            let (lo, hi, step) = (Form::default(), Form::constant(extent), Form::constant(step));
             body = vec![Op::Loop { variable, lo, hi, step, counting: None, body }];
         }
         self.ops.extend(body);

@@ -85,12 +85,13 @@ pub(super) struct Body<'a> {
     pub(super) layout_functions: HashMap<Sym, String>,
 }
 
-/// An `own` loop over a fragment: the variables of its rows and columns stand for this register.
+/// An `own` loop over a fragment: the variables of its rows and columns stand for this register, the first of a run.
 pub(super) struct Owned {
     pub(super) row: Sym,
     pub(super) column: Sym,
     pub(super) fragment: &'static Fragment,
-    pub(super) register: Sym,
+    pub(super) register: Index,
+    pub(super) run: i64,
 }
 
 impl<'a> Unit<'a> {

@@ -79,24 +79,25 @@ impl Body<'_> {
             return Ok(None);
         }
         let register = self.owned_register(buffer, &access.index)?;
-        let register = Index::var(&register);
         Ok(Some((self.index(&register.div(2)).text, register.rem(2))))
     }
 
-    /// The register of the `own` loop around whose variables index the fragment.
-    fn owned_register(&self, buffer: &Buffer, index: &[Index]) -> Result<Sym, Diagnosis> {
+    /// The register that the variables of the `own` loop around stand for, or one of the run that it begins.
+    fn owned_register(&self, buffer: &Buffer, index: &[Index]) -> Result<Index, Diagnosis> {
         let [.., row, column] = index else {
             return Err(Diagnosis::new(format!(
                 "the fragment `{}` has less than two dimensions",
                 buffer.sym
             )));
         };
-        let owned = self.owned.iter().rev().find(|o| {
-            row.as_var() == Some(&o.row)
-                && column.as_var() == Some(&o.column)
-                && buffer.fragment == Some(o.fragment)
+        let owned = self.owned.iter().rev().find_map(|o| {
+            let within = self.ranges.simplify(&(column - &Index::var(&o.column)));
+            let same = row.as_var() == Some(&o.row)
+                && self.ranges.of(&within).within(0, o.run - 1)
+                && buffer.fragment == Some(o.fragment);
+            same.then(|| &o.register + &within)
         });
-        owned.map(|o| o.register.clone()).ok_or_else(|| {
+        owned.ok_or_else(|| {
             Diagnosis::new(format!("an element of the fragment `{}` is touched", buffer.sym))
                 .because("which thread has it is known in an `own` loop over it only")
         })
@@ -249,7 +250,11 @@ impl Body<'_> {
         // A pair of 16-bit elements is taken apart by whoever reads or writes one of them.
         if buffer.fragment.is_some() && !buffer.dtype.is_half() {
             let register = self.owned_register(buffer, index)?;
-            text.push_str(&format!("[{}]", self.variable(&register).text));
+            let number = match register.as_var() {
+                Some(variable) => self.variable(variable),
+                None => self.index(&register),
+            };
+            text.push_str(&format!("[{}]", number.text));
         }
         Ok(text)
     }

@@ -234,20 +234,23 @@ impl Body<'_> {
         let mut head = String::new();
         let body = self.nested(|s| {
             let name = s.names.declare(&register);
-            head = format!("for (int {name} = 0; {name} < {registers}; ++{name})");
-            s.ranges.set(&register, Interval::new(0, registers - 1));
+            let runs = registers / own.run;
+            head = format!("for (int {name} = 0; {name} < {runs}; ++{name})");
+            s.ranges.set(&register, Interval::new(0, runs - 1));
             let thread = s.ranges.simplify(&executing.local.rem(fragment.threads));
-            let place = (fragment.place)(&thread, &Index::var(&register));
-            let bindings = [(row, place.0, rows), (column, place.1, columns)];
-            for (var, _, extent) in &bindings {
+            let first = Index::var(&register).scaled(own.run);
+            let place = (fragment.place)(&thread, &first);
+            let bindings = [(row, place.0, rows - 1), (column, place.1, columns - own.run)];
+            for (var, _, last) in &bindings {
                 s.names.declare(var);
-                s.ranges.set(var, Interval::new(0, extent - 1));
+                s.ranges.set(var, Interval::new(0, *last));
             }
             s.owned.push(Owned {
                 row: row.clone(),
                 column: column.clone(),
                 fragment,
-                register: register.clone(),
+                register: first,
+                run: own.run,
             });
             let body = s.captured(0, |s| s.statements(&own.body, executing));
             s.owned.pop();
@@ -270,14 +273,15 @@ impl Body<'_> {
         let unit = self.unit;
         let buffer = unit.buffer(&own.window.buffer)?;
         let mut stmts = own.body.to_vec();
-        for (var, &d) in own.vars.iter().zip(spans).rev() {
+        let steps = own.steps(buffer);
+        for ((var, _, step), &d) in steps.into_iter().zip(spans).rev() {
             let (lo, extent) = match &own.window.dims[d] {
                 Span::Slice(start, length) => (start.clone(), Index::from(*length)),
                 _ => (Index::default(), buffer.dims[d].extent.clone()),
             };
             match buffer.dims[d].pitch {
                 None => {
-                    let range = Range::span(lo.clone(), &lo + &extent);
+                    let range = Range::Span { hi: &lo + &extent, lo, step: step.into() };
                     stmts = vec![For::with_mode(var, Mode::Unroll, range, stmts)];
                 }
                 Some(pitch) => {

@@ -417,7 +417,7 @@ fn without_fill_in(
         }
         Stmt::Own(own) => {
             let [first] = &own.body[..] else { return None };
-            if own.window.dims.iter().any(|d| matches!(d, Span::Slice(..))) {
+            if own.run != 1 || own.window.dims.iter().any(|d| matches!(d, Span::Slice(..))) {
                 return None;
             }
             loops.extend(own.vars.iter().map(|v| (v.clone(), None)));

@@ -7,7 +7,7 @@
 //! launch   for b in block.x(E) [ordered] { ... }
 //! stmt     for i in [unroll|vector|interleave] lo..hi [step s] [counting n] {..}   for d in unroll [16, 8] {..}
 //!          for k in part(s, S) lo..hi {..}         for (u, v) in tasks(E1, E2) share(g, G) {..}
-//!          for x in threads(E @ P) {..}            for (i, j) in own R[w, :, :] {..}
+//!          for x in threads(E @ P) {..}            for (i, j [by n]) in own R[w, :, :] {..}
 //!          roles producer 0..128 regs 40, ...      on producer {..}
 //!          if cond {..} else {..} | let x = index | lhs = e | lhs += e | lhs max= e | atomic lhs += e
 //!          instruction(windows, scalars) [-> full[n]]

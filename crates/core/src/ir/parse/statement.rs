@@ -87,9 +87,20 @@ impl Parser {
         }
         let names = self.names.len();
         let stmt = if self.take("(") {
-            let vars = self.list(")", |p| p.name("a loop variable"))?;
+            let mut run = None;
+            let vars = self.list(")", |p| {
+                if run.is_some() {
+                    return Err(p.error("only the last variable goes by runs"));
+                }
+                let name = p.name("a loop variable")?;
+                run = if p.take_name("by") { Some(p.constant_expr()?) } else { None };
+                if run.is_some_and(|run| run < 1) {
+                    return Err(p.error("a run has at least one element"));
+                }
+                Ok(name)
+            })?;
             self.expect_name("in")?;
-            self.box_loop(vars)?
+            self.box_loop(vars, run)?
         } else {
             let name = self.name("a loop variable")?;
             self.expect_name("in")?;
@@ -111,13 +122,16 @@ impl Parser {
         Ok(stmt)
     }
 
-    fn box_loop(&mut self, names: Vec<String>) -> Result<Stmt, Diagnosis> {
+    fn box_loop(&mut self, names: Vec<String>, run: Option<i64>) -> Result<Stmt, Diagnosis> {
         let vars: Vec<Sym> = names.iter().map(|n| Sym::new(n)).collect();
         let entities = vars.iter().map(|v| (v.name().to_string(), Entity::Var(v.clone())));
         if self.take_name("own") {
             let window = self.window_expr()?;
             self.names.extend(entities);
-            return Ok(Stmt::Own(Own { vars, window, body: self.body()?.into() }));
+            return Ok(Stmt::Own(Own { vars, run: run.unwrap_or(1), window, body: self.body()?.into() }));
+        }
+        if run.is_some() {
+            return Err(self.error("only elements that are owned go by runs"));
         }
         self.expect_name("tasks")?;
         self.expect("(")?;

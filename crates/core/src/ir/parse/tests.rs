@@ -82,3 +82,24 @@ fn a_tensor_says_where_it_may_start() {
     assert_eq!(read.tensors().map(|t| t.align).collect::<Vec<_>>(), [4, 8, 16]);
     assert_eq!(read.to_string(), text);
 }
+
+#[test]
+fn the_last_variable_of_an_own_loop_goes_by_runs() {
+    let with = |head: &str| {
+        format!(
+            "program p()\n{{\n  for b in block.x(1) {{\n    for w in threads(1@32) {{\n      \
+             alloc acc: f64[8, 8] reg frag D8x8\n      for ({head} {{\n        \
+             acc[i, j] = 0\n      }}\n    }}\n  }}\n}}\n"
+        )
+    };
+    let text = with("i, j by 2) in own acc[:, :]");
+    assert_eq!(program(&text).expect("reads").to_string(), text);
+    for (head, because) in [
+        ("i by 2, j) in own acc[:, :]", "only the last variable goes by runs"),
+        ("i, j by 0) in own acc[:, :]", "at least one element"),
+        ("i, j by 2) in tasks(8, 8) share(b, 1)", "only elements that are owned"),
+    ] {
+        let refusal = program(&with(head)).unwrap_err().to_string();
+        assert!(refusal.contains(because), "{head}: {refusal}");
+    }
+}

@@ -56,12 +56,19 @@ fn assign(a: &Assign, buffers: &HashMap<Sym, Buffer>) -> Vec<Diagnosis> {
 fn own(o: &Own, buffers: &HashMap<Sym, Buffer>) -> Vec<Diagnosis> {
     let buffer = &buffers[&o.window.buffer];
     if buffer.space == Space::Reg {
-        return Vec::new();
+        return if o.run == 1 || o.has_runs(buffer) { Vec::new() } else { vec![no_runs(o, buffer)] };
     }
     let fault = Diagnosis::new(format!("the elements of `{}` have no owners", buffer.sym))
         .because("it is not in registers")
         .instead("loop over it, with a thread loop around");
     vec![fault]
+}
+
+fn no_runs(o: &Own, buffer: &Buffer) -> Diagnosis {
+    let by = buffer.fragment.map_or(String::new(), |f| format!(" by fragment {}", f.name));
+    Diagnosis::new(format!("no thread has the elements of `{}` in runs of {}", buffer.sym, o.run))
+        .because(format!("neighbours in a row have several owners{by}, or are not whole runs"))
+        .instead("visit single elements, or take a shorter run")
 }
 
 fn instruction(i: &Instruction, buffers: &HashMap<Sym, Buffer>) -> Vec<Diagnosis> {

@@ -138,7 +138,10 @@ impl Registers<'_> {
         let same_tile = match (&tile, &owner.tile) {
             (None, None) => true,
             (Some(a), Some(b)) => {
-                a.fragment == b.fragment && a.extents == b.extents && a.row == b.row && a.column == b.column
+                a.fragment == b.fragment
+                    && a.extents == b.extents
+                    && a.row == b.row
+                    && within_run(executor.own, &(&b.column - &a.column), facts)
             }
             _ => false,
         };
@@ -261,6 +264,13 @@ fn inside(buffer: &Buffer, index: &[Index], facts: &Facts) -> Option<Diagnosis> 
     })
 }
 
+/// Whether an element so many columns after the one that an `own` loop is at is of the same run.
+fn within_run(own: Option<&Own>, distance: &Index, facts: &Facts) -> bool {
+    let run = own.map_or(1, |o| o.run);
+    let within = || Cond::le(0.into(), distance.clone()).and(Cond::lt(distance.clone(), run.into()));
+    *distance == Index::default() || prove(facts, &within()) == Some(true)
+}
+
 /// Compares owners element by element of an `own` loop.
 fn same_by_trial(own: Option<&Own>, thread: &Index, tile: Option<&Tile>, owner: &Owner) -> bool {
     let (Some(own), Some(tile)) = (own, tile) else { return false };
@@ -275,7 +285,7 @@ fn same_by_trial(own: Option<&Own>, thread: &Index, tile: Option<&Tile>, owner: 
     };
     let difference = &owner.linear - thread;
     (0..tile.extents.0).all(|row| {
-        (0..tile.extents.1).all(|column| {
+        (0..tile.extents.1).step_by(own.run.max(1) as usize).all(|column| {
             let at = |x: &Index| {
                 let value = |s: &Sym| match s {
                     s if s == i => Some(row.into()),

@@ -132,18 +132,12 @@ impl Scan<'_> {
     pub(super) fn own(&mut self, o: &mut Own) -> Result<(), Stop> {
         let outside = self.at.around.len();
         let depth = self.depth() + 1;
-        let free = o.window.dims.iter().enumerate().filter_map(|(dim, span)| match span {
-            Span::At(_) => None,
-            Span::Slice(_, length) => Some(Index::constant(*length)),
-            Span::All => Some(self.extent(&o.window.buffer, dim)),
-        });
-        let loops: Vec<Around> = o
-            .vars
-            .iter()
-            .zip(free)
-            .map(|(var, hi)| Around {
+        let steps = self.facts.buffers.get(&o.window.buffer).map(|b| o.steps(b)).unwrap_or_default();
+        let loops: Vec<Around> = steps
+            .into_iter()
+            .map(|(var, hi, step)| Around {
                 var: var.clone(),
-                values: Values::Span { lo: Index::default(), hi, step: 1 },
+                values: Values::Span { lo: Index::default(), hi, step },
                 depth,
             })
             .collect();

@@ -23,14 +23,37 @@
 //! the leaves. `tail=fill`, the rule for reduction loops, lets the extra iterations run and gives every operand of
 //! the reduction the value that the reduction does not see: 0 where products are summed. `nparts` splits into a given
 //! number of outer iterations and needs a constant extent.
+//!
+//! The last variable of a loop over owned elements goes by runs then: its owner does the elements of each in a loop of
+//! their own, which can become one wide access. The fragment has to give runs of so many neighbours to one thread.
+//!
+//! ```
+//! # use warpwright_core::{ir::parse, schedule::Schedule};
+//! # let before = parse::program("program p(C: out f64[16, 8]) {
+//! #   for b in block.x(1) { for w in threads(1@32) {
+//! #     alloc acc: f64[16, 8] reg frag D16x8
+//! #     for (i, j) in own acc[:, :] { acc[i, j] = 0 }
+//! #     for (i, j) in own acc[:, :] { C[i, j] = acc[i, j] }
+//! #   } }
+//! # }").unwrap();
+//! // for (i, j) in own acc[:, :] { C[i, j] = acc[i, j] }
+//! let after = Schedule::run(before, "split(C.j, 2) -> j, v\nvectorize(C.v)").unwrap();
+//! assert!(after.program().to_string().contains("\
+//!       for (i, j by 2) in own acc[:, :] {
+//!         for v in vector 0..2 {
+//!           C[i, j + v] = acc[i, j + v]
+//!         }
+//!       }
+//! "));
+//! ```
 
 use crate::diag::Diagnosis;
 use crate::index::{Cond, Index};
-use crate::ir::{Assign, AssignOp, For, Mode, Program, Range, Stmt, Value, walk};
+use crate::ir::{Assign, AssignOp, For, Mode, Own, Program, Range, Stmt, Value, walk};
 use crate::ir::{BinaryOp, Reduction};
 use crate::schedule::facts::Facts;
 use crate::schedule::handle::LoopRef;
-use crate::schedule::rewrite::{Place, at_loops, guard_leaves, guarded_load, head};
+use crate::schedule::rewrite::{Place, guard_leaves, guarded_load, head, rewrite};
 use crate::schedule::step::{Argument, Call};
 use crate::sym::Sym;
 
@@ -142,6 +165,34 @@ impl Split {
         })])
     }
 
+    /// A loop over owned elements, by runs of neighbours.
+    fn in_runs(&self, o: &Own, place: &Place) -> Result<Stmt, Diagnosis> {
+        let By::Factor(run) = self.by else {
+            return Err(self.refuse("it is over owned elements, and how many neighbours is wanted"));
+        };
+        let last = o.vars.last().filter(|v| v.name() == self.target.name);
+        let Some(var) = last else {
+            return Err(self
+                .refuse("only neighbours in a row are in runs")
+                .instead("split the last variable of the loop"));
+        };
+        if o.run != 1 || self.tail.is_some() {
+            return Err(self.refuse("runs are whole, and split once"));
+        }
+        let (first, inner) = (Sym::new(&self.names[0]), Sym::new(&self.names[1]));
+        let index = &Index::var(&first) + &Index::var(&inner);
+        let body = walk::substitute(&o.body, &|s| (s == var).then(|| index.clone()));
+        let vars = o.vars.iter().map(|v| if v == var { first.clone() } else { v.clone() }).collect();
+        let body = vec![For::serial(&inner, Range::upto(run), body)].into();
+        let runs = Own { vars, run, window: o.window.clone(), body };
+        let buffers = place.program.buffers();
+        if !buffers.get(&o.window.buffer).is_some_and(|buffer| runs.has_runs(buffer)) {
+            let what = format!("no thread has the elements of `{}` in runs of {run}", o.window.buffer);
+            return Err(self.refuse(&what).instead("take a shorter run, or leave single elements"));
+        }
+        Ok(Stmt::Own(runs))
+    }
+
     /// The body with its tail taken care of. `original` is the body before substitution, over `var`.
     fn tail(
         &self,
@@ -185,7 +236,20 @@ impl Primitive for Split {
     }
 
     fn apply(&self, program: &Program) -> Result<Program, Diagnosis> {
-        at_loops(program, &self.target, &mut |l, place| self.split(l, place))
+        let mut count = 0;
+        let body = rewrite(&program.body, &Place::of(program), &mut |stmt, place| {
+            let split = match stmt {
+                Stmt::For(l) if self.target.means(l) => self.split(l.clone(), place)?,
+                Stmt::Own(o) if self.target.means_owned(o) => vec![self.in_runs(o, place)?],
+                _ => return Ok(None),
+            };
+            count += 1;
+            Ok(Some(split))
+        })?;
+        if count == 0 {
+            return Err(self.target.unknown(program));
+        }
+        Ok(program.with_body(body))
     }
 }
 
@@ -254,5 +318,67 @@ fn neutral(value: &Value, reduction: Reduction, guard: &Cond, facts: &Facts) -> 
         Value::Cast(t, a) => Some(Value::Cast(*t, again(a)?)),
         Value::Scalar(_) => Some(value.clone()),
         Value::Const(_) | Value::Binary(..) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ir::parse;
+    use crate::schedule::Schedule;
+
+    fn stored(store: &str, steps: &str) -> Result<String, String> {
+        let text = format!(
+            "program p(M: size, N: size, C: inout f64[M, N; ldc]) assume ldc%2 == 0 {{
+               for b in block.x(1) {{ for w in threads(1@32) {{
+                 alloc acc: f64[4, 16, 8] reg frag D16x8
+                 for jo in 0..4 {{ for (i, j) in own acc[jo, :, :] {{ acc[jo, i, j] = 0 }} }}
+                 for jo in 0..4 {{ for (i, j) in own acc[jo, :, :] {{ {store} }} }}
+               }} }} }}"
+        );
+        let spec = parse::program(&text).expect("the program reads");
+        Schedule::run(spec, steps).map(|s| s.program().to_string()).map_err(|e| e.to_string())
+    }
+
+    const STORE: &str = "if i < M && 8*jo + j < N { C[i, 8*jo + j] = acc[jo, i, j] }";
+
+    #[test]
+    fn runs_are_those_of_one_owner() {
+        for (steps, because) in [
+            ("split(C.j, 4) -> j, v", "no thread has the elements of `acc` in runs of 4"),
+            ("split(C.i, 2) -> i, v", "only neighbours in a row"),
+            ("split(C.j, nparts=4) -> j, v", "how many neighbours"),
+            ("split(C.j, 2, tail=guard) -> j, v", "runs are whole"),
+            ("split(C.j, 2) -> j, v\nsplit(C.j, 2) -> j, u", "split once"),
+        ] {
+            let refusal = stored(STORE, steps).unwrap_err();
+            assert!(refusal.contains(because), "{steps}: {refusal}");
+        }
+    }
+
+    #[test]
+    fn a_run_in_memory_is_whole_and_aligned_or_its_elements_go_one_by_one() {
+        let pairs = |store: &str, before: &str| {
+            stored(store, &format!("{before}\nsplit(C.j, 2) -> j, v\nvectorize(C.v)"))
+        };
+        let text = pairs(STORE, "").unwrap();
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let stored = words(text.split_once("i, j by 2").expect("there are runs").1);
+        assert!(stored.contains("if i < M && 8*jo + j + 2 <= N { for v in vector 0..2 {"), "{text}");
+        assert!(stored.contains("else { for v in unroll 0..2 { if i < M && 8*jo + j + v < N {"), "{text}");
+        // Where rows have whole pairs, no pair is torn.
+        let text = pairs(STORE, "specialize(N%2)").unwrap();
+        let even = words(text.split_once("i, j by 2").expect("there are runs").1);
+        assert!(
+            even.contains("for v in vector 0..2") && !even.split("by 2").next().unwrap().contains("unroll"),
+            "{text}"
+        );
+        for (store, because) in [
+            ("C[j, i] = acc[jo, i, j]", "not neighbours in memory"),
+            ("C[i, 8*jo + j + 1] = acc[jo, i, j]", "multiple of 2"),
+            ("C[i, 8*jo + j] += acc[jo, i, j]", "it reduces"),
+        ] {
+            let refusal = pairs(store, "").unwrap_err();
+            assert!(refusal.contains(because), "{store}: {refusal}");
+        }
     }
 }

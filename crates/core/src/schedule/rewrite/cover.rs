@@ -96,12 +96,12 @@ impl Nest<'_> {
             Stmt::If(i) => alike(&outline(&i.then), &outline(&i.otherwise)) && self.covers(&i.then),
             Stmt::Own(o) if o.window.buffer == self.buffer.sym => {
                 let at = self.loops.len();
-                let spans = o.window.dims.iter().zip(self.extents).filter_map(|(span, extent)| match span {
-                    Span::At(_) => None,
-                    Span::Slice(_, len) => Some(*len),
-                    Span::All => Some(*extent),
+                let values = o.steps(self.buffer).into_iter().map(|(var, extent, step)| {
+                    let values = (0..extent.as_constant()?).step_by(step as usize).collect();
+                    Some((var.clone(), values))
                 });
-                self.loops.extend(o.vars.iter().zip(spans).map(|(v, n)| (v.clone(), (0..n).collect())));
+                let Some(values) = values.collect::<Option<Vec<_>>>() else { return false };
+                self.loops.extend(values);
                 let covers = self.covers(&o.body);
                 self.loops.truncate(at);
                 covers

@@ -43,9 +43,9 @@ pub(in crate::schedule) fn guard_leaves(stmts: Vec<Stmt>, cond: &Cond) -> Vec<St
                     stride,
                 }));
             }
-            Stmt::Own(Own { body, vars, window }) => {
+            Stmt::Own(Own { body, vars, run, window }) => {
                 flush(&mut leaves, &mut out);
-                out.push(Stmt::Own(Own { body: guard_leaves(body.into(), cond).into(), vars, window }));
+                out.push(Stmt::Own(Own { body: guard_leaves(body.into(), cond).into(), vars, run, window }));
             }
             Stmt::Let(..) | Stmt::Alloc(_) | Stmt::AllocRing(_) | Stmt::Roles(_) | Stmt::Sync(_) => {
                 flush(&mut leaves, &mut out);

@@ -45,6 +45,7 @@ pub(super) struct Place<'a> {
 enum Around<'a> {
     For(&'a For),
     Tasks(&'a Tasks),
+    Own(&'a Own),
     Given(Cond),
 }
 
@@ -67,6 +68,7 @@ impl<'a> Place<'a> {
             Around::Tasks(t) => {
                 t.vars.iter().zip(&t.extents).for_each(|(v, e)| facts.enter_range(v, e));
             }
+            Around::Own(o) => facts.enter_own(o, &self.program.buffers()),
             Around::Given(cond) => facts.assume(cond),
         }
         facts
@@ -114,7 +116,10 @@ impl<'a> Place<'a> {
                 let new = f(&t.body, &self.inside(Around::Tasks(t)))?.map(body);
                 new.map(|body| Stmt::Tasks(Tasks { body, ..t.clone() }))
             }
-            Stmt::Own(o) => f(&o.body, self)?.map(body).map(|body| Stmt::Own(Own { body, ..o.clone() })),
+            Stmt::Own(o) => {
+                let new = f(&o.body, &self.inside(Around::Own(o)))?.map(body);
+                new.map(|body| Stmt::Own(Own { body, ..o.clone() }))
+            }
             Stmt::On(on) => f(&on.body, self)?.map(body).map(|body| Stmt::On(On { body, ..on.clone() })),
             _ => None,
         })

@@ -147,11 +147,11 @@ pub(in crate::schedule) fn retile(
             }
             Stmt::Own(o) => {
                 let mut inside = facts.clone();
-                o.vars.iter().zip(own_extents(o, buffers)).for_each(|(v, e)| inside.enter_range(v, &e));
+                inside.enter_own(o, buffers);
                 Stmt::Own(Own {
-                    vars: o.vars.clone(),
                     window: tiling.cut_window(&o.window, facts),
                     body: retile(&o.body, tiling, buffers, &inside).into(),
+                    ..o.clone()
                 })
             }
             Stmt::Assign(a) => Stmt::Assign(Assign {
@@ -179,17 +179,6 @@ pub(in crate::schedule) fn retile(
         });
     }
     out
-}
-
-/// The extents of the variables of an `own` loop.
-pub(in crate::schedule) fn own_extents(o: &Own, buffers: &HashMap<Sym, Buffer>) -> Vec<Index> {
-    let dims = buffers.get(&o.window.buffer).map(|b| &b.dims[..]).unwrap_or_default();
-    let extents = o.window.dims.iter().zip(dims).filter_map(|(span, dim)| match span {
-        Span::At(_) => None,
-        Span::Slice(_, n) => Some(Index::constant(*n)),
-        Span::All => Some(dim.extent.clone()),
-    });
-    extents.collect()
 }
 
 /// Turns every nest that touches single elements of a buffer, tile by tile, into a loop over what each thread owns.
@@ -273,8 +262,8 @@ fn own_nest(l: &For, tiling: &Tiling, buffers: &HashMap<Sym, Buffer>, place: &Pl
         buffer: tiling.buffer.sym.clone(),
         dims: lead.iter().map(|x| Span::At(x.substitute(&shift))).chain(windows).collect(),
     };
-    let owned =
-        Stmt::Own(Own { vars: vars.iter().map(|v| v.1.clone()).collect(), window, body: body.into() });
+    let vars_of_tile = vars.iter().map(|v| v.1.clone()).collect();
+    let owned = Stmt::Own(Own { vars: vars_of_tile, run: 1, window, body: body.into() });
     let outer =
         loops.iter().enumerate().rev().fold(owned, |inner, (at, l)| match vars.iter().find(|v| v.0 == at) {
             None => Stmt::For(For { body: vec![inner].into(), ..l.clone() }),

@@ -19,7 +19,6 @@ use crate::schedule::facts::Facts;
 use crate::sym::Sym;
 
 use super::inline_lets;
-use super::retile::own_extents;
 
 /// What an instruction means, as loops around one assignment over its operands.
 pub(in crate::schedule) struct Pattern {
@@ -208,7 +207,10 @@ fn counted(l: &For) -> Result<(Sym, i64), String> {
 }
 
 fn owned(o: &Own, buffers: &HashMap<Sym, Buffer>) -> Result<Vec<(Sym, i64)>, String> {
-    let extents = own_extents(o, buffers);
+    if o.run != 1 {
+        return Err(format!("it goes through `{}` in runs", o.window.buffer));
+    }
+    let extents = buffers.get(&o.window.buffer).map(|b| o.extents(b)).unwrap_or_default();
     let constant = o.vars.iter().zip(&extents).map(|(v, e)| Some((v.clone(), e.as_constant()?)));
     constant.collect::<Option<Vec<_>>>().ok_or_else(|| "the extent of its window is not known".into())
 }

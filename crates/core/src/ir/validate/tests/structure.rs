@@ -79,6 +79,30 @@ fn only_what_may_be_written_is() {
 }
 
 #[test]
+fn runs_are_whole_and_of_one_owner() {
+    let by = |alloc: &str, run: i64| {
+        format!(
+            "program p() {{ for b in block.x(1) {{ for w in threads(1@32) {{ alloc r: f64[{alloc}
+               for (i, j by {run}) in own r[:, :] {{ r[i, j] = 0 }} }} }} }}"
+        )
+    };
+    for fits in [("8, 8] reg frag D8x8", 2), ("32@1, 6] reg", 3)] {
+        if let Err(faults) = checked(&by(fits.0, fits.1)) {
+            panic!("{fits:?}: {}", faults[0]);
+        }
+    }
+    for (alloc, run) in [
+        ("8, 8] reg frag D8x8", 4),
+        ("8, 8] reg frag D8x8", 1 << 48),
+        ("8, 4] reg frag A8x4", 2),
+        ("32@1, 6] reg", 4),
+        ("6, 32@1] reg", 2),
+    ] {
+        refused(&by(alloc, run), &["no thread has the elements of `r` in runs of", &run.to_string()]);
+    }
+}
+
+#[test]
 fn instructions_are_called_as_their_records_say() {
     let mma = "mma_m16n8k16_bf16(acc[wm, wn, mi, 2*nj + h, :, :], a[mi, :, :], b[nj, :, 8*h +: 8])";
     let cases: [(&str, &str, &[&str]); 7] = [

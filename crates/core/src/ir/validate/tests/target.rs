@@ -243,6 +243,29 @@ fn fragments_are_touched_by_own_loops_and_instructions() {
 }
 
 #[test]
+fn a_run_is_touched_by_its_owner() {
+    let by = |run: i64, column: &str| {
+        let stored = format!("for v in unroll 0..2 {{ z[64*b + 8*i + j + v] = acc[i, {column}] }}");
+        launch(&format!(
+            "for w in threads(1@32) {{ alloc acc: f64[8, 8] reg frag D8x8
+               for (i, j) in own acc[:, :] {{ acc[i, j] = 0 }}
+               if 64*b + 64 <= n {{ for (i, j by {run}) in own acc[:, :] {{ {stored} }} }} }}"
+        ))
+    };
+    valid_on(&by(2, "j + v"), "h200").map_err(|f| said(&f)).expect("pairs have one owner");
+    unfit(&by(2, "j + 2*v"), &["index 2*v + j of `acc` may lie outside 0..8"]);
+    unfit(&by(2, "j - v"), &["index j - v of `acc` may lie outside 0..8"]);
+    unfit(&by(2, "(j + 2*v)%8"), &["touches acc[i, (2*v + j)%8]", "and its fragment"]);
+    unfit(&by(1, "(j + v)%8"), &["touches acc[i, (j + v)%8]", "and its fragment"]);
+    let pairs = by(2, "j + v").replace("in unroll", "in vector");
+    valid_on(&pairs, "h200").map_err(|f| said(&f)).expect("pairs begin at multiples of two");
+    unfit(
+        &pairs.replace("8*i + j + v", "8*i + j + v + 1"),
+        &["column 64*b + 8*i + j + 1 of `z` may not be a multiple of 2"],
+    );
+}
+
+#[test]
 fn operands_have_the_layout_of_the_record() {
     let cp = |old: &str, new: &str, words: &[&str]| unfit(&edited("hgemm_cp_async", old, new), words);
     cp(
