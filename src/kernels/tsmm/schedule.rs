@@ -1,5 +1,7 @@
 //! The schedules of the forms.
 
+use warpwright_core::dtype::DType;
+
 use super::mapping::{Tiles, Warps, band, bands, depth, moved_a, moved_c, paddings, terms_at_once, threads};
 use crate::kernels::family::Choice;
 use crate::kernels::staging::{self, ACROSS, Moved, copied_at_once};
@@ -163,6 +165,12 @@ fn by_matrix_units(problem: &Problem, choice: &Choice, [block, tiled, sum]: [&st
     let instruction = choice.word("instruction");
     let below = if rows > high { format!(", a.ro, {tiled}.io") } else { String::new() };
     let beside = if columns > ACROSS { format!(", b.co, {tiled}.jo") } else { String::new() };
+    // A lane has two neighbours in each row of an instruction's result: 16 bytes of f64.
+    let pairs = if tiled == "C" && problem.dtype() == DType::F64 && pieces_are_aligned(problem, choice, 2) {
+        "split(C.j, 2) -> j, v\nvectorize(C.v)\n"
+    } else {
+        ""
+    };
     [
         format!(
             "split({tiled}.i, {rows}) -> wm, i
@@ -186,8 +194,15 @@ tensorize({sum}.i, mma_{instruction}_{dtype})
 ",
             dtype = problem.dtype(),
         ),
-        format!("unroll({sum}.ks, {sum}.mi, {sum}.ni{below}{beside})\n"),
+        format!("{pairs}unroll({sum}.ks, {sum}.mi, {sum}.ni{below}{beside})\n"),
     ]
+}
+
+/// Whether so many elements that go straight from registers to C lie at a multiple of their size in each of its rows.
+fn pieces_are_aligned(problem: &Problem, choice: &Choice, piece: i64) -> bool {
+    let aligned =
+        choice.word("store") == "shared" || piece * problem.dtype().bytes() <= problem.alignment().c;
+    aligned && problem.shape.n % piece == 0
 }
 
 /// The same for threads. They write pieces where rows of the result consist of such.
@@ -195,10 +210,7 @@ fn by_tiles(problem: &Problem, choice: &Choice, [block, tiled, sum]: [&str; 3]) 
     let Tiles { down, across, piece } = Tiles::of(problem, choice);
     let at_once = terms_at_once(problem, choice);
     let wide = |step: &str, of: i64| if of > 1 { format!("vectorize({step})\n") } else { String::new() };
-    // Pieces that go straight to C have to be as it is aligned.
-    let aligned =
-        choice.word("store") == "shared" || piece * problem.dtype().bytes() <= problem.alignment().c;
-    let whole = aligned && problem.shape.n % piece == 0;
+    let whole = pieces_are_aligned(problem, choice, piece);
     // The loop over the terms that are read at once; of several that are unrolled, the compiler reads the later ones
     // while it multiplies the earlier.
     let steps = choice.int("steps");
