@@ -92,6 +92,16 @@ pub(super) fn pad(tile: &str, elements: i64) -> String {
     if elements > 0 { format!("storage_align({tile}, r, {elements})\n") } else { String::new() }
 }
 
+/// The steps by which lanes store the results of matrix instructions, which a stage takes from their fragments, two
+/// neighbours in a row at once: 16 bytes of f64, where rows of so many columns consist of such pairs.
+pub(super) fn pairs(stage: &str, dtype: DType, columns: i64) -> String {
+    if dtype == DType::F64 && columns % 2 == 0 {
+        format!("split({stage}.j, 2) -> j, v\nvectorize({stage}.v)\n")
+    } else {
+        String::new()
+    }
+}
+
 /// Elements that are copied at a time between shared memory and a matrix that is aligned to `align` bytes: as many as
 /// divide the rows in either memory, and no more than the alignment.
 pub(super) fn copied_at_once(dtype: DType, width: i64, staged: i64, align: i64) -> i64 {

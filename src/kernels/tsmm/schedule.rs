@@ -1,7 +1,5 @@
 //! The schedules of the forms.
 
-use warpwright_core::dtype::DType;
-
 use super::mapping::{Tiles, Warps, band, bands, depth, moved_a, moved_c, paddings, terms_at_once, threads};
 use crate::kernels::family::Choice;
 use crate::kernels::staging::{self, ACROSS, Moved, copied_at_once};
@@ -165,11 +163,10 @@ fn by_matrix_units(problem: &Problem, choice: &Choice, [block, tiled, sum]: [&st
     let instruction = choice.word("instruction");
     let below = if rows > high { format!(", a.ro, {tiled}.io") } else { String::new() };
     let beside = if columns > ACROSS { format!(", b.co, {tiled}.jo") } else { String::new() };
-    // A lane has two neighbours in each row of an instruction's result: 16 bytes of f64.
-    let pairs = if tiled == "C" && problem.dtype() == DType::F64 && pieces_are_aligned(problem, choice, 2) {
-        "split(C.j, 2) -> j, v\nvectorize(C.v)\n"
+    let pairs = if pieces_are_aligned(problem, choice, 2) {
+        staging::pairs(tiled, problem.dtype(), problem.shape.n)
     } else {
-        ""
+        String::new()
     };
     [
         format!(

@@ -97,6 +97,8 @@ pub(super) fn by_matrix_units(problem: &Problem, choice: &Choice) -> String {
     let conjugate =
         if dtype.is_complex() && problem.layout.a == Op::ConjugateTranspose { "_conj" } else { "" };
     let Staged { specialize, copies, groups } = staged(problem, choice, threads, "mine.ks");
+    // Atomics take one element each.
+    let pairs = if slice == "slice" { staging::pairs(slice, dtype, problem.shape.n) } else { String::new() };
     format!(
         "{specialize}split(acc.k, {depth}) -> ko, k
 {split}{copies}split({slice}.i, {rows}) -> wm, i
@@ -112,7 +114,7 @@ split(mine.j, {ACROSS}) -> ni, j
 reorder(mine.ks, mine.mi, mine.ni, mine.i, mine.j, mine.k)
 tensorize(mine.i, mma_{instruction}_{dtype}{conjugate})
 pipeline(mine.ko, {stages}, via=cp_async)
-unroll(mine.ks, mine.mi, mine.ni{tiles})
+{pairs}unroll(mine.ks, mine.mi, mine.ni{tiles})
 {last}",
         tiles = [(rows > high, "a.co", "io"), (columns > ACROSS, "b.co", "jo")]
             .map(|(several, read, stored)| {

@@ -170,10 +170,13 @@ tsmttsm_c128_cn_m9_n12_parts_1(int K, const double* __restrict__ A, const double
         #pragma unroll
         for (int jo = 0; jo < 3; ++jo) {
             #pragma unroll
-            for (int r = 0; r < 4; ++r) {
-                const int i = 8*(r/2) + tid%32/4;
-                const int j = 2*(tid%4) + r%2;
-                if (16*io + i < 18) slice[3456*s + 432*g + 384*io + 24*i + 8*jo + j] = mine[0][0][io][jo][r];
+            for (int r = 0; r < 2; ++r) {
+                const int i = 8*r + tid%32/4;
+                const int j = 2*(tid%4);
+                if (16*io + i < 18) {
+                    *(double2*)&slice[3456*s + 432*g + 384*io + 24*i + 8*jo + j] =
+                        make_double2(mine[0][0][io][jo][2*r], mine[0][0][io][jo][2*r + 1]);
+                }
             }
         }
     }
