@@ -336,6 +336,39 @@ fn fragments_of_pairs_are_taken_apart_in_own_loops() {
 }
 
 #[test]
+fn a_run_of_owned_elements_is_in_registers_side_by_side() {
+    assert_text(
+        &statements(
+            "program p(x: in f64[128], y: out f64[128]) {
+            for b in block.x(1) { for w in threads(1@32) {
+                alloc acc: f64[16, 8] reg frag D16x8
+                for (i, j by 2) in own acc[:, :] { acc[i, j] = 0 }
+                for (i, j by 2) in own acc[:, :] { acc[i, j + 1] = x[8*i + j] }
+                for (i, j by 2) in own acc[:, :] { for v in vector 0..2 { y[8*i + j + v] = acc[i, j + v] } }
+            } }
+        }",
+        ),
+        "
+        double acc[4];
+        #pragma unroll
+        for (int r = 0; r < 2; ++r) acc[2*r] = 0.0;
+        #pragma unroll
+        for (int r = 0; r < 2; ++r) {
+            const int i = 8*r + tid/4;
+            const int j = 2*(tid%4);
+            acc[2*r + 1] = x[8*i + j];
+        }
+        #pragma unroll
+        for (int r = 0; r < 2; ++r) {
+            const int i = 8*r + tid/4;
+            const int j = 2*(tid%4);
+            *(double2*)&y[8*i + j] = make_double2(acc[2*r], acc[2*r + 1]);
+        }
+        ",
+    );
+}
+
+#[test]
 fn barriers_join_their_range() {
     assert_text(
         &statements(

@@ -309,8 +309,12 @@ mod tests {
     }
 
     fn asked(fill: &str, question: impl Fn(&[Stmt], &Buffer) -> bool) -> bool {
+        asked_of("f32[8, 6] shared", fill, question)
+    }
+
+    fn asked_of(buffer: &str, fill: &str, question: impl Fn(&[Stmt], &Buffer) -> bool) -> bool {
         let text = format!(
-            "program p(n: size, x: in f32[n, n]) {{ for b in block.x(1) {{ alloc s: f32[8, 6] shared {fill} }} }}"
+            "program p(n: size, x: in f32[n, n]) {{ for b in block.x(1) {{ alloc s: {buffer} {fill} }} }}"
         );
         let program = parse::program(&text).expect("reads");
         let [Stmt::For(block)] = &program.body[..] else { panic!("one launch") };
@@ -351,6 +355,17 @@ mod tests {
         };
         assert!(copied("2*(t%3)"));
         assert!(!copied("t%3"));
+    }
+
+    #[test]
+    fn owned_elements_are_covered_run_by_run() {
+        let owned = |by: &str, body: &str| {
+            let fill = format!("for (i, j{by}) in own s[:, :] {{ {body} }}");
+            asked_of("f64[8, 8] reg frag D8x8", &fill, covers)
+        };
+        assert!(owned("", "s[i, j] = 0"));
+        assert!(owned(" by 2", "for v in vector 0..2 { s[i, j + v] = 0 }"));
+        assert!(!owned(" by 2", "s[i, j] = 0"));
     }
 
     #[test]
