@@ -187,3 +187,18 @@ unroll(acc.ni, acc.ks, C.jo)
 fn fragments_filled_element_by_element() {
     holds(half(), WARPS, "tensorize(acc.i, mma_m16n8k16_bf16)\nunroll(acc.ni, acc.ks, C.jo)\n");
 }
+
+#[test]
+fn results_of_matrix_instructions_leave_in_pairs() {
+    let steps = "tensorize(acc.i, mma_m16n8k16_bf16)
+split(C.j, 2) -> j, v
+vectorize(C.v)
+unroll(acc.ni, acc.ks, C.jo)
+";
+    let before = WARPS.replacen("ldb%8)", "ldb%8, ldc%2)", 1);
+    let text = holds(half(), &before, steps).program().to_string();
+    let (aligned, general) = text.split_once("\n  } else {\n").expect("two versions");
+    // With and without beta.
+    assert_eq!(aligned.matches("for v in vector 0..2 {\n").count(), 2, "{text}");
+    assert!(general.contains("(i, j by 2)") && !general.contains("in vector"), "{text}");
+}
