@@ -48,7 +48,9 @@ impl LoopRef {
     /// The diagnosis that no loop goes by this handle, with those that there are.
     pub fn unknown(&self, program: &Program) -> Diagnosis {
         let mut names: Vec<String> = Vec::new();
+        let mut owned = false;
         walk::for_each(&program.body, &mut |stmt| {
+            owned |= matches!(stmt, Stmt::Own(o) if self.means_owned(o));
             if let Stmt::For(l) = stmt
                 && writes(&l.body, &self.label)
             {
@@ -59,7 +61,11 @@ impl LoopRef {
             }
         });
         let unknown = Diagnosis::new(format!("there is no loop `{self}`"));
-        if names.is_empty() {
+        if owned {
+            unknown
+                .because("it goes over the elements that a thread owns")
+                .instead(format!("split the last variable into runs, such as split({self}, 2) -> first, v"))
+        } else if names.is_empty() {
             unknown.because(format!("nothing computes a buffer named `{}`", self.label))
         } else {
             unknown.instead(format!("the loops that compute `{}` are {}", self.label, names.join(", ")))

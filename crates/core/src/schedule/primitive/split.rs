@@ -349,6 +349,7 @@ mod tests {
             ("split(C.j, nparts=4) -> j, v", "how many neighbours"),
             ("split(C.j, 2, tail=guard) -> j, v", "runs are whole"),
             ("split(C.j, 2) -> j, v\nsplit(C.j, 2) -> j, u", "split once"),
+            ("vectorize(C.j)", "into runs, such as split(C.j, 2) -> first, v"),
         ] {
             let refusal = stored(STORE, steps).unwrap_err();
             assert!(refusal.contains(because), "{steps}: {refusal}");
