@@ -14,7 +14,7 @@ use crate::bench::bandwidth;
 use crate::bench::record::{self, Record};
 use crate::bench::tsm::job::Wanted;
 use crate::bench::tsm::measure::{self, Run};
-use crate::bench::tsm::{Figure, NAME, Operation, Point, Size, WIDTHS, page, sweep, tuned};
+use crate::bench::tsm::{Figure, NAME, Operation, Pace, Point, Size, WIDTHS, mean, page, sweep, tuned};
 use crate::report::number::{flops_per_second, seconds};
 use crate::report::progress::Progress;
 use crate::report::table::{numbers, render, words};
@@ -168,71 +168,93 @@ fn page(file: &Path, directory: &Path, gpu: Option<&str>) -> Outcome {
 fn said(progress: &measure::Progress) -> String {
     let point = progress.latest;
     let percent = |share: Option<f64>| share.map_or("-".to_string(), |s| format!("{:.1} %", 100.0 * s));
+    let at = |pace: Pace| {
+        let (ours, cublas) = (percent(point.fraction(pace)), percent(point.fraction_of_cublas(pace)));
+        format!("{} {ours} of the roofline, cuBLAS {cublas}", pace.name())
+    };
     format!(
-        "[{}/{}] {} {} {}: {} of the roofline, cuBLAS {}; {:.0} s left",
+        "[{}/{}] {} {} {}: {}; {}; {:.0} s left",
         progress.done,
         progress.of,
         point.key.operation,
         point.key.dtype,
         point.width(),
-        percent(point.fraction()),
-        percent(point.fraction_of_cublas()),
+        at(Pace::Rested),
+        at(Pace::Sustained),
         progress.left
     )
 }
 
+/// Both paces side by side, the rested one first.
 fn table(points: &[Point]) -> String {
-    let columns = [
-        words("product"),
-        words("type"),
-        words("size"),
-        numbers("time"),
-        numbers("quartiles"),
-        numbers("rate"),
-        numbers("of the roofline"),
-        numbers("cuBLAS"),
-        numbers("times cuBLAS"),
-        words("chosen by"),
-        words("parameters"),
-    ];
-    let percent = |share: f64| format!("{:.1} %", 100.0 * share);
-    let dash = || "-".to_string();
-    let row = |p: &Point| {
-        let quartiles = p.seconds.map(|s| {
-            let about = |q: f64| 100.0 * (q / s.median - 1.0);
-            format!("{:+.1} {:+.1} %", about(s.quartiles.0), about(s.quartiles.1))
-        });
-        let Size { m, n, k } = p.key.size;
-        vec![
-            p.key.operation.to_string(),
-            p.key.dtype.clone(),
-            format!("{m}x{n}x{k}"),
-            p.seconds.map_or_else(dash, |s| seconds(s.median)),
-            quartiles.unwrap_or_else(dash),
-            p.flops_per_second().map_or_else(dash, flops_per_second),
-            p.fraction().map_or_else(dash, percent),
-            p.fraction_of_cublas().map_or_else(dash, percent),
-            p.times_cublas().map_or_else(dash, |t| format!("{t:.2}")),
-            p.chosen_by.name().to_string(),
-            p.message.as_ref().map_or_else(|| p.parameters.to_string(), |m| format!("FAILED: {m}")),
-        ]
-    };
-    let mut text = render(&columns, &points.iter().map(row).collect::<Vec<_>>());
-    let means = [
-        ("of the roofline", mean(points, Point::fraction)),
-        ("of the roofline by cuBLAS", mean(points, Point::fraction_of_cublas)),
-        ("times cuBLAS", mean(points, Point::times_cublas)),
-    ];
-    for (what, mean) in means {
-        if let Some(mean) = mean {
-            text += &format!("\n{mean:.3} {what}, geometric mean of all");
-        }
+    let mut columns = vec![words("product"), words("type"), words("size")];
+    for pace in Pace::ALL {
+        columns.extend([
+            numbers(pace.name()),
+            numbers("rate"),
+            numbers("of the roofline"),
+            numbers("cuBLAS"),
+            numbers("times cuBLAS"),
+        ]);
     }
+    columns.extend([words("chosen by"), words("parameters")]);
+    let dash = || "-".to_string();
+    let percent = |share: Option<f64>| share.map_or_else(dash, |s| format!("{:.1} %", 100.0 * s));
+    let row = |p: &Point| {
+        let Size { m, n, k } = p.key.size;
+        let mut cells = vec![p.key.operation.to_string(), p.key.dtype.clone(), format!("{m}x{n}x{k}")];
+        for pace in Pace::ALL {
+            cells.extend([
+                p.at(pace).map_or_else(dash, |s| seconds(s.median)),
+                p.flops_per_second(pace).map_or_else(dash, flops_per_second),
+                percent(p.fraction(pace)),
+                percent(p.fraction_of_cublas(pace)),
+                p.times_cublas(pace).map_or_else(dash, |t| format!("{t:.2}")),
+            ]);
+        }
+        cells.push(p.chosen_by.name().to_string());
+        cells.push(p.message.as_ref().map_or_else(|| p.parameters.to_string(), |m| format!("FAILED: {m}")));
+        cells
+    };
+    let text = render(&columns, &points.iter().map(row).collect::<Vec<_>>());
+    text + &means(points)
+}
+
+/// A line for each geometric mean that there is.
+fn means(points: &[Point]) -> String {
+    let mut text = String::new();
+    let mut say = |what: &str, of: fn(&Point, Pace) -> Option<f64>| {
+        for pace in Pace::ALL {
+            if let Some(mean) = mean(points.iter().filter_map(|p| of(p, pace))) {
+                text += &format!("\n{mean:.3} {what}, {}, geometric mean of all", pace.name());
+            }
+        }
+    };
+    say("of the roofline", Point::fraction);
+    say("of the roofline by cuBLAS", Point::fraction_of_cublas);
+    say("times cuBLAS", Point::times_cublas);
     text
 }
 
-/// The geometric mean of what points have.
-fn mean(points: &[Point], of: impl Fn(&Point) -> Option<f64>) -> Option<f64> {
-    let logarithms: Vec<f64> = points.iter().filter_map(of).map(f64::ln).collect();
-    (!logarithms.is_empty()).then(|| (logarithms.iter().sum::<f64>() / logarithms.len() as f64).exp())
+#[cfg(test)]
+mod tests {
+    use super::{means, table};
+    use crate::bench::tsm::Point;
+    use crate::bench::tsm::tests::point;
+
+    #[test]
+    fn the_table_shows_both_paces_and_the_mean_of_each() {
+        let points = [point(8, 0.5), point(16, 0.5)];
+        let text = table(&points);
+        for cell in ["rested", "sustained", "400 ms", "500 ms", "62.5 %", "50.0 %", "2.25", "2.00"] {
+            assert!(text.contains(cell), "{cell} in\n{text}");
+        }
+        let means = means(&points);
+        assert!(
+            means.contains("0.625 of the roofline, rested") && means.contains("2.000 times cuBLAS, sust")
+        );
+        let old = [Point { rested: None, cublas_rested: None, ..point(8, 0.5) }];
+        assert_eq!(super::means(&old).lines().filter(|l| l.contains("sustained")).count(), 3);
+        assert!(!super::means(&old).contains("rested, geometric"), "what was not measured has no mean");
+    }
 }

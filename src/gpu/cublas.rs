@@ -17,9 +17,33 @@ pub fn time(
     sets: &OperandSets,
     options: &MeasureOptions,
 ) -> Result<Option<Timing>> {
-    let Some(gemm) = description(problem) else { return Ok(None) };
-    let cublas = Cublas::new(device)?;
-    measure::graph(stream, options, |s, launch| cublas.gemm(s, &gemm, sets.at(launch))).map(Some)
+    let Some(product) = Product::new(device, problem)? else { return Ok(None) };
+    measure::graph(stream, options, |s, launch| product.enqueue(s, sets, launch)).map(Some)
+}
+
+/// `cublasXgemm`, ready to be called on a product.
+pub struct Product {
+    cublas: Cublas,
+    gemm: Gemm,
+}
+
+impl Product {
+    /// The product on a GPU; `None` where cuBLAS has no such product.
+    ///
+    /// # Errors
+    /// A library that cannot be loaded or begun with.
+    pub fn new(device: &Device, problem: &Problem) -> Result<Option<Product>> {
+        let Some(gemm) = description(problem) else { return Ok(None) };
+        Ok(Some(Product { cublas: Cublas::new(device)?, gemm }))
+    }
+
+    /// Enqueues one call, on the operands of launch number `launch`.
+    ///
+    /// # Errors
+    /// What cuBLAS says.
+    pub fn enqueue(&self, stream: &Stream, sets: &OperandSets, launch: usize) -> Result<()> {
+        self.cublas.gemm(stream, &self.gemm, sets.at(launch))
+    }
 }
 
 /// The product in cuBLAS's words, if it has words for it.

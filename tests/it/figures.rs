@@ -34,13 +34,15 @@ fn the_page_shows_every_figure_that_is_on_record_and_needs_no_gpu() {
     {
         assert!(page.contains(title), "{title}");
     }
-    for line in ["two-pass", "global", "local", "neither", "leapfrog and transposed", "cuBLAS"] {
+    for line in
+        ["two-pass", "global", "local", "neither", "leapfrog and transposed", "cuBLAS", "cuBLAS, rested"]
+    {
         assert!(page.contains(&format!("</span> {line}")), "{line} is in a legend");
     }
     assert_eq!(page.matches("class=\"heat\"").count(), 4);
-    // Two widths of four panels by two lines, three lengths by three reductions, two widths by four options, five
+    // Two widths of four panels by two lines and of one by two more after a pause, three lengths by three reductions, two widths by four options, five
     // occupancies by three numbers of loads in flight.
-    assert_eq!(page.matches("<title>").count() - 1, 16 + 9 + 8 + 15);
+    assert_eq!(page.matches("<title>").count() - 1, 16 + 4 + 9 + 8 + 15);
     assert!(
         page.contains("Example GPU, driver for CUDA 13.0, 2026-11-22"),
         "where no more is known than what CUDA it brings"

@@ -10,7 +10,7 @@
 //!                      resources, disassemble    what came of it
 //!   driver -> device -> memory, stream, graph    needs a GPU
 //!             module -> launch, tensor_map
-//!             measure                            times what a closure enqueues
+//!             measure, turns                     times what a closure enqueues
 //!             cublas, cublaslt                   loaded only to compare with
 //! ```
 //!
@@ -53,6 +53,7 @@ pub mod nvrtc;
 pub mod resources;
 pub mod stream;
 pub mod tensor_map;
+pub mod turns;
 
 pub use cache::CompileCache;
 pub use compile::{Compiled, Options, Source};
@@ -67,3 +68,4 @@ pub use module::{Kernel, Module};
 pub use resources::KernelResources;
 pub use stream::{Event, Stream};
 pub use tensor_map::TensorMap;
+pub use turns::{Paces, TurnOptions};

@@ -5,7 +5,8 @@
 //! sample each. What is enqueued is the caller's affair; it is told the launch's number, so that it can rotate
 //! among operands that together exceed the second-level cache ([`rotation`]), as cold data would.
 //!
-//! [`cold`] times single launches instead, each after the cache was swept.
+//! [`cold`] times single launches instead, each after the cache was swept; [`crate::turns`] tells launches after a pause
+//! from those that go on.
 
 use crate::device::Device;
 use crate::error::Result;
@@ -130,10 +131,11 @@ pub fn graph(
     Ok(Timing::of(samples.into_iter().map(|s| s / launches as f64).collect(), launches))
 }
 
-fn record(
+/// So many launches as a graph.
+pub(crate) fn record(
     stream: &Stream,
     launches: usize,
-    enqueue: &mut impl FnMut(&Stream, usize) -> Result<()>,
+    enqueue: &mut (impl FnMut(&Stream, usize) -> Result<()> + ?Sized),
 ) -> Result<Graph> {
     let mut graph = stream.capture(|stream| (0..launches).try_for_each(|number| enqueue(stream, number)))?;
     graph.upload(stream)?;
@@ -143,7 +145,19 @@ fn record(
 /// Seconds of each of `count` replays. They run back to back behind one untimed replay, so that the host's part
 /// of a launch is hidden behind the GPU's work.
 fn replay(stream: &Stream, graph: &mut Graph, count: usize) -> Result<Vec<f64>> {
-    graph.launch(stream)?;
+    replay_behind(stream, graph, 1, count)
+}
+
+/// Seconds of each of `count` replays, back to back behind so many that are not timed.
+pub(crate) fn replay_behind(
+    stream: &Stream,
+    graph: &mut Graph,
+    untimed: usize,
+    count: usize,
+) -> Result<Vec<f64>> {
+    for _ in 0..untimed {
+        graph.launch(stream)?;
+    }
     let mut marks = vec![stream.record()?];
     for _ in 0..count {
         graph.launch(stream)?;

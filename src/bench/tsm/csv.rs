@@ -1,12 +1,14 @@
-//! A record as a table of comma-separated values, a line for each point.
+//! A record as a table of comma-separated values, a line for each point. What is rested says so; the rest is sustained.
 
-use super::{Point, Seconds};
+use super::{Pace, Point, Seconds};
 use crate::bench::record::Record;
 
 /// The headings.
 const HEADINGS: &str = "figure,operation,dtype,m,n,k,varied,status,seconds,first_quartile,third_quartile,samples,\
 tflops,fraction,cublas_seconds,cublas_first_quartile,cublas_third_quartile,cublas_fraction,times_cublas,\
-ceiling_seconds,chosen_by,registers,parameters,text,gpu,driver,date";
+ceiling_seconds,chosen_by,registers,parameters,text,rested_seconds,rested_first_quartile,rested_third_quartile,\
+rested_tflops,rested_fraction,cublas_rested_seconds,cublas_rested_first_quartile,cublas_rested_third_quartile,\
+cublas_rested_fraction,rested_times_cublas,gpu,driver,date";
 
 /// The table, headings first.
 pub fn table(record: &Record<Point>) -> String {
@@ -31,14 +33,20 @@ fn cells(point: &Point) -> Vec<String> {
     cells.extend([key.varied.to_string(), word(&point.status)]);
     cells.extend(times(point.seconds));
     cells.push(point.seconds.map_or(String::new(), |t| t.samples.to_string()));
-    cells.push(share(point.flops_per_second().map(|f| f / 1e12)));
-    cells.push(share(point.fraction()));
+    let rates =
+        |pace: Pace| [point.flops_per_second(pace).map(|f| f / 1e12), point.fraction(pace)].map(share);
+    let beside = |pace: Pace| [point.fraction_of_cublas(pace), point.times_cublas(pace)].map(share);
+    cells.extend(rates(Pace::Sustained));
     cells.extend(times(point.cublas));
-    cells.extend([point.fraction_of_cublas(), point.times_cublas()].map(share));
+    cells.extend(beside(Pace::Sustained));
     cells.push(number(point.ceiling.map(|c| c.seconds)));
     cells.push(point.chosen_by.name().to_string());
     cells.push(point.registers.map_or(String::new(), |r| r.to_string()));
     cells.extend([point.parameters.to_string(), point.text.clone()]);
+    cells.extend(times(point.rested));
+    cells.extend(rates(Pace::Rested));
+    cells.extend(times(point.cublas_rested));
+    cells.extend(beside(Pace::Rested));
     cells
 }
 
@@ -61,8 +69,8 @@ fn quoted(cell: &str) -> String {
 mod tests {
     use super::{quoted, table};
     use crate::bench::record::Record;
-    use crate::bench::tsm::Point;
     use crate::bench::tsm::tests::record;
+    use crate::bench::tsm::{Pace, Point};
 
     #[test]
     fn a_line_has_as_many_cells_as_there_are_headings_and_its_numbers_come_back() {
@@ -79,7 +87,10 @@ mod tests {
             assert_eq!(Some(number("seconds")), point.seconds.map(|s| s.median));
             assert_eq!(Some(number("third_quartile")), point.seconds.map(|s| s.quartiles.1));
             assert_eq!(Some(number("cublas_seconds")), point.cublas.map(|s| s.median));
-            assert_eq!(Some(number("fraction")), point.fraction());
+            assert_eq!(Some(number("fraction")), point.fraction(Pace::Sustained));
+            assert_eq!(Some(number("rested_fraction")), point.fraction(Pace::Rested));
+            assert_eq!(Some(number("rested_times_cublas")), point.times_cublas(Pace::Rested));
+            assert_eq!(Some(number("cublas_rested_seconds")), point.cublas_rested.map(|s| s.median));
             assert_eq!(number("k"), point.key.size.k as f64);
         }
         assert_eq!(cell(1, "parameters"), "leapfrog=true tm=4 unit=fma");

@@ -44,10 +44,10 @@ impl Log {
         Ok(Log { known, today, directory: directory.map(Path::to_path_buf), files: Vec::new() })
     }
 
-    /// Whether a point is on record with a kernel of this text, and beside cuBLAS where that is there.
+    /// Whether a point is on record with a kernel of this text, at both paces, and beside cuBLAS where that is there.
     pub fn has(&self, key: &Key, text: &str, cublas: bool) -> bool {
-        let compared = |p: &Point| p.cublas.is_some() || p.status != Status::Correct || !cublas;
-        self.known.get(key).is_some_and(|p| p.text == text && compared(p))
+        let whole = |p: &Point| p.rested.is_some() && (p.cublas_rested.is_some() || !cublas);
+        self.known.get(key).is_some_and(|p| p.text == text && (p.status != Status::Correct || whole(p)))
     }
 
     /// Adds a point, or replaces it, and writes the files.
@@ -133,7 +133,7 @@ impl Watch {
         let busy = held(&self.busy);
         let (since, point) = busy.as_ref().filter(|(since, _)| since.elapsed() > limit)?;
         let message = Some(format!("it did not end within {} s", since.elapsed().as_secs()));
-        Some(Point { status: Status::Timeout, message, seconds: None, ..point.clone() })
+        Some(Point { status: Status::Timeout, message, seconds: None, rested: None, ..point.clone() })
     }
 }
 
@@ -180,12 +180,20 @@ mod tests {
     #[test]
     fn a_point_without_cublas_is_measured_again_where_cublas_is_there() {
         let mut log = Log::open(None, Record { results: Vec::new(), ..record() }).unwrap();
-        let alone = Point { cublas: None, ..point(8, 0.5) };
+        let alone = Point { cublas: None, cublas_rested: None, ..point(8, 0.5) };
         log.add(alone.clone()).unwrap();
         let has = |log: &Log, cublas: bool| log.has(&alone.key, &alone.text, cublas);
         assert!(has(&log, false) && !has(&log, true));
         log.add(Point { status: Status::Correctness, seconds: None, ..alone.clone() }).unwrap();
         assert!(has(&log, true), "what failed was not compared");
+    }
+
+    #[test]
+    fn a_point_of_an_older_record_is_measured_again_after_a_pause() {
+        let mut log = Log::open(None, Record { results: Vec::new(), ..record() }).unwrap();
+        let old = Point { rested: None, cublas_rested: None, ..point(8, 0.5) };
+        log.add(old.clone()).unwrap();
+        assert!(!log.has(&old.key, &old.text, true) && !log.has(&old.key, &old.text, false));
     }
 
     #[test]

@@ -7,7 +7,8 @@ use std::time::Instant;
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::target::Target;
 use warpwright_cuda::nvrtc::Nvrtc;
-use warpwright_cuda::{Device, Library, MeasureOptions, Stream, Timing, locate, measure};
+use warpwright_cuda::turns::{self, Enqueue};
+use warpwright_cuda::{Device, Library, Paces, Stream, Timing, TurnOptions, locate};
 
 use super::job::{Job, Maker, Wanted};
 use super::log::{Log, Watch};
@@ -183,6 +184,8 @@ fn refused(wanted: &Wanted, refusal: &Diagnosis) -> Point {
         ceiling: None,
         seconds: None,
         cublas: None,
+        rested: None,
+        cublas_rested: None,
     }
 }
 
@@ -203,8 +206,8 @@ struct Current {
     problem: Problem,
     /// At a short length, and at its own where that is another.
     stages: Vec<Stage>,
-    /// The time of cuBLAS, where it was taken.
-    cublas: Option<Seconds>,
+    /// The times of cuBLAS, where they were taken.
+    cublas: Option<Paces>,
 }
 
 /// Operands of fewer bytes, counted in second-level caches, rotate instead of being long.
@@ -250,6 +253,8 @@ impl<'a> Bench<'a> {
             }),
             seconds: None,
             cublas: None,
+            rested: None,
+            cublas_rested: None,
         }
     }
 
@@ -295,17 +300,28 @@ impl<'a> Bench<'a> {
         }
         let (Some(whole), Some(prepared)) = (stages.last_mut(), last) else { return Ok(()) };
         point.registers = executable.launches(&prepared).iter().filter_map(|l| l.registers).max();
-        let options = MeasureOptions { seconds: 0.3, ..MeasureOptions::default() };
-        let timing = measure::graph(&self.stream, &options, |s, call| prepared.enqueue(s, call))
-            .map_err(|e| crashed(diagnosis(e)))?;
-        if self.cublas && current.cublas.is_none() {
-            let timing = cublas::time(self.device, &self.stream, &whole.problem, &whole.sets, &options);
-            current.cublas = timing.map_err(|e| crashed(diagnosis(e)))?.as_ref().map(seconds);
+        let cublas = match self.cublas && current.cublas.is_none() {
+            true => cublas::Product::new(self.device, &whole.problem).map_err(|e| crashed(diagnosis(e)))?,
+            false => None,
+        };
+        let mut kinds: Vec<Box<Enqueue>> = vec![Box::new(|s, call| prepared.enqueue(s, call))];
+        if let Some(product) = &cublas {
+            kinds.push(Box::new(|s, call| product.enqueue(s, &whole.sets, call)));
         }
-        point.cublas = current.cublas;
+        let paces = turns::in_turn(&self.stream, &TurnOptions::default(), &mut kinds);
+        drop(kinds);
+        let mut paces = paces.map_err(|e| crashed(diagnosis(e)))?.into_iter();
+        let ours = paces.next();
+        current.cublas = paces.next().or(current.cublas.take());
+        if let Some(cublas) = &current.cublas {
+            (point.cublas, point.cublas_rested) =
+                (Some(seconds(&cublas.sustained)), Some(seconds(&cublas.rested)));
+        }
         // Timing may bring out what a single run does not: what is left in scratch memory, say.
         whole.verify(&prepared, &self.stream).map_err(status)?;
-        point.seconds = Some(seconds(&timing));
+        if let Some(ours) = &ours {
+            (point.seconds, point.rested) = (Some(seconds(&ours.sustained)), Some(seconds(&ours.rested)));
+        }
         Ok(())
     }
 

@@ -1,5 +1,10 @@
 //! The figures of tall and skinny products, beside cuBLAS: what is measured, and what is recorded.
 //!
+//! Every product is timed at two paces. *Sustained* is the pace of a GPU that multiplies on and on, at its limit of power
+//! if it comes to that; *rested* that of short bursts with a pause before each, which published medians are taken with.
+//! What is called `seconds`, `cublas` and `fraction` without more, in records and tables, is sustained, and so is all
+//! that older records have; what is rested says so.
+//!
 //! `tsmttsm` is C = A^T B (of complex elements A^H B) with A and B of two gigabytes or so and a C of at most 128 x 128;
 //! `tsmm` is C = A B with a small B. The main figure takes the kernels that `gemm` would choose, over widths; the others
 //! vary one thing about kernels of `tsmttsm`, as the figures of Ernst, Hager, Thies and Wellein do (IJHPCA 35(1),
@@ -180,37 +185,87 @@ pub struct Point {
     pub flops: f64,
     /// The roofline, where there is one.
     pub ceiling: Option<Ceiling>,
-    /// How long it took.
+    /// How long it took without a pause.
     pub seconds: Option<Seconds>,
-    /// How long cuBLAS took.
+    /// How long cuBLAS took without a pause.
     pub cublas: Option<Seconds>,
+    /// How long it took in short bursts after a pause.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rested: Option<Seconds>,
+    /// How long cuBLAS took in short bursts after a pause.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cublas_rested: Option<Seconds>,
+}
+
+/// How fast the GPU is asked for one product after another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Pace {
+    /// In short bursts, with a pause before each.
+    Rested,
+    /// Without a pause.
+    Sustained,
+}
+
+impl Pace {
+    /// Both.
+    pub const ALL: [Pace; 2] = [Pace::Rested, Pace::Sustained];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Pace::Rested => "rested",
+            Pace::Sustained => "sustained",
+        }
+    }
 }
 
 impl Point {
+    /// How long it took at a pace.
+    pub fn at(&self, pace: Pace) -> Option<Seconds> {
+        match pace {
+            Pace::Rested => self.rested,
+            Pace::Sustained => self.seconds,
+        }
+    }
+
+    /// How long cuBLAS took at a pace.
+    pub fn cublas_at(&self, pace: Pace) -> Option<Seconds> {
+        match pace {
+            Pace::Rested => self.cublas_rested,
+            Pace::Sustained => self.cublas,
+        }
+    }
+
     /// The fraction of the roofline that is reached.
-    pub fn fraction(&self) -> Option<f64> {
-        Some(self.ceiling?.seconds / self.seconds?.median)
+    pub fn fraction(&self, pace: Pace) -> Option<f64> {
+        Some(self.ceiling?.seconds / self.at(pace)?.median)
     }
 
     /// The fraction of the roofline that cuBLAS reaches.
-    pub fn fraction_of_cublas(&self) -> Option<f64> {
-        Some(self.ceiling?.seconds / self.cublas?.median)
+    pub fn fraction_of_cublas(&self, pace: Pace) -> Option<f64> {
+        Some(self.ceiling?.seconds / self.cublas_at(pace)?.median)
     }
 
-    /// How many times as fast as cuBLAS.
-    pub fn times_cublas(&self) -> Option<f64> {
-        Some(self.cublas?.median / self.seconds?.median)
+    /// How many times as fast as cuBLAS at the same pace.
+    pub fn times_cublas(&self, pace: Pace) -> Option<f64> {
+        Some(self.cublas_at(pace)?.median / self.at(pace)?.median)
     }
 
     /// Real floating-point operations in a second.
-    pub fn flops_per_second(&self) -> Option<f64> {
-        Some(self.flops / self.seconds?.median)
+    pub fn flops_per_second(&self, pace: Pace) -> Option<f64> {
+        Some(self.flops / self.at(pace)?.median)
     }
 
     /// The width of the product, whichever it is: C of `tsmttsm` and B of `tsmm` are square.
     pub fn width(&self) -> i64 {
         self.key.size.n
     }
+}
+
+/// The geometric mean, where there is anything to take it of.
+pub fn mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    let logarithms: Vec<f64> = values.into_iter().map(f64::ln).collect();
+    (!logarithms.is_empty()).then(|| (logarithms.iter().sum::<f64>() / logarithms.len() as f64).exp())
 }
 
 /// The widths of the main figure where none are named: the powers of two, and between them where tiles do not divide.
@@ -225,7 +280,7 @@ pub fn length(dtype: DType, width: i64, bytes: usize) -> i64 {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use super::{Ceiling, Figure, Key, Operation, Point, Seconds, Size, length};
+    use super::{Ceiling, Figure, Key, Operation, Pace, Point, Seconds, Size, length};
     use crate::bench::record::Record;
     use crate::gpu::stage::SHORT;
     use crate::kernels::family::Choice;
@@ -233,7 +288,8 @@ pub(crate) mod tests {
     use crate::tune::record::Status;
     use warpwright_core::dtype::DType;
 
-    /// An f64 point of `tsmttsm` that takes this long, half the roofline's time being 0.25 s and cuBLAS's 1 s.
+    /// An f64 point of `tsmttsm` that takes this long without a pause and 0.8 of it after one; the roofline says 0.25 s,
+    /// cuBLAS takes 1 s and 0.9 s.
     pub fn point(width: i64, seconds: f64) -> Point {
         let size = Size { m: width, n: width, k: 1_000_000 };
         let one = |median: f64| Seconds { median, quartiles: (0.9 * median, 1.1 * median), samples: 7 };
@@ -255,6 +311,8 @@ pub(crate) mod tests {
             ceiling: Some(Ceiling { seconds: 0.25, bytes_per_second: 4552e9, flops_per_second: 56.4e12 }),
             seconds: Some(one(seconds)),
             cublas: Some(one(1.0)),
+            rested: Some(one(0.8 * seconds)),
+            cublas_rested: Some(one(0.9)),
         }
     }
 
@@ -273,10 +331,12 @@ pub(crate) mod tests {
     #[test]
     fn fractions_are_of_the_roofline() {
         let p = point(8, 0.5);
-        assert_eq!((p.fraction(), p.fraction_of_cublas()), (Some(0.5), Some(0.25)));
-        assert_eq!((p.times_cublas(), p.flops_per_second()), (Some(2.0), Some(4e12)));
+        let (on, rested) = (Pace::Sustained, Pace::Rested);
+        assert_eq!((p.fraction(on), p.fraction_of_cublas(on)), (Some(0.5), Some(0.25)));
+        assert_eq!((p.times_cublas(on), p.flops_per_second(on)), (Some(2.0), Some(4e12)));
+        assert_eq!((p.fraction(rested), p.times_cublas(rested)), (Some(0.25 / 0.4), Some(0.9 / 0.4)));
         let failed = Point { status: Status::Timeout, seconds: None, ..p };
-        assert_eq!((failed.fraction(), failed.fraction_of_cublas()), (None, Some(0.25)));
+        assert_eq!((failed.fraction(on), failed.fraction_of_cublas(on)), (None, Some(0.25)));
     }
 
     #[test]

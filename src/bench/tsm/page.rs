@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use warpwright_core::dtype::DType;
 
-use super::{Figure, Operation, Point, memory};
+use super::{Figure, Operation, Pace, Point, mean, memory};
 use crate::bench::bandwidth::Bandwidth;
 use crate::bench::record::Record;
 use crate::kernels::family::{Choice, Value};
@@ -80,8 +80,9 @@ impl<'a> Page<'a> {
             "<p>The roofline is the larger of the bytes of the operands over the bandwidth of the GPU's memory and of \
              the arithmetic over the most that any product of the type reaches; 100 % is as fast as that. Every time is \
              a median, measured beside cuBLAS on the same operands in the same run, and every result was compared with \
-             a reference. Kernels run for half a second without a pause: what keeps both the memory and the arithmetic \
-             busy may take the GPU to its limit of power, where its clock goes down. Means are geometric.</p>\n",
+             a reference. <em>Rested</em> are short bursts with a pause before each; <em>sustained</em> is without a \
+             pause: what keeps both the memory and the arithmetic busy may take the GPU to its limit of power, where \
+             its clock goes down. Where nothing is said times are sustained. Means are geometric.</p>\n",
         );
         if failed > 0 {
             text += &format!(
@@ -91,25 +92,37 @@ impl<'a> Page<'a> {
         let mut rows = Vec::new();
         for (operation, dtype) in panels() {
             let points = self.of(|p| is_main(p, operation, dtype));
-            let mean = |of: fn(&Point) -> Option<f64>| {
-                let logs: Vec<f64> = points.iter().filter_map(|m| of(m.point)).map(f64::ln).collect();
-                (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())
-            };
             if points.is_empty() {
                 continue;
             }
-            let least = points.iter().filter_map(|m| m.point.fraction()).reduce(f64::min);
-            rows.push(vec![
-                format!("{} {dtype}", operation.formula(dtype)),
-                points.len().to_string(),
-                percent(mean(Point::fraction)),
-                percent(least),
-                percent(mean(Point::fraction_of_cublas)),
-                mean(Point::times_cublas).map_or(dash(), |t| format!("{t:.2}")),
-            ]);
+            let mut cells = vec![format!("{} {dtype}", operation.formula(dtype)), points.len().to_string()];
+            for pace in Pace::ALL {
+                let mean = |of: fn(&Point, Pace) -> Option<f64>| {
+                    mean(points.iter().filter_map(|m| of(m.point, pace)))
+                };
+                let least = points.iter().filter_map(|m| m.point.fraction(pace)).reduce(f64::min);
+                cells.extend([
+                    percent(mean(Point::fraction)),
+                    percent(least),
+                    percent(mean(Point::fraction_of_cublas)),
+                    times(mean(Point::times_cublas)),
+                ]);
+            }
+            rows.push(cells);
         }
         if !rows.is_empty() {
-            let headings = ["product", "widths", "mean", "least", "cuBLAS", "times cuBLAS"];
+            let headings = [
+                "product",
+                "widths",
+                "rested: mean",
+                "least",
+                "cuBLAS",
+                "times cuBLAS",
+                "sustained: mean",
+                "least",
+                "cuBLAS",
+                "times cuBLAS",
+            ];
             text += &table(&headings, &rows);
         }
         text
@@ -124,14 +137,12 @@ impl<'a> Page<'a> {
             if points.is_empty() {
                 continue;
             }
-            let line = |name: &str, of: fn(&Point) -> Option<f64>| Line {
-                name: name.to_string(),
-                points: points
-                    .iter()
-                    .filter_map(|m| Some((m.point.width() as f64, 100.0 * of(m.point)?)))
-                    .collect(),
-            };
-            let lines = vec![line("warpwright", Point::fraction), line("cuBLAS", Point::fraction_of_cublas)];
+            let mut lines = Vec::new();
+            for pace in Pace::ALL.into_iter().rev() {
+                lines.push(line("warpwright", pace, &points, |p| p.fraction(pace)));
+                lines.push(line("cuBLAS", pace, &points, |p| p.fraction_of_cublas(pace)));
+            }
+            lines.retain(|l| !l.points.is_empty());
             let title = format!("{}, {dtype}: % of the roofline", operation.formula(dtype));
             figures.push(chart(&title, &self.note(&points), width_axis(&lines), lines));
             rows.extend(points.iter().map(|m| row(m.point)));
@@ -144,7 +155,13 @@ impl<'a> Page<'a> {
             "type",
             "M = N",
             "K or rows",
-            "ms",
+            "ms rested",
+            "quartiles",
+            "TFLOP/s",
+            "of the roofline",
+            "cuBLAS",
+            "times cuBLAS",
+            "ms sustained",
             "quartiles",
             "TFLOP/s",
             "of the roofline",
@@ -178,7 +195,7 @@ impl<'a> Page<'a> {
                     let varied = &m.point.key.varied;
                     (varied.int("tm"), varied.int("tn")) == (tm, tn)
                 };
-                let share = points.iter().find(at)?.point.fraction()?;
+                let share = points.iter().find(at)?.point.fraction(Pace::Sustained)?;
                 Some((share, format!("{:.0}", 100.0 * share)))
             };
             let title = format!("Tiles of a thread, {dtype}, M = N = {width}: % of the roofline");
@@ -263,12 +280,22 @@ fn is_of(point: &Point, figure: Figure, dtype: &str, width: i64) -> bool {
     point.key.figure == figure && point.key.dtype == dtype && point.width() == width
 }
 
+/// A line of percentages against the width; a line that is not sustained says so.
+fn line(name: &str, pace: Pace, points: &[&Measured], of: impl Fn(&Point) -> Option<f64>) -> Line {
+    let name = match pace {
+        Pace::Rested => format!("{name}, rested"),
+        Pace::Sustained => name.to_string(),
+    };
+    let place = |m: &&Measured| Some((m.point.width() as f64, 100.0 * of(m.point)?));
+    Line { name, points: points.iter().filter_map(place).collect() }
+}
+
 /// A line of percentages for each combination of what is varied.
 fn by_variation(points: &[&Measured], x: impl Fn(&Point) -> f64) -> Vec<Line> {
     let mut lines: BTreeMap<&Choice, Vec<(f64, f64)>> = BTreeMap::new();
     for point in points.iter().map(|m| m.point) {
         let line = lines.entry(&point.key.varied).or_default();
-        line.extend(point.fraction().map(|share| (x(point), 100.0 * share)));
+        line.extend(point.fraction(Pace::Sustained).map(|share| (x(point), 100.0 * share)));
     }
     lines.into_iter().map(|(varied, points)| Line { name: words(varied), points }).collect()
 }
@@ -318,25 +345,32 @@ fn section(title: &str, about: &str, figures: &[String]) -> String {
 /// A point as a line of the table.
 fn row(point: &Point) -> Vec<String> {
     let key = &point.key;
-    let quartiles = point.seconds.map(|s| {
-        let about = |q: f64| 100.0 * (q / s.median - 1.0);
-        format!("{:+.1} {:+.1} %", about(s.quartiles.0), about(s.quartiles.1))
-    });
-    vec![
+    let mut cells = vec![
         key.operation.to_string(),
         key.dtype.clone(),
         point.width().to_string(),
         key.size.k.max(key.size.m).to_string(),
-        point.seconds.map_or(dash(), |s| format!("{:.3}", 1e3 * s.median)),
-        quartiles.unwrap_or(dash()),
-        point.flops_per_second().map_or(dash(), |f| format!("{:.2}", f / 1e12)),
-        percent(point.fraction()),
-        percent(point.fraction_of_cublas()),
-        point.times_cublas().map_or(dash(), |t| format!("{t:.2}")),
+    ];
+    for pace in Pace::ALL {
+        let quartiles = point.at(pace).map(|s| {
+            let about = |q: f64| 100.0 * (q / s.median - 1.0);
+            format!("{:+.1} {:+.1} %", about(s.quartiles.0), about(s.quartiles.1))
+        });
+        cells.extend([
+            point.at(pace).map_or(dash(), |s| format!("{:.3}", 1e3 * s.median)),
+            quartiles.unwrap_or(dash()),
+            point.flops_per_second(pace).map_or(dash(), |f| format!("{:.2}", f / 1e12)),
+            percent(point.fraction(pace)),
+            percent(point.fraction_of_cublas(pace)),
+            times(point.times_cublas(pace)),
+        ]);
+    }
+    cells.extend([
         point.chosen_by.name().to_string(),
         point.registers.map_or(dash(), |r| r.to_string()),
         point.parameters.to_string(),
-    ]
+    ]);
+    cells
 }
 
 fn names(extents: &[i64]) -> Vec<String> {
@@ -345,6 +379,11 @@ fn names(extents: &[i64]) -> Vec<String> {
 
 fn percent(share: Option<f64>) -> String {
     share.map_or(dash(), |s| format!("{:.1} %", 100.0 * s))
+}
+
+/// How many times as fast.
+fn times(ratio: Option<f64>) -> String {
+    ratio.map_or(dash(), |t| format!("{t:.2}"))
 }
 
 fn dash() -> String {

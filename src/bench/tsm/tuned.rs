@@ -5,7 +5,7 @@ use std::path::Path;
 
 use warpwright_core::target::Target;
 
-use super::{Ceiling, Figure, Key, Operation, Point, Seconds, Size};
+use super::{Ceiling, Figure, Key, Operation, Pace, Point, Seconds, Size};
 use crate::bench::record::Record;
 use crate::kernels::family::Choice;
 use crate::problem::Problem;
@@ -28,7 +28,7 @@ pub fn tiles(directory: &Path, gpu: &str) -> Vec<Record<Point>> {
         let Some(point) = point(&line) else { continue };
         let place = format!("{} {} {}", point.key.dtype, point.width(), point.key.varied);
         match best.get(&place) {
-            Some((_, known)) if known.fraction() >= point.fraction() => {}
+            Some((_, known)) if known.fraction(Pace::Sustained) >= point.fraction(Pace::Sustained) => {}
             _ => {
                 best.insert(place, (line, point));
             }
@@ -90,12 +90,15 @@ fn point(line: &record::Record) -> Option<Point> {
             samples: trial.samples,
         }),
         cublas: None,
+        rested: None,
+        cublas_rested: None,
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::tiles;
+    use crate::bench::tsm::Pace;
     use crate::kernels::family::Choice;
     use crate::problem::Problem;
     use crate::tune::file::WisdomFile;
@@ -133,7 +136,7 @@ mod tests {
             .collect();
         assert_eq!(found, [("2026-11-21", 2, 2e-3), ("2026-11-22", 4, 0.9e-3)]);
         let ideal = 2.0 * 32.0 * 4e6 * 8.0 / 4552e9;
-        assert!((days[1].results[0].fraction().unwrap() * 0.9e-3 / ideal - 1.0).abs() < 1e-3);
+        assert!((days[1].results[0].fraction(Pace::Sustained).unwrap() * 0.9e-3 / ideal - 1.0).abs() < 1e-3);
         assert!(tiles(&directory, "another").is_empty());
         std::fs::remove_dir_all(&directory).unwrap();
     }
