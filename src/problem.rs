@@ -370,6 +370,23 @@ impl Problem {
         2.0 * self.multiply_adds()
     }
 
+    /// Bytes of A, B and C in memory, padding of rows included, of a problem that can be addressed.
+    pub fn stored_bytes(&self) -> [usize; 3] {
+        let (operand, result) = (self.dtype().bytes(), self.result_dtype().bytes());
+        [
+            (self.stored_a().0 * self.ld.a * operand) as usize,
+            (self.stored_b().0 * self.ld.b * operand) as usize,
+            (self.stored_c().0 * self.ld.c * result) as usize,
+        ]
+    }
+
+    /// Bytes before A, B and C, behind an aligned address.
+    pub fn bytes_before(&self) -> [usize; 3] {
+        let (operand, result) = (self.dtype().bytes(), self.result_dtype().bytes());
+        let Offsets { a, b, c } = self.offset;
+        [a * operand, b * operand, c * result].map(|bytes| bytes as usize)
+    }
+
     /// Bytes of the matrices in memory and of what lies before them, or a refusal where that passes what can be
     /// addressed.
     pub fn bytes(&self) -> Result<i64, Diagnosis> {

@@ -104,21 +104,54 @@ impl Ceilings {
 /// A product that writes no more than this part of what it moves counts as one that only reads.
 const READ_ONLY: f64 = 0.05;
 
-/// Bytes that every kernel has to move: each matrix once.
-fn compulsory_bytes(problem: &Problem) -> f64 {
+/// Bytes that every kernel has to move: each matrix once. Of a matrix whose rows are padded these are the sectors of
+/// memory that hold something of it, since no less than a sector is moved.
+pub fn compulsory_bytes(problem: &Problem) -> f64 {
     let passes_over_c = if problem.beta.norm() == 0.0 { 1.0 } else { 2.0 };
-    let b = if problem.same { 0.0 } else { elements(problem.stored_b()) };
-    (elements(problem.stored_a()) + b) * problem.dtype().bytes() as f64
-        + passes_over_c * written_bytes(problem)
+    let size = problem.dtype().bytes();
+    let a = touched_bytes(problem.stored_a(), problem.ld.a, problem.offset.a, size);
+    let b = match problem.same {
+        true => 0.0,
+        false => touched_bytes(problem.stored_b(), problem.ld.b, problem.offset.b, size),
+    };
+    a + b + passes_over_c * written_bytes(problem)
 }
 
 /// Bytes that every kernel has to write: the result once.
 fn written_bytes(problem: &Problem) -> f64 {
-    elements(problem.stored_c()) * problem.result_dtype().bytes() as f64
+    touched_bytes(problem.stored_c(), problem.ld.c, problem.offset.c, problem.result_dtype().bytes())
 }
 
-fn elements((rows, columns): (i64, i64)) -> f64 {
-    rows as f64 * columns as f64
+/// Bytes of a sector, the least that moves between a GPU and its memory.
+const SECTOR: i64 = 32;
+
+/// Bytes of a matrix where its rows follow each other; else of all sectors that hold some of it. `stride` and `before` are
+/// the elements from row to row and before the first.
+fn touched_bytes((rows, columns): (i64, i64), stride: i64, before: i64, size: i64) -> f64 {
+    if stride == columns || rows <= 1 || columns == 0 {
+        return rows as f64 * columns as f64 * size as f64;
+    }
+    // After as many rows as a sector has bytes everything stands in the same places of its sectors again.
+    let (first, period) = (rows % SECTOR + SECTOR, rows / SECTOR - 1);
+    if period <= 0 {
+        return (SECTOR * sectors(rows, columns * size, stride * size, before * size)) as f64;
+    }
+    let up_to = |rows: i64| sectors(rows, columns * size, stride * size, before * size);
+    let repeated = up_to(2 * SECTOR) - up_to(SECTOR);
+    SECTOR as f64 * (up_to(first) as f64 + period as f64 * repeated as f64)
+}
+
+/// Sectors that hold something of `rows` rows of so many bytes, `stride` bytes apart, that begin `before` bytes behind
+/// the start of a sector.
+fn sectors(rows: i64, bytes: i64, stride: i64, before: i64) -> i64 {
+    let (mut all, mut next) = (0, 0);
+    for row in 0..rows {
+        let start = before + row * stride;
+        let (first, behind) = ((start / SECTOR).max(next), (start + bytes - 1) / SECTOR + 1);
+        all += (behind - first).max(0);
+        next = behind;
+    }
+    all
 }
 
 /// Multiply-adds a second of the fastest pipe for a precision; `None` where the GPU's table has no rate.
@@ -141,7 +174,7 @@ fn pipes(precision: Precision) -> &'static [Pipe] {
 
 #[cfg(test)]
 mod tests {
-    use super::{Bandwidths, Ceilings, Roofline};
+    use super::{Bandwidths, Ceilings, Roofline, compulsory_bytes, touched_bytes};
     use crate::problem::Problem;
     use warpwright_core::target::Target;
 
@@ -184,6 +217,41 @@ mod tests {
         assert_eq!(with(h200, &here).read_bytes_per_second, 4600e9);
         assert_eq!(with(h200, &here).copy_bytes_per_second, 4069e9, "the larger counts");
         assert!(Ceilings::of("i32".parse().unwrap(), h200, &nothing).is_none());
+    }
+
+    #[test]
+    fn of_padded_rows_the_sectors_that_hold_them_count() {
+        // Every sector of a short matrix, marked byte by byte.
+        let marked = |rows: i64, columns: i64, stride: i64, before: i64, size: i64| {
+            let bytes = (0..rows).flat_map(|r| {
+                let start = (before + r * stride) * size;
+                start..start + columns * size
+            });
+            32.0 * bytes.map(|b| b / 32).collect::<std::collections::HashSet<_>>().len() as f64
+        };
+        for rows in [2, 31, 64, 65, 1000, 1023] {
+            for (columns, stride, before) in [(4, 5, 0), (4, 8, 1), (1, 3, 0), (9, 12, 2), (31, 40, 3)] {
+                for size in [4, 8, 16] {
+                    let counted = touched_bytes((rows, columns), stride, before, size);
+                    assert_eq!(
+                        counted,
+                        marked(rows, columns, stride, before, size),
+                        "{rows} {columns} {stride}"
+                    );
+                }
+            }
+        }
+        assert_eq!(touched_bytes((1000, 3), 3, 1, 4), 12000.0, "what is dense counts as it is");
+        let mut padded =
+            Problem::new("1000000x4x4".parse().unwrap(), "f64".parse().unwrap(), "nn".parse().unwrap());
+        padded.ld.a = 8;
+        assert_eq!(
+            compulsory_bytes(&padded),
+            2.0 * 32e6 + 128.0,
+            "padding that is whole sectors is not moved"
+        );
+        padded.ld.a = 5;
+        assert_eq!(compulsory_bytes(&padded), 40e6 + 32e6 + 128.0);
     }
 
     #[test]

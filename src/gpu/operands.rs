@@ -66,10 +66,13 @@ impl Placed {
 }
 
 impl OperandSets {
-    /// One copy of matrices of so many bytes, at the beginning of buffers that others may use at other times.
-    pub fn of(matrices: [(Rc<Buffer>, usize); 3]) -> OperandSets {
-        let [a, b, c] = matrices.map(|(buffer, bytes)| Placed { buffer, start: 0, bytes });
-        OperandSets { sets: vec![Set { a, b, c }], shared: true }
+    /// One copy of the matrices of a problem in buffers that others may use at other times.
+    pub fn of(problem: &Problem, buffers: [Rc<Buffer>; 3]) -> OperandSets {
+        let (starts, bytes) = (problem.bytes_before(), problem.stored_bytes());
+        let placed = |buffer, matrix: usize| Placed { buffer, start: starts[matrix], bytes: bytes[matrix] };
+        let [a, b, c] = buffers;
+        let set = Set { a: placed(a, 0), b: placed(b, 1), c: placed(c, 2) };
+        OperandSets { sets: vec![set], shared: true }
     }
 
     /// One copy.

@@ -144,21 +144,11 @@ impl Stage {
         long: Problem,
     ) -> Result<[Stage; 2], Diagnosis> {
         let operands = Operands::random(&short, 1)?;
-        let bytes = |p: &Problem, of: fn(&Problem) -> (i64, i64), size: i64| {
-            let (rows, columns) = of(p);
-            (rows * columns * size) as usize
-        };
-        let (operand, result) = (long.dtype().bytes(), long.result_dtype().bytes());
-        let all = [
-            bytes(&long, Problem::stored_a, operand),
-            bytes(&long, Problem::stored_b, operand),
-            bytes(&long, Problem::stored_c, result),
-        ];
-        let buffers = space.buffers(all)?;
-        fill(stream, &buffers[0], operands.a.bytes(), all[0]).map_err(diagnosis)?;
-        fill(stream, &buffers[1], operands.b.bytes(), all[1]).map_err(diagnosis)?;
-        let [a, b, c] = buffers;
-        let sets = OperandSets::of([(a, all[0]), (b, all[1]), (c, all[2])]);
+        let (starts, bytes) = (long.bytes_before(), long.stored_bytes());
+        let buffers = space.buffers([0, 1, 2].map(|matrix| starts[matrix] + bytes[matrix]))?;
+        fill(stream, &buffers[0], starts[0], operands.a.bytes(), bytes[0]).map_err(diagnosis)?;
+        fill(stream, &buffers[1], starts[1], operands.b.bytes(), bytes[1]).map_err(diagnosis)?;
+        let sets = OperandSets::of(&long, buffers);
         let whole = expected(&short, &operands.a, &operands.b, None, &Region::whole(&short));
         let parts = repeated_parts(&short, &long, &operands, &whole)?;
         let found = operands.c.clone();
@@ -215,14 +205,23 @@ pub fn once(prepared: &Prepared, stream: &Stream) -> warpwright_cuda::Result<f64
     after.seconds_since(&before)
 }
 
-/// Writes the bytes to the beginning of a buffer and repeats them until `total` bytes are written.
-fn fill(stream: &Stream, buffer: &Buffer, bytes: &[u8], total: usize) -> warpwright_cuda::Result<()> {
-    buffer.write(stream, 0, &bytes[..bytes.len().min(total)])?;
+/// Writes the bytes to a buffer from a place on and repeats them until `total` bytes are written.
+///
+/// # Errors
+/// What the driver says.
+pub fn fill(
+    stream: &Stream,
+    buffer: &Buffer,
+    start: usize,
+    bytes: &[u8],
+    total: usize,
+) -> warpwright_cuda::Result<()> {
+    buffer.write(stream, start, &bytes[..bytes.len().min(total)])?;
     let mut written = bytes.len();
     while written < total && written > 0 {
         // What is written holds a whole number of repetitions, and so does what follows it.
         let more = written.min(total - written);
-        buffer.copy_from(stream, written, buffer, 0, more)?;
+        buffer.copy_from(stream, start + written, buffer, start, more)?;
         written += more;
     }
     Ok(())
@@ -319,9 +318,15 @@ mod tests {
         assert_eq!(short("tsmm", "4000000x64x48", "nn"), (SHORT, 64, 48));
     }
 
-    /// The short operands, repeated on the host, and the parts that are expected of the long product.
-    fn check(short: &str, long: &str, layout: &str) {
-        let (short, long) = (problem(short, layout), problem(long, layout));
+    /// The short operands, repeated on the host, and the parts that are expected of the long product, with so many elements
+    /// between rows.
+    fn check(short: &str, long: &str, layout: &str, padding: i64) {
+        let padded = |shape: &str| {
+            let mut p = problem(shape, layout);
+            (p.ld.a, p.ld.c) = (p.ld.a + padding, p.ld.c + padding);
+            p
+        };
+        let (short, long) = (padded(short), padded(long));
         let small = Operands::random(&short, 1).unwrap();
         let mut large = Operands::random(&long, 1).unwrap();
         for (from, to) in [(&small.a, &mut large.a), (&small.b, &mut large.b)] {
@@ -347,8 +352,10 @@ mod tests {
 
     #[test]
     fn operands_that_repeat_say_what_the_long_product_is() {
-        check("3x5x101", "3x5x707", "tn");
-        check("101x3x5", "2020x3x5", "nn");
+        check("3x5x101", "3x5x707", "tn", 0);
+        check("3x5x101", "3x5x303", "tn", 2);
+        check("101x3x5", "2020x3x5", "nn", 0);
+        check("101x3x5", "2020x3x5", "nn", 3);
         let [short, long] = [problem("3x5x100", "tn"), problem("3x5x350", "tn")];
         let operands = Operands::random(&short, 1).unwrap();
         let whole = expected(&short, &operands.a, &operands.b, None, &Region::whole(&short));
