@@ -93,7 +93,7 @@ if part tsm; then
         step "$binary" bench bandwidth --record "$out"
     fi
     step "$binary" bench tsm --record "$out"
-    for sweep in reductions options tiles; do
+    for sweep in short shapes strides reductions options tiles; do
         step "$binary" bench tsm --sweep $sweep --record "$out"
     done
     step "$binary" bench tsm --html "$out/tsm.html" --from "$out"

@@ -12,6 +12,7 @@ use super::options::{DeviceOptions, OutputOptions};
 use super::output::{Failure, Outcome, notice, print, print_json};
 use crate::bench::bandwidth;
 use crate::bench::record::{self, Record};
+use crate::bench::tsm::chosen;
 use crate::bench::tsm::job::Wanted;
 use crate::bench::tsm::measure::{self, Run};
 use crate::bench::tsm::{Figure, NAME, Operation, Pace, Point, Size, WIDTHS, mean, page, sweep, tuned};
@@ -24,19 +25,21 @@ use crate::tune::record::Status;
 #[derive(Args, Debug)]
 pub struct Options {
     /// The products, separated by commas: tsmttsm (C = A^T B) and tsmm (C = A B) [default: both].
-    #[arg(long, value_name = "PRODUCTS", value_delimiter = ',', conflicts_with = "sweep")]
+    #[arg(long, value_name = "PRODUCTS", value_delimiter = ',')]
     ops: Vec<Operation>,
-    /// Element types f32, f64, c64 and c128, separated by commas [default: all; of a sweep f64].
+    /// Element types f32, f64, c64 and c128, separated by commas [default: all; of tiles, reductions and options f64].
     #[arg(long, value_name = "TYPES", value_delimiter = ',', value_parser = parse_dtype)]
     dtypes: Vec<DType>,
-    /// Widths M = N, separated by commas [default: 19 of them from 1 to 64; of tiles and reductions two].
+    /// Widths M = N, separated by commas [default: 19 of them from 1 to 64; of strides five, of short products six, of
+    /// tiles and reductions two].
     #[arg(long, value_name = "WIDTHS", value_delimiter = ',', value_parser = clap::value_parser!(i64).range(1..=128))]
     widths: Vec<i64>,
     /// Bytes of each long operand, as in 2G or 512M.
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes, default_value = "2G")]
     bytes: usize,
-    /// Instead of the kernels that are chosen, vary one thing about those of tsmttsm by threads: tiles, reductions or
-    /// options. The lengths of reductions are from 1e3 to 1e8, whatever --bytes says.
+    /// Instead of the main figure: other products by the kernels that are chosen (shapes, strides or short), or kernels of
+    /// tsmttsm by threads of which one thing varies (tiles, reductions or options). Lengths of short products are 1e4, 1e5
+    /// and 1e6, those of reductions from 1e3 to 1e8, whatever --bytes says.
     #[arg(long, value_name = "WHAT")]
     sweep: Option<Sweep>,
     /// Record every point in this directory, as JSON and as CSV; what is on record there is not measured again.
@@ -73,6 +76,12 @@ fn parse_dtype(text: &str) -> Result<DType, Diagnosis> {
 /// What a sweep varies.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Sweep {
+    /// Products with M and N that differ.
+    Shapes,
+    /// Rows that are padded, and matrices that start anywhere.
+    Strides,
+    /// Products of lengths from 1e4 to 1e6, beside two empty launches and the bytes they move.
+    Short,
     /// The tile of C of a thread.
     Tiles,
     /// How the parts of blocks come together, for lengths from 1e3 to 1e8.
@@ -85,6 +94,9 @@ enum Sweep {
 pub fn run(options: &Options) -> Outcome {
     if let (Some(file), Some(directory)) = (&options.html, &options.from) {
         return page(file, directory, options.gpu.as_deref());
+    }
+    if let Some(sweep) = options.sweep {
+        options.check(sweep)?;
     }
     let instead = "use `tune MxNxK --device sim` for what the model says";
     let (gpu, target) = &options.device.gpu("to time products on", instead)?;
@@ -105,24 +117,43 @@ pub fn run(options: &Options) -> Outcome {
 }
 
 impl Options {
+    /// Refuses options that a sweep has no use for.
+    fn check(&self, sweep: Sweep) -> Result<(), Diagnosis> {
+        if !self.ops.is_empty() && !sweep.takes_products() {
+            return Err(Diagnosis::new("--ops has no meaning for this sweep")
+                .because("tiles, reductions and options are about the kernels of tsmttsm alone")
+                .instead("leave it out, or sweep shapes, strides or short"));
+        }
+        if !self.widths.is_empty() && matches!(sweep, Sweep::Shapes) {
+            return Err(Diagnosis::new("--widths has no meaning for a sweep over shapes")
+                .because("widths are products with M = N")
+                .instead("leave out --widths, or leave out --sweep"));
+        }
+        Ok(())
+    }
+
     /// The points that are wanted, in the order in which they are measured: narrow ones of every kind come first, so
     /// that a run that is cut has something of each.
     fn wanted(&self, target: &Target) -> Result<Vec<Wanted>, Diagnosis> {
         let or = |usual: &[DType]| if self.dtypes.is_empty() { usual.to_vec() } else { self.dtypes.clone() };
         let mut wanted = Vec::new();
-        if let Some(sweep) = self.sweep {
-            let figure = match sweep {
-                Sweep::Tiles => Figure::Tiles,
-                Sweep::Reductions => Figure::Reductions,
-                Sweep::Options => Figure::Options,
-            };
+        if let Some(sweep) = self.sweep.filter(|sweep| !sweep.takes_products()) {
             for dtype in or(&[DType::F64]) {
-                wanted.extend(sweep::wanted(figure, dtype, &self.widths, self.bytes, target)?);
+                wanted.extend(sweep::wanted(sweep.figure(), dtype, &self.widths, self.bytes, target)?);
             }
             return Ok(wanted);
         }
         let operations = if self.ops.is_empty() { &Operation::ALL[..] } else { &self.ops };
         let dtypes = or(&DTYPES);
+        if let Some(sweep) = self.sweep {
+            for operation in operations {
+                for dtype in &dtypes {
+                    let points = chosen::wanted(sweep.figure(), *operation, *dtype, &self.widths, self.bytes);
+                    wanted.extend(points);
+                }
+            }
+            return Ok(wanted);
+        }
         for width in if self.widths.is_empty() { &WIDTHS[..] } else { &self.widths } {
             for operation in operations {
                 wanted.extend(
@@ -131,6 +162,24 @@ impl Options {
             }
         }
         Ok(wanted)
+    }
+}
+
+impl Sweep {
+    fn figure(self) -> Figure {
+        match self {
+            Sweep::Shapes => Figure::Shapes,
+            Sweep::Strides => Figure::Strides,
+            Sweep::Short => Figure::Short,
+            Sweep::Tiles => Figure::Tiles,
+            Sweep::Reductions => Figure::Reductions,
+            Sweep::Options => Figure::Options,
+        }
+    }
+
+    /// Whether it is about both products, and not about the kernels of `tsmttsm` alone.
+    fn takes_products(self) -> bool {
+        Figure::CHOSEN.contains(&self.figure())
     }
 }
 
@@ -187,7 +236,10 @@ fn said(progress: &measure::Progress) -> String {
 
 /// Both paces side by side, the rested one first.
 fn table(points: &[Point]) -> String {
+    let placed = points.iter().any(|p| p.key.placement.is_some());
+    let short = points.iter().any(|p| p.empty_launch.is_some());
     let mut columns = vec![words("product"), words("type"), words("size")];
+    columns.extend(placed.then(|| words("lies")));
     for pace in Pace::ALL {
         columns.extend([
             numbers(pace.name()),
@@ -196,6 +248,7 @@ fn table(points: &[Point]) -> String {
             numbers("cuBLAS"),
             numbers("times cuBLAS"),
         ]);
+        columns.extend(short.then(|| numbers("of two launches and the bytes")));
     }
     columns.extend([words("chosen by"), words("parameters")]);
     let dash = || "-".to_string();
@@ -203,6 +256,7 @@ fn table(points: &[Point]) -> String {
     let row = |p: &Point| {
         let Size { m, n, k } = p.key.size;
         let mut cells = vec![p.key.operation.to_string(), p.key.dtype.clone(), format!("{m}x{n}x{k}")];
+        cells.extend(placed.then(|| p.key.placement.map_or_else(dash, |placement| placement.to_string())));
         for pace in Pace::ALL {
             cells.extend([
                 p.at(pace).map_or_else(dash, |s| seconds(s.median)),
@@ -211,6 +265,7 @@ fn table(points: &[Point]) -> String {
                 percent(p.fraction_of_cublas(pace)),
                 p.times_cublas(pace).map_or_else(dash, |t| format!("{t:.2}")),
             ]);
+            cells.extend(short.then(|| percent(p.fraction_of_short(pace))));
         }
         cells.push(p.chosen_by.name().to_string());
         cells.push(p.message.as_ref().map_or_else(|| p.parameters.to_string(), |m| format!("FAILED: {m}")));
@@ -233,6 +288,7 @@ fn means(points: &[Point]) -> String {
     say("of the roofline", Point::fraction);
     say("of the roofline by cuBLAS", Point::fraction_of_cublas);
     say("times cuBLAS", Point::times_cublas);
+    say("of two empty launches and the bytes", Point::fraction_of_short);
     text
 }
 

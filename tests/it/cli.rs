@@ -155,6 +155,11 @@ fn what_needs_a_gpu_says_so() {
         assert!(refusal(&format!("bench {what} --bytes 7Q")).contains("write 2G"));
     }
     assert!(refusal("bench tsm --widths 129").contains("129"));
+    assert!(refusal("bench tsm --sweep tiles --ops tsmm").contains("leave it out"));
+    assert!(refusal("bench tsm --sweep shapes --widths 4").contains("leave out --widths"));
+    for sweep in ["shapes", "strides --widths 4,8", "short --ops tsmm --dtypes f32"] {
+        assert!(refusal(&format!("bench tsm --sweep {sweep} --device sim")).contains("there is no GPU"));
+    }
     assert!(refusal("bench tsm --ops gemm").contains("use tsmttsm or tsmm"));
 }
 

@@ -26,7 +26,7 @@ fn the_page_shows_every_figure_that_is_on_record_and_needs_no_gpu() {
     assert_eq!(page.matches("<svg").count(), page.matches("</svg>").count());
     assert_eq!(
         page.matches("Example GPU, driver 580.159.04, 2026-11-22").count(),
-        7,
+        10,
         "each says where it is from"
     );
     for title in
@@ -48,6 +48,13 @@ fn the_page_shows_every_figure_that_is_on_record_and_needs_no_gpu() {
         "where no more is known than what CUDA it brings"
     );
     assert!(page.contains("<td>4552 (48 warps)</td>") && page.contains("<td>8:1</td><td>4300</td>"));
+    for title in ["M and N that differ", "Rows that are padded", "Short products"] {
+        assert!(page.contains(title), "{title}");
+    }
+    assert!(page.contains("<td>C = AᵀB f64, 100000</td>"), "short products have means for each length");
+    assert!(page.contains("<td>ld 9,9,9 offset 1,2,3</td>") && page.contains("<td>4x20</td>"));
+    // Two launches of 1.25 us and 4 us of bytes, of the 4.75 and 5 us that it takes.
+    assert!(page.contains("<td>136.8 %</td>") && page.contains("<td>130.0 %</td>"));
     for tag in ["div", "figure", "table", "tr", "td", "details", "h2"] {
         let count = |text: String| page.matches(&text).count();
         let opened = count(format!("<{tag}>")) + count(format!("<{tag} class="));

@@ -8,10 +8,13 @@
 //! [`cold`] times single launches instead, each after the cache was swept; [`crate::turns`] tells launches after a pause
 //! from those that go on.
 
+use crate::cache::CompileCache;
+use crate::compile::{Options, Source};
 use crate::device::Device;
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::memory::Buffer;
+use crate::module::Kernel;
 use crate::stream::{Event, Stream};
 
 /// How much to measure.
@@ -195,6 +198,17 @@ pub fn cold(
     stream.synchronize()?;
     let samples = marks.iter().map(|(before, after)| after.seconds_since(before)).collect::<Result<_>>()?;
     Ok(Timing::of(samples, 1))
+}
+
+/// A kernel that does nothing: what a launch itself takes.
+///
+/// # Errors
+/// No NVRTC to compile it.
+pub fn empty(device: &Device) -> Result<Kernel> {
+    let source = Source::new("empty.cu", "extern \"C\" __global__ void empty() {}");
+    let options = Options::for_arch(device.info().arch());
+    let compiled = CompileCache::standard().compile(&source, &options)?.compiled;
+    device.load(&compiled.cubin)?.kernel("empty")
 }
 
 /// Memory twice the size of the second-level cache, to be written over.

@@ -82,6 +82,24 @@ pub fn in_turn(stream: &Stream, options: &TurnOptions, kinds: &mut [Box<Enqueue<
     Ok(kinds.into_iter().map(Kind::paces).collect())
 }
 
+/// Times one kind of launches at both paces.
+///
+/// # Errors
+/// What the driver says.
+pub fn alone(
+    stream: &Stream,
+    options: &TurnOptions,
+    mut enqueue: impl FnMut(&Stream, usize) -> Result<()>,
+) -> Result<Paces> {
+    let mut kind = Kind::new(stream, options, &mut enqueue)?;
+    for _ in 0..options.bursts.max(1) {
+        kind.burst(stream, options)?;
+    }
+    kind.half(stream, options)?;
+    kind.half(stream, options)?;
+    Ok(kind.paces())
+}
+
 /// Launches of one kind, and what was found of them: seconds of replays.
 struct Kind {
     /// The graph, and the seconds of one replay; none where a launch takes so long that it is the only sample.

@@ -1,6 +1,6 @@
 //! A record as a table of comma-separated values, a line for each point. What is rested says so; the rest is sustained.
 
-use super::{Pace, Point, Seconds};
+use super::{Pace, Placement, Point, Seconds};
 use crate::bench::record::Record;
 
 /// The headings.
@@ -8,7 +8,8 @@ const HEADINGS: &str = "figure,operation,dtype,m,n,k,varied,status,seconds,first
 tflops,fraction,cublas_seconds,cublas_first_quartile,cublas_third_quartile,cublas_fraction,times_cublas,\
 ceiling_seconds,chosen_by,registers,parameters,text,rested_seconds,rested_first_quartile,rested_third_quartile,\
 rested_tflops,rested_fraction,cublas_rested_seconds,cublas_rested_first_quartile,cublas_rested_third_quartile,\
-cublas_rested_fraction,rested_times_cublas,gpu,driver,date";
+cublas_rested_fraction,rested_times_cublas,row_strides,offsets,bytes,copies,empty_launch_seconds,fraction_of_short,\
+rested_fraction_of_short,gpu,driver,date";
 
 /// The table, headings first.
 pub fn table(record: &Record<Point>) -> String {
@@ -47,6 +48,14 @@ fn cells(point: &Point) -> Vec<String> {
     cells.extend(rates(Pace::Rested));
     cells.extend(times(point.cublas_rested));
     cells.extend(beside(Pace::Rested));
+    let list = |of: fn(&Placement) -> [i64; 3]| {
+        key.placement.as_ref().map_or(String::new(), |p| of(p).map(|n| n.to_string()).join(" "))
+    };
+    cells.extend([list(|p| p.row_strides), list(|p| p.offsets)]);
+    cells.push(number(point.ceiling.and_then(|c| c.bytes)));
+    cells.push(point.copies.map_or(String::new(), |c| c.to_string()));
+    cells.push(number(point.empty_launch.map(|t| t.median)));
+    cells.extend(Pace::ALL.into_iter().rev().map(|pace| share(point.fraction_of_short(pace))));
     cells
 }
 
@@ -70,11 +79,13 @@ mod tests {
     use super::{quoted, table};
     use crate::bench::record::Record;
     use crate::bench::tsm::tests::record;
-    use crate::bench::tsm::{Pace, Point};
+    use crate::bench::tsm::{Pace, Placement, Point};
 
     #[test]
     fn a_line_has_as_many_cells_as_there_are_headings_and_its_numbers_come_back() {
-        let record = record();
+        let mut record = record();
+        let placement = Placement { row_strides: [9, 9, 8], offsets: [0; 3] };
+        record.results[0].key.placement = Some(placement);
         let text = table(&record);
         let lines: Vec<Vec<&str>> = text.lines().map(|l| l.split(',').collect()).collect();
         assert_eq!(lines.len(), 3);
@@ -93,6 +104,8 @@ mod tests {
             assert_eq!(Some(number("cublas_rested_seconds")), point.cublas_rested.map(|s| s.median));
             assert_eq!(number("k"), point.key.size.k as f64);
         }
+        assert_eq!((cell(1, "row_strides"), cell(1, "copies"), cell(1, "offsets")), ("9 9 8", "1", "0 0 0"));
+        assert_eq!(cell(2, "row_strides"), "", "what is dense has none");
         assert_eq!(cell(1, "parameters"), "leapfrog=true tm=4 unit=fma");
         assert_eq!((cell(1, "status"), cell(1, "chosen_by")), ("correct", "neighbour"));
         assert_eq!((cell(2, "gpu"), cell(2, "driver")), ("Some GPU", "580.159.04"));
@@ -100,7 +113,9 @@ mod tests {
 
     #[test]
     fn json_comes_back_as_it_was_written() {
-        let record = record();
+        let mut record = record();
+        let placement = Placement { row_strides: [8; 3], offsets: [1, 2, 3] };
+        record.results[1].key.placement = Some(placement);
         let text = serde_json::to_string(&record).unwrap();
         assert_eq!(serde_json::from_str::<Record<Point>>(&text).unwrap(), record);
         assert!(text.contains(r#""figure":"widths","operation":"tsmttsm","dtype":"f64","m":8"#), "{text}");

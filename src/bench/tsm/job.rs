@@ -6,7 +6,7 @@ use warpwright_core::emit::cuda::Source;
 use warpwright_core::ir::Program;
 use warpwright_core::target::Target;
 
-use super::{Figure, Key, Operation, Size, length};
+use super::{Figure, Key, Operation, Placement, Size, length};
 use crate::kernels::family::{Choice, Family, Order};
 use crate::problem::Problem;
 use crate::report::ChosenBy;
@@ -49,12 +49,19 @@ impl Wanted {
         Wanted::new(Figure::Widths, operation, dtype, problem)
     }
 
-    /// A point of a figure.
+    /// A point of a figure, by the kernel that is chosen.
     pub fn new(figure: Figure, operation: Operation, dtype: DType, problem: Problem) -> Wanted {
         let size = Size { m: problem.shape.m, n: problem.shape.n, k: problem.shape.k };
         let dtype = dtype.name().to_string();
         Wanted {
-            key: Key { figure, operation, dtype, size, varied: Choice::default() },
+            key: Key {
+                figure,
+                operation,
+                dtype,
+                size,
+                placement: Placement::of(&problem),
+                varied: Choice::default(),
+            },
             problem,
             choice: None,
         }
@@ -94,6 +101,12 @@ impl Maker<'_> {
         Ok((Maker { target, gpu, wisdom }, notices))
     }
 
+    /// By the model alone.
+    #[cfg(test)]
+    pub fn without_wisdom(target: &Target) -> Maker<'_> {
+        Maker { target, gpu: Gpu::of_target(target), wisdom: Vec::new() }
+    }
+
     /// The kernel of a point.
     ///
     /// # Errors
@@ -125,14 +138,12 @@ mod tests {
     use crate::bench::tsm::Operation;
     use crate::kernels::family::Choice;
     use crate::report::ChosenBy;
-    use crate::tune::record::Gpu;
     use warpwright_core::dtype::DType;
     use warpwright_core::target;
 
     #[test]
     fn every_product_and_type_has_a_kernel_and_texts_tell_kernels_apart() {
-        let gpu = Gpu::of_target(target::DEFAULT);
-        let maker = Maker { target: target::DEFAULT, gpu, wisdom: Vec::new() };
+        let maker = Maker::without_wisdom(target::DEFAULT);
         for operation in Operation::ALL {
             for dtype in [DType::F32, DType::F64, DType::C64, DType::C128] {
                 let wanted = Wanted::at_width(operation, dtype, 37, 2 << 30);

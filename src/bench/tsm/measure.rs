@@ -1,5 +1,6 @@
 //! Measuring points on a GPU, beside cuBLAS on the same operands, with a record that a later run goes on from.
 
+use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -8,11 +9,11 @@ use warpwright_core::diag::Diagnosis;
 use warpwright_core::target::Target;
 use warpwright_cuda::nvrtc::Nvrtc;
 use warpwright_cuda::turns::{self, Enqueue};
-use warpwright_cuda::{Device, Library, Paces, Stream, Timing, TurnOptions, locate};
+use warpwright_cuda::{Device, LaunchConfig, Library, Paces, Stream, Timing, TurnOptions, locate, measure};
 
 use super::job::{Job, Maker, Wanted};
 use super::log::{Log, Watch};
-use super::{Ceiling, Key, Point, Seconds};
+use super::{Ceiling, Figure, Key, Point, Seconds};
 use crate::bench::bandwidth;
 use crate::bench::record::Record;
 use crate::bind::Binding;
@@ -21,7 +22,7 @@ use crate::gpu::{self, Executable, Prepared, cublas, diagnosis};
 use crate::parallel;
 use crate::problem::Problem;
 use crate::report::ChosenBy;
-use crate::roofline::{Bandwidths, Ceilings, Roofline};
+use crate::roofline::{self, Bandwidths, Ceilings, Roofline};
 use crate::tune::record::{Gpu, Status};
 
 /// What a run is about.
@@ -118,13 +119,10 @@ pub fn run(
     Ok(Outcome { points, files: log.files, notices })
 }
 
-/// Bytes of the largest matrix of a product.
+/// Bytes of the largest matrix of a product, and of what lies before it.
 fn longest(problem: &Problem) -> usize {
-    let bytes = |(rows, columns): (i64, i64), size: i64| (rows * columns * size) as usize;
-    let (operand, result) = (problem.dtype().bytes(), problem.result_dtype().bytes());
-    bytes(problem.stored_a(), operand)
-        .max(bytes(problem.stored_b(), operand))
-        .max(bytes(problem.stored_c(), result))
+    let (bytes, before) = (problem.stored_bytes(), problem.bytes_before());
+    bytes.into_iter().zip(before).map(|(bytes, before)| bytes + before).max().unwrap_or(0)
 }
 
 /// Does the work while other threads watch over it, and compile the kernels of the jobs into the user's cache, in order
@@ -186,6 +184,8 @@ fn refused(wanted: &Wanted, refusal: &Diagnosis) -> Point {
         cublas: None,
         rested: None,
         cublas_rested: None,
+        copies: None,
+        empty_launch: None,
     }
 }
 
@@ -197,6 +197,7 @@ struct Bench<'a> {
     stream: Stream,
     space: Space,
     cublas: bool,
+    empty_launch: OnceCell<Seconds>,
     /// The product of the latest point: several points in a row may share one.
     current: Option<Current>,
 }
@@ -229,6 +230,7 @@ impl<'a> Bench<'a> {
             stream: device.stream().map_err(diagnosis)?,
             space: Space::new(device, bytes)?,
             cublas,
+            empty_launch: OnceCell::new(),
             current: None,
         })
     }
@@ -250,11 +252,14 @@ impl<'a> Bench<'a> {
                 seconds: Roofline::under(problem, &c).seconds(),
                 bytes_per_second: c.bytes_per_second(problem),
                 flops_per_second: c.flops_per_second,
+                bytes: Some(roofline::compulsory_bytes(problem)),
             }),
             seconds: None,
             cublas: None,
             rested: None,
             cublas_rested: None,
+            copies: None,
+            empty_launch: None,
         }
     }
 
@@ -304,6 +309,10 @@ impl<'a> Bench<'a> {
             true => cublas::Product::new(self.device, &whole.problem).map_err(|e| crashed(diagnosis(e)))?,
             false => None,
         };
+        point.copies = Some(whole.sets.len());
+        if point.key.figure == Figure::Short {
+            point.empty_launch = Some(self.empty_launch().map_err(|e| crashed(diagnosis(e)))?);
+        }
         let mut kinds: Vec<Box<Enqueue>> = vec![Box::new(|s, call| prepared.enqueue(s, call))];
         if let Some(product) = &cublas {
             kinds.push(Box::new(|s, call| product.enqueue(s, &whole.sets, call)));
@@ -325,11 +334,24 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
+    /// How long an empty launch takes: measured once, when it is first asked for.
+    fn empty_launch(&self) -> warpwright_cuda::Result<Seconds> {
+        if let Some(known) = self.empty_launch.get() {
+            return Ok(*known);
+        }
+        let kernel = measure::empty(self.device)?;
+        let config = LaunchConfig::new([1, 1, 1], [32, 1, 1]);
+        let launch = |s: &Stream, _| kernel.launch(s, &config, &[]);
+        let paces = turns::alone(&self.stream, &TurnOptions::default(), launch)?;
+        Ok(*self.empty_launch.get_or_init(|| seconds(&paces.rested)))
+    }
+
     /// The product at a short length, and at its own where that is another.
     fn stages(&self, wanted: &Wanted) -> Result<Vec<Stage>, Diagnosis> {
         let long = wanted.problem;
         let short = shortened(wanted.family()?, &long)?;
-        if long.bytes()? as usize >= LONG * self.device.info().l2_bytes && short != long {
+        let repeats = long.shape.m % short.shape.m.max(1) == 0 && long.shape.k % short.shape.k.max(1) == 0;
+        if long.bytes()? as usize >= LONG * self.device.info().l2_bytes && short != long && repeats {
             return Stage::repeated(&self.stream, &self.space, short, long).map(Vec::from);
         }
         let whole = Stage::random(self.device, long, true)?;

@@ -6,10 +6,11 @@
 //! that older records have; what is rested says so.
 //!
 //! `tsmttsm` is C = A^T B (of complex elements A^H B) with A and B of two gigabytes or so and a C of at most 128 x 128;
-//! `tsmm` is C = A B with a small B. The main figure takes the kernels that `gemm` would choose, over widths; the others
-//! vary one thing about kernels of `tsmttsm`, as the figures of Ernst, Hager, Thies and Wellein do (IJHPCA 35(1),
+//! `tsmm` is C = A B with a small B. The main figure takes the kernels that `gemm` would choose, over widths; those beside it do
+//! so for oblong products, padded rows and short ones; the others vary one thing about kernels of `tsmttsm`, as the figures of Ernst, Hager, Thies and Wellein do (IJHPCA 35(1),
 //! 2021). Every point is a line of its own in a record, and a run that was cut short goes on where it was.
 
+pub mod chosen;
 pub mod csv;
 pub mod job;
 pub mod log;
@@ -17,6 +18,7 @@ pub mod measure;
 mod memory;
 pub mod page;
 pub mod sweep;
+mod tables;
 pub mod tuned;
 
 use std::fmt;
@@ -68,14 +70,19 @@ impl Operation {
 
     /// The product of this width and length, dense.
     pub fn problem(self, dtype: DType, width: i64, length: i64) -> Problem {
+        self.oblong(dtype, (width, width), length)
+    }
+
+    /// The product with these two short extents ([`Point::narrow`]) and this length, dense.
+    pub fn oblong(self, dtype: DType, narrow: (i64, i64), length: i64) -> Problem {
         let layout = match self {
             Operation::Tsmttsm if dtype.is_complex() => "cn",
             Operation::Tsmttsm => "tn",
             Operation::Tsmm => "nn",
         };
         let shape = match self {
-            Operation::Tsmttsm => Shape { m: width, n: width, k: length },
-            Operation::Tsmm => Shape { m: length, n: width, k: width },
+            Operation::Tsmttsm => Shape { m: narrow.0, n: narrow.1, k: length },
+            Operation::Tsmm => Shape { m: length, n: narrow.1, k: narrow.0 },
         };
         Problem::new(shape, Precision::Of(dtype), layout.parse().unwrap_or(Layout::NN))
     }
@@ -110,6 +117,17 @@ pub enum Figure {
     Reductions,
     /// With and without leap frogging and transposed mapping.
     Options,
+    /// Products with M and N that differ, by the kernels that are chosen.
+    Shapes,
+    /// Rows that are padded and matrices that start anywhere, by the kernels that are chosen.
+    Strides,
+    /// Products so short that launches count, by the kernels that are chosen.
+    Short,
+}
+
+impl Figure {
+    /// Those that show the kernels that are chosen for other products than the main figure's.
+    pub const CHOSEN: [Figure; 3] = [Figure::Shapes, Figure::Strides, Figure::Short];
 }
 
 /// Extents of a product.
@@ -121,6 +139,37 @@ pub struct Size {
     pub n: i64,
     /// Terms of each sum.
     pub k: i64,
+}
+
+/// How A, B and C lie in memory, in elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Placement {
+    /// From the start of a row to that of the next.
+    pub row_strides: [i64; 3],
+    /// Before the first, behind an address that is aligned for every access.
+    pub offsets: [i64; 3],
+}
+
+impl Placement {
+    /// That of a problem; none where rows follow each other and begin at aligned addresses.
+    pub fn of(problem: &Problem) -> Option<Placement> {
+        let (ld, offset) = (problem.ld, problem.offset);
+        let dense = Problem::new(problem.shape, problem.precision, problem.layout);
+        let placement =
+            Placement { row_strides: [ld.a, ld.b, ld.c], offsets: [offset.a, offset.b, offset.c] };
+        ((ld, offset) != (dense.ld, dense.offset)).then_some(placement)
+    }
+}
+
+impl fmt::Display for Placement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |numbers: [i64; 3]| numbers.map(|n| n.to_string()).join(",");
+        write!(f, "ld {}", list(self.row_strides))?;
+        if self.offsets != [0; 3] {
+            write!(f, " offset {}", list(self.offsets))?;
+        }
+        Ok(())
+    }
 }
 
 /// What tells points apart.
@@ -135,6 +184,9 @@ pub struct Key {
     /// The size.
     #[serde(flatten)]
     pub size: Size,
+    /// How the matrices lie; none where their rows follow each other and begin at aligned addresses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placement: Option<Placement>,
     /// The parameters that the figure is about; none where kernels are those that are chosen.
     #[serde(default, skip_serializing_if = "Choice::is_empty")]
     pub varied: Choice,
@@ -160,6 +212,10 @@ pub struct Ceiling {
     pub bytes_per_second: f64,
     /// The rate of arithmetic that it takes.
     pub flops_per_second: f64,
+    /// The bytes that have to be moved: each matrix once, of padded rows the sectors of 32 bytes that hold them. Not in
+    /// older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<f64>,
 }
 
 /// A point of a figure.
@@ -195,6 +251,13 @@ pub struct Point {
     /// How long cuBLAS took in short bursts after a pause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cublas_rested: Option<Seconds>,
+    /// Among how many copies of the operands timed launches rotate, so that none finds its own in the second-level cache:
+    /// together they are three times as large as that, or a thousand. Not in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copies: Option<usize>,
+    /// How long an empty launch took, timed in the same way, in bursts; where products are short.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub empty_launch: Option<Seconds>,
 }
 
 /// How fast the GPU is asked for one product after another.
@@ -256,7 +319,32 @@ impl Point {
         Some(self.flops / self.at(pace)?.median)
     }
 
-    /// The width of the product, whichever it is: C of `tsmttsm` and B of `tsmm` are square.
+    /// The fraction of what a short product reaches that takes two empty launches, and the bytes it has to move at the
+    /// bandwidth of the roofline: that time over its own.
+    pub fn fraction_of_short(&self, pace: Pace) -> Option<f64> {
+        let ceiling = self.ceiling?;
+        let least = 2.0 * self.empty_launch?.median + ceiling.bytes? / ceiling.bytes_per_second;
+        Some(least / self.at(pace)?.median)
+    }
+
+    /// The two short extents: M and N of `tsmttsm`, columns of A and of C of `tsmm`.
+    pub fn narrow(&self) -> (i64, i64) {
+        let Size { m, n, k } = self.key.size;
+        match self.key.operation {
+            Operation::Tsmttsm => (m, n),
+            Operation::Tsmm => (k, n),
+        }
+    }
+
+    /// The long extent: terms of the sums of `tsmttsm`, rows of `tsmm`.
+    pub fn length(&self) -> i64 {
+        match self.key.operation {
+            Operation::Tsmttsm => self.key.size.k,
+            Operation::Tsmm => self.key.size.m,
+        }
+    }
+
+    /// The columns of C: the width of the product where C of `tsmttsm` and B of `tsmm` are square.
     pub fn width(&self) -> i64 {
         self.key.size.n
     }
@@ -299,6 +387,7 @@ pub(crate) mod tests {
                 operation: Operation::Tsmttsm,
                 dtype: "f64".to_string(),
                 size,
+                placement: None,
                 varied: Choice::default(),
             },
             parameters: Choice::default().with("tm", 4).with("unit", "fma").with("leapfrog", true),
@@ -308,11 +397,18 @@ pub(crate) mod tests {
             status: Status::Correct,
             message: None,
             flops: 2e12,
-            ceiling: Some(Ceiling { seconds: 0.25, bytes_per_second: 4552e9, flops_per_second: 56.4e12 }),
+            ceiling: Some(Ceiling {
+                seconds: 0.25,
+                bytes_per_second: 4552e9,
+                flops_per_second: 56.4e12,
+                bytes: None,
+            }),
             seconds: Some(one(seconds)),
             cublas: Some(one(1.0)),
             rested: Some(one(0.8 * seconds)),
             cublas_rested: Some(one(0.9)),
+            copies: Some(1),
+            empty_launch: None,
         }
     }
 
@@ -337,6 +433,16 @@ pub(crate) mod tests {
         assert_eq!((p.fraction(rested), p.times_cublas(rested)), (Some(0.25 / 0.4), Some(0.9 / 0.4)));
         let failed = Point { status: Status::Timeout, seconds: None, ..p };
         assert_eq!((failed.fraction(on), failed.fraction_of_cublas(on)), (None, Some(0.25)));
+    }
+
+    #[test]
+    fn short_products_are_measured_by_two_launches_and_their_bytes() {
+        let one = |median: f64| Some(Seconds { median, quartiles: (median, median), samples: 3 });
+        let mut p = Point { empty_launch: one(2e-6), rested: one(16e-6), ..point(8, 8e-6) };
+        assert_eq!(p.fraction_of_short(Pace::Rested), None, "whose bytes are not known");
+        p.ceiling = Some(Ceiling { bytes: Some(4e7), bytes_per_second: 1e13, ..p.ceiling.unwrap() });
+        assert_eq!(p.fraction_of_short(Pace::Rested), Some(0.5));
+        assert_eq!(p.fraction_of_short(Pace::Sustained), Some(1.0));
     }
 
     #[test]

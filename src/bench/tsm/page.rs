@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use warpwright_core::dtype::DType;
 
-use super::{Figure, Operation, Pace, Point, mean, memory};
+use super::{Figure, Operation, Pace, Point, memory, tables};
 use crate::bench::bandwidth::Bandwidth;
 use crate::bench::record::Record;
 use crate::kernels::family::{Choice, Value};
@@ -13,8 +13,8 @@ use crate::report::svg::{Axis, Chart, Line, Map};
 
 /// A point, and where it was measured.
 #[derive(Clone, Debug)]
-struct Measured<'a> {
-    point: &'a Point,
+pub(super) struct Measured<'a> {
+    pub(super) point: &'a Point,
     date: &'a str,
     driver: String,
 }
@@ -31,18 +31,25 @@ pub fn page(records: &[Record<Point>], bandwidths: Option<&Record<Bandwidth>>) -
     let gpu = records.last().map_or("", |r| r.gpu.as_str());
     let page = Page { gpu, all: &all };
     let mut body = page.introduction();
-    for section in [page.widths(), page.tiles(), page.reductions(), page.options()] {
+    body += &page.widths();
+    for figure in Figure::CHOSEN {
+        let points = page.of(|p| p.key.figure == figure);
+        body += &tables::section(figure, &points, &page.note(&points));
+    }
+    for section in [page.tiles(), page.reductions(), page.options()] {
         body += &section;
     }
     body += &bandwidths.map_or(String::new(), memory::section);
     document(&format!("Tall and skinny products on {gpu}"), &body)
 }
 
-/// What tells points of the page apart. The main figure has one point a width, whatever its length.
+/// What tells points of the page apart. But for figures about lengths there is one of a shape, whatever its length.
 fn identity(point: &Point) -> String {
     let key = &point.key;
-    let length = if key.figure == Figure::Reductions { key.size.k } else { 0 };
-    format!("{:?} {} {} {} {length} {}", key.figure, key.operation, key.dtype, point.width(), key.varied)
+    let length = if matches!(key.figure, Figure::Reductions | Figure::Short) { point.length() } else { 0 };
+    let placement = key.placement.map_or(String::new(), |p| p.to_string());
+    let (figure, (a, b)) = (key.figure, point.narrow());
+    format!("{figure:?} {} {} {a}x{b} {length} {placement} {}", key.operation, key.dtype, key.varied)
 }
 
 struct Page<'a> {
@@ -95,35 +102,11 @@ impl<'a> Page<'a> {
             if points.is_empty() {
                 continue;
             }
-            let mut cells = vec![format!("{} {dtype}", operation.formula(dtype)), points.len().to_string()];
-            for pace in Pace::ALL {
-                let mean = |of: fn(&Point, Pace) -> Option<f64>| {
-                    mean(points.iter().filter_map(|m| of(m.point, pace)))
-                };
-                let least = points.iter().filter_map(|m| m.point.fraction(pace)).reduce(f64::min);
-                cells.extend([
-                    percent(mean(Point::fraction)),
-                    percent(least),
-                    percent(mean(Point::fraction_of_cublas)),
-                    times(mean(Point::times_cublas)),
-                ]);
-            }
-            rows.push(cells);
+            let name = format!("{} {dtype}", operation.formula(dtype));
+            rows.push(tables::summary(name, &points));
         }
         if !rows.is_empty() {
-            let headings = [
-                "product",
-                "widths",
-                "rested: mean",
-                "least",
-                "cuBLAS",
-                "times cuBLAS",
-                "sustained: mean",
-                "least",
-                "cuBLAS",
-                "times cuBLAS",
-            ];
-            text += &table(&headings, &rows);
+            text += &table(&tables::SUMMARY, &rows);
         }
         text
     }
@@ -267,7 +250,7 @@ impl<'a> Page<'a> {
 }
 
 /// The panels of the main figure.
-fn panels() -> impl Iterator<Item = (Operation, DType)> {
+pub(super) fn panels() -> impl Iterator<Item = (Operation, DType)> {
     Operation::ALL.into_iter().flat_map(|operation| DTYPES.map(|dtype| (operation, dtype)))
 }
 
@@ -377,16 +360,16 @@ fn names(extents: &[i64]) -> Vec<String> {
     extents.iter().map(i64::to_string).collect()
 }
 
-fn percent(share: Option<f64>) -> String {
+pub(super) fn percent(share: Option<f64>) -> String {
     share.map_or(dash(), |s| format!("{:.1} %", 100.0 * s))
 }
 
 /// How many times as fast.
-fn times(ratio: Option<f64>) -> String {
+pub(super) fn times(ratio: Option<f64>) -> String {
     ratio.map_or(dash(), |t| format!("{t:.2}"))
 }
 
-fn dash() -> String {
+pub(super) fn dash() -> String {
     "–".to_string()
 }
 

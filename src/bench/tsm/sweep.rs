@@ -22,7 +22,7 @@ const LENGTHS: [f64; 11] = [1e3, 3.16e3, 1e4, 3.16e4, 1e5, 3.16e5, 1e6, 3.16e6, 
 /// What a figure varies.
 fn varied(figure: Figure) -> &'static [&'static str] {
     match figure {
-        Figure::Widths => &[],
+        Figure::Widths | Figure::Shapes | Figure::Strides | Figure::Short => &[],
         Figure::Tiles => &["tm", "tn"],
         Figure::Reductions => &["reduction"],
         Figure::Options => &["leapfrog", "transposed"],
@@ -43,7 +43,7 @@ pub fn wanted(
     let usual: &[i64] = match figure {
         Figure::Tiles => &TILE_WIDTHS,
         Figure::Reductions => &REDUCTION_WIDTHS,
-        Figure::Widths | Figure::Options => &WIDTHS,
+        _ => &WIDTHS,
     };
     let mut wanted = Vec::new();
     for width in if widths.is_empty() { usual } else { widths } {

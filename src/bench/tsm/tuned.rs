@@ -70,6 +70,7 @@ fn point(line: &record::Record) -> Option<Point> {
             operation: Operation::Tsmttsm,
             dtype: key.dtype.clone(),
             size: Size { m: key.m, n: key.n, k: key.k },
+            placement: None,
             varied,
         },
         parameters: choice.clone(),
@@ -83,6 +84,7 @@ fn point(line: &record::Record) -> Option<Point> {
             seconds: Roofline::under(&problem, &ceilings).seconds(),
             bytes_per_second: ceilings.bytes_per_second(&problem),
             flops_per_second: ceilings.flops_per_second,
+            bytes: None,
         }),
         seconds: Some(Seconds {
             median,
@@ -92,6 +94,8 @@ fn point(line: &record::Record) -> Option<Point> {
         cublas: None,
         rested: None,
         cublas_rested: None,
+        copies: None,
+        empty_launch: None,
     })
 }
 
