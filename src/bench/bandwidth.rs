@@ -8,6 +8,8 @@
 //!   in flight than it should.
 //! - *How fast is it at best?* Read only, write only, and mixes of the two, each in several ways, of which the fastest
 //!   counts: elements of 8 and of 16 bytes, several loads in flight and several numbers of blocks.
+//!
+//! What is read are random numbers, as in products: zeros take less power to move.
 
 use std::path::Path;
 
@@ -22,10 +24,9 @@ use warpwright_core::target::Target;
 use warpwright_cuda::{Buffer, Device, DevicePointer, MeasureOptions, Stream, measure};
 
 use super::record::{self, Record};
-use crate::compile;
-use crate::gpu::{Arguments, Executable, compile_ahead, diagnosis};
+use crate::gpu::{Arguments, Executable, compile_ahead, diagnosis, stage};
 use crate::roofline::Bandwidths;
-use crate::{occupancy, parallel};
+use crate::{compile, inputs, occupancy, parallel};
 
 /// One way to stream through memory, and how fast it is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -58,6 +59,20 @@ pub struct Bandwidth {
     pub samples: usize,
     /// Bytes moved in a second, by the median.
     pub bytes_per_second: f64,
+    /// What was read. Zeros take less power to move than numbers do.
+    #[serde(default)]
+    pub data: Data,
+}
+
+/// What the memory holds that is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Data {
+    /// Zeros, as in records that do not say.
+    #[default]
+    Zeros,
+    /// Random f64 between -1 and 1, or pairs of them: operands as products have them.
+    Random,
 }
 
 /// What a measurement is for.
@@ -80,6 +95,9 @@ pub const MIXES: [(i64, i64); 9] = [(1, 0), (8, 1), (4, 1), (2, 1), (1, 1), (1, 
 const MIX_BLOCKS: [i64; 3] = [8, 16, 64];
 /// Stores of a thread in one step.
 const MOST_STORES: i64 = 32;
+/// Random numbers that are repeated over the memory that is read: 64 MiB of them.
+const RANDOM_ROWS: usize = 1 << 17;
+const RANDOM_COLUMNS: usize = 64;
 /// What a single block reads: little, since it takes a thousand times as long as all of them.
 const ALONE_BYTES: f64 = (256 << 20) as f64;
 
@@ -273,9 +291,10 @@ pub fn run(
     let ways = ways(target, multiprocessors);
     let programs = programs(&ways, &device.info().arch(), target)?;
     let stream = device.stream().map_err(diagnosis)?;
+    let numbers = inputs::random(DType::F64, RANDOM_ROWS, RANDOM_COLUMNS, RANDOM_COLUMNS, 1)?;
     let buffer = || -> warpwright_cuda::Result<Buffer> {
         let buffer = device.alloc(bytes)?;
-        buffer.fill(&stream, 0)?;
+        stage::fill(&stream, &buffer, 0, numbers.bytes(), bytes)?;
         Ok(buffer)
     };
     let (x, y) = (buffer().map_err(diagnosis)?, buffer().map_err(diagnosis)?);
@@ -341,6 +360,7 @@ impl Bench<'_> {
             quartiles: timing.quartiles,
             samples: timing.samples.len(),
             bytes_per_second: bytes / timing.median,
+            data: Data::Random,
         })
     }
 }
@@ -404,7 +424,7 @@ pub const NAME: &str = "bandwidth";
 
 #[cfg(test)]
 mod tests {
-    use super::{Bandwidth, IN_FLIGHT, MIXES, NAME, Question, best, recorded, ways};
+    use super::{Bandwidth, Data, IN_FLIGHT, MIXES, NAME, Question, best, recorded, ways};
     use crate::compile;
     use crate::program::on_simulator;
     use std::collections::BTreeMap;
@@ -465,6 +485,7 @@ mod tests {
             quartiles: (1e-3, 2e-3),
             samples: 5,
             bytes_per_second,
+            data: Data::Random,
         }
     }
 
@@ -487,6 +508,10 @@ mod tests {
         }
         assert_eq!(recorded(&directory, "NVIDIA H200").unwrap().results, results);
         assert!(recorded(&directory, "NVIDIA B200").is_none());
+        let mut older = serde_json::to_value(&results[0]).unwrap();
+        assert_eq!(older["data"], "random");
+        older.as_object_mut().unwrap().remove("data");
+        assert_eq!(serde_json::from_value::<Bandwidth>(older).unwrap().data, Data::Zeros);
         std::fs::remove_dir_all(&directory).unwrap();
     }
 }

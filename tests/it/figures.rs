@@ -44,7 +44,7 @@ fn the_page_shows_every_figure_that_is_on_record_and_needs_no_gpu() {
     // occupancies by three numbers of loads in flight.
     assert_eq!(page.matches("<title>").count() - 1, 16 + 4 + 9 + 8 + 15);
     assert!(
-        page.contains("Example GPU, driver for CUDA 13.0, 2026-11-22"),
+        page.contains("Example GPU, driver for CUDA 13.0, 2026-11-22, of zeros"),
         "where no more is known than what CUDA it brings"
     );
     assert!(page.contains("<td>4552 (48 warps)</td>") && page.contains("<td>8:1</td><td>4300</td>"));

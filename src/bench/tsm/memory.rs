@@ -1,6 +1,6 @@
 //! The part of the page about the memory of the GPU: what rooflines are made of.
 
-use crate::bench::bandwidth::{Bandwidth, IN_FLIGHT, MIXES, Question, best};
+use crate::bench::bandwidth::{Bandwidth, Data, IN_FLIGHT, MIXES, Question, best};
 use crate::bench::record::Record;
 use crate::report::page::{Size, figure, side_by_side, table};
 use crate::report::svg::{Axis, Chart, Line};
@@ -36,7 +36,11 @@ pub fn section(record: &Record<Bandwidth>) -> String {
         ticks: thousands.map(|v| (v as f64, v.to_string())).collect(),
     };
     let title = "Bandwidth of reads, GB/s, by loads in flight in each thread";
-    let note = format!("{}, driver {}, {}", record.gpu, record.release(), record.date);
+    let data = match memory.first().map(|b| b.data).unwrap_or_default() {
+        Data::Zeros => "zeros",
+        Data::Random => "random numbers",
+    };
+    let note = format!("{}, driver {}, {}, of {data}", record.gpu, record.release(), record.date);
     let names: Vec<&str> = lines.iter().map(|l| l.name.as_str()).collect();
     let svg = Chart { label: title.to_string(), x, y, lines: lines.clone() }.svg();
     let occupancies = reads.iter().filter(|b| b.in_flight == IN_FLIGHT[0]);
