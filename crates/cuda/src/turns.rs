@@ -27,9 +27,11 @@ pub struct TurnOptions {
     pub sustained_seconds: f64,
     /// How long launches of a kind run before each of the two halves.
     pub warm_up_seconds: f64,
-    /// How long the replay of a graph lasts at least; each is a sample. Of what moves data at a tenth of the speed of
-    /// memory or more, it touches more than a second-level cache holds.
+    /// How long the replay of a graph lasts at least; each is a sample.
     pub replay_seconds: f64,
+    /// Launches of a replay at least, as far as they fit in a burst: as many as there are copies of operands to rotate
+    /// among, so that a replay does not find in the second-level cache what the one before has left there.
+    pub fewest_launches: usize,
     /// A launch that takes longer than this is its own only sample, at either pace.
     pub longest_seconds: f64,
 }
@@ -43,6 +45,7 @@ impl Default for TurnOptions {
             sustained_seconds: 0.25,
             warm_up_seconds: 0.05,
             replay_seconds: 3e-3,
+            fewest_launches: 1,
             longest_seconds: 0.5,
         }
     }
@@ -122,12 +125,13 @@ impl Kind {
         if single > options.longest_seconds {
             return Ok(Kind { graph: None, launches: 1, rested: vec![single], sustained: vec![single] });
         }
-        let mut launches = launches(options.replay_seconds, single);
+        let mut launches = options.launches(single);
         let mut graph = record(stream, launches, enqueue)?;
         let mut estimate = replay_behind(stream, &mut graph, 1, 1)?[0].max(1e-7);
         // The single launch was timed with the host's part in it; a replay tells how long one takes without.
-        if estimate < 0.8 * options.replay_seconds {
-            launches = self::launches(options.replay_seconds, estimate / launches as f64);
+        let fitting = options.launches(estimate / launches as f64);
+        if 4 * fitting > 5 * launches {
+            launches = fitting;
             graph = record(stream, launches, enqueue)?;
             estimate = replay_behind(stream, &mut graph, 1, 1)?[0].max(1e-7);
         }
@@ -161,9 +165,13 @@ impl Kind {
     }
 }
 
-/// Launches of a replay, one of which takes so long.
-fn launches(replay_seconds: f64, each: f64) -> usize {
-    ((replay_seconds / each).ceil() as usize).clamp(1, 10_000)
+impl TurnOptions {
+    /// Launches of a replay, one of which takes so long.
+    fn launches(&self, each: f64) -> usize {
+        let of_a_burst = (self.burst_seconds / each) as usize;
+        let fewest = if self.fewest_launches <= of_a_burst { self.fewest_launches } else { 1 };
+        ((self.replay_seconds / each).ceil() as usize).clamp(fewest.clamp(1, 10_000), 10_000)
+    }
 }
 
 /// Untimed and timed replays of a burst: one first that hides the host's part, unless a replay is a burst of its own.
@@ -174,7 +182,7 @@ fn burst(burst_seconds: f64, replay: f64) -> (usize, usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::{TurnOptions, burst, launches};
+    use super::{TurnOptions, burst};
 
     #[test]
     fn a_burst_is_as_long_as_it_should_be_and_never_empty() {
@@ -187,8 +195,16 @@ mod tests {
 
     #[test]
     fn a_replay_lasts_as_long_as_it_should() {
-        assert_eq!(launches(3e-3, 1e-3), 3);
-        assert_eq!(launches(3e-3, 0.9e-3), 4);
-        assert_eq!((launches(3e-3, 0.1), launches(3e-3, 1e-9)), (1, 10_000));
+        let options = TurnOptions::default();
+        assert_eq!((options.launches(1e-3), options.launches(0.9e-3)), (3, 4));
+        assert_eq!((options.launches(0.1), options.launches(1e-9)), (1, 10_000));
+    }
+
+    #[test]
+    fn a_replay_goes_round_all_copies_where_a_burst_is_long_enough_for_that() {
+        let options = TurnOptions { fewest_launches: 1000, ..TurnOptions::default() };
+        assert_eq!(options.launches(4e-6), 1000, "of 4 ms");
+        assert_eq!(options.launches(2e-6), 1500, "which are 3 ms");
+        assert_eq!(options.launches(1e-4), 30, "a thousand would be a tenth of a second");
     }
 }

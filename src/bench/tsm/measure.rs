@@ -317,7 +317,8 @@ impl<'a> Bench<'a> {
         if let Some(product) = &cublas {
             kinds.push(Box::new(|s, call| product.enqueue(s, &whole.sets, call)));
         }
-        let paces = turns::in_turn(&self.stream, &TurnOptions::default(), &mut kinds);
+        let options = TurnOptions { fewest_launches: whole.sets.len(), ..TurnOptions::default() };
+        let paces = turns::in_turn(&self.stream, &options, &mut kinds);
         drop(kinds);
         let mut paces = paces.map_err(|e| crashed(diagnosis(e)))?.into_iter();
         let ours = paces.next();
