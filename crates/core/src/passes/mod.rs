@@ -9,6 +9,7 @@ pub mod interleave;
 pub mod legalise;
 pub mod share;
 pub mod simplify;
+pub mod spread;
 pub mod synchronise;
 pub mod unroll;
 mod uses;
@@ -27,6 +28,7 @@ use crate::ir::Program;
 pub fn lower(program: &Program) -> Result<Program, Diagnosis> {
     let program = interleave::interleave(program.clone())?;
     let program = share::share(program)?;
+    let program = spread::spread(program)?;
     let program = legalise::legalise(program)?;
     let program = unroll::unroll(program);
     let program = simplify::simplify(program);

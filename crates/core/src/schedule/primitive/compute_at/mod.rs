@@ -35,7 +35,8 @@
 //! of a maximum or minimum), so the guards of consumers that only kept them inside are dropped with them.
 //!
 //! A stage in shared memory is computed by the whole block: thread loops around the attach point are first sunk below
-//! it (fission), and what lives across the cut gains them as dimensions.
+//! it (fission), and what lives across the cut gains them as dimensions. With `private` they stay: each range of
+//! threads computes what it needs itself, in a part of shared memory of its own, and waits for nobody else.
 
 mod guards;
 
@@ -59,7 +60,7 @@ use crate::sym::Sym;
 use self::guards::{clipped, follows, for_each_guarded, guard_all_loads, rewrite_values};
 use super::Primitive;
 
-pub(super) const USAGE: &str = "compute_at(buffer, label.loop)";
+pub(super) const USAGE: &str = "compute_at(buffer, label.loop[, private])";
 
 /// See the module documentation.
 #[derive(Clone, Debug)]
@@ -68,11 +69,18 @@ pub struct ComputeAt {
     pub stage: String,
     /// The loop inside which it is computed.
     pub at: LoopRef,
+    /// Whether each range of threads around the loop has a part of shared memory of its own.
+    pub private: bool,
 }
 
 impl ComputeAt {
     pub(super) fn read(call: &Call) -> Result<ComputeAt, Diagnosis> {
-        Ok(ComputeAt { stage: call.word_at(0)?.into(), at: call.loop_at(1)? })
+        let private = match call.args.get(2) {
+            None => false,
+            Some(_) if call.word_at(2)? == "private" => true,
+            Some(_) => return Err(call.wrong("a third argument can only be `private`")),
+        };
+        Ok(ComputeAt { stage: call.word_at(0)?.into(), at: call.loop_at(1)?, private })
     }
 
     fn refuse(&self, because: impl Into<String>) -> Diagnosis {
@@ -133,10 +141,14 @@ impl ComputeAt {
         let mut consumer = rest[user].clone();
         if matches!(buffer.space, Space::Shared | Space::Global) {
             let outer_threads = place.outer().iter().any(|l| is_thread_like(l.mode));
-            if outer_threads {
+            if self.private {
+                self.check_private(buffer, &consumer, outer_threads)?;
+            } else if outer_threads {
                 return Err(self.refuse("it stands inside a thread loop").instead("stage it into registers"));
             }
-            consumer = self.sink_threads(consumer, place)?;
+            if !self.private {
+                consumer = self.sink_threads(consumer, place)?;
+            }
         }
         let attach = Attach { step: self, buffer, nests: &nests, place };
         let moved = attach.attach_to(consumer)?;
@@ -150,6 +162,21 @@ impl ComputeAt {
             Stmt::Assign(_) | Stmt::Instruction(_) => !mentions_buffer(stmt, buffer),
             _ => walk::bodies(stmt).flatten().all(|s| self.encloses_all_uses(s, buffer)),
         }
+    }
+
+    /// Whether ranges of threads can have parts of their own: it is shared memory, inside a loop over ranges.
+    fn check_private(&self, buffer: &Buffer, consumer: &Stmt, outer_threads: bool) -> Result<(), Diagnosis> {
+        if buffer.space != Space::Shared {
+            return Err(self.refuse("device memory belongs to all threads").instead("leave out `private`"));
+        }
+        let mut path = Vec::new();
+        self.path(consumer, &mut path);
+        if !outer_threads && !path.iter().any(|l| matches!(l.mode, Mode::Threads { .. })) {
+            return Err(self
+                .refuse("no loop over ranges of threads stands around it")
+                .instead("bind such a loop first, as with bind(label.loop, threads@32), or leave out `private`"));
+        }
+        Ok(())
     }
 
     /// Sinks every loop from the outermost thread loop down to the attach point below it, innermost first.
@@ -296,7 +323,7 @@ impl Attach<'_> {
             let (alloc, body) = self.attach(l.body.to_vec(), &facts, &buffers)?;
             let mut body = body;
             let of_block = inner.outer().into_iter().chain(self.place.outer()).any(is_block);
-            if self.buffer.space != Space::Shared || !of_block {
+            if self.buffer.space != Space::Shared || !of_block || self.step.private {
                 insert_alloc(&mut body, alloc);
             } else if let Some(same) = shared.iter().find(|s| s.dims == alloc.dims) {
                 let same = Index::var(&same.sym);
@@ -576,7 +603,8 @@ fn parts_exist(stmts: &[Stmt], facts: &Facts) -> bool {
 
 impl Primitive for ComputeAt {
     fn call(&self) -> Call {
-        Call::new("compute_at").word(&self.stage).target(&self.at)
+        let call = Call::new("compute_at").word(&self.stage).target(&self.at);
+        if self.private { call.word("private") } else { call }
     }
 
     fn apply(&self, program: &Program) -> Result<Program, Diagnosis> {

@@ -166,7 +166,7 @@ impl Pipeline {
             via => via,
         };
         let in_registers = stages.staged.iter().all(|b| b.space == Space::Reg);
-        self.check(&stages, via, asynchronous, place)?;
+        self.check(&l, &stages, via, place)?;
         if in_registers && l.mode == Mode::Serial {
             return registers::between_registers(&l, stages, place).map_err(|because| self.refuse(because));
         }
@@ -189,8 +189,26 @@ impl Pipeline {
         Ok(ring(&counted).build(Stages { fills: ahead, ..moved }, staging, place))
     }
 
+    /// Whether those who wait for copies can meet: the block, or, inside a thread loop, whole warps that share what is
+    /// staged with nobody else.
+    fn check_meeting(&self, l: &For, stages: &Stages, place: &Place) -> Result<(), Diagnosis> {
+        let ranges = place.outer().into_iter().filter_map(|o| match o.mode {
+            Mode::Threads { pitch } => Some(pitch),
+            _ => None,
+        });
+        let Some(smallest) = ranges.min() else { return Ok(()) };
+        let allocated =
+            |b: &Buffer| l.body.iter().any(|s| matches!(s, Stmt::Alloc(a) if a.sym == b.sym));
+        if smallest % 32 == 0 && stages.staged.iter().all(allocated) {
+            return Ok(());
+        }
+        Err(self
+            .refuse("it stands inside a thread loop, where the block cannot meet")
+            .instead("attach what is staged with compute_at(buffer, label.loop, private), inside a loop over warps"))
+    }
+
     /// Whether the mechanism can carry what is staged.
-    fn check(&self, stages: &Stages, via: Via, asynchronous: bool, place: &Place) -> Result<(), Diagnosis> {
+    fn check(&self, l: &For, stages: &Stages, via: Via, place: &Place) -> Result<(), Diagnosis> {
         let register = stages.staged.iter().find(|b| b.space == Space::Reg);
         let all_registers = stages.staged.iter().all(|b| b.space == Space::Reg);
         match via {
@@ -198,7 +216,7 @@ impl Pipeline {
                 Err(self.refuse("registers are kept twice: this set and the next").instead("use 2 stages"))
             }
             Via::Registers if all_registers => Ok(()),
-            Via::Registers if asynchronous => Err(self
+            Via::Registers if has_async_copies(&stages.fills) => Err(self
                 .refuse("its buffers are filled by asynchronous copies, which do not pass through registers")
                 .instead("use via=cp_async")),
             Via::Registers if self.stages > 2 => {
@@ -213,11 +231,7 @@ impl Pipeline {
                 if self.stages < 2 {
                     return Err(self.refuse("a ring needs two slots at least"));
                 }
-                let in_threads = place.outer().iter().any(|o| matches!(o.mode, Mode::Threads { .. }));
-                if via == Via::CpAsync && in_threads {
-                    return Err(self.refuse("it stands inside a thread loop, where the block cannot meet"));
-                }
-                Ok(())
+                if via == Via::CpAsync { self.check_meeting(l, stages, place) } else { Ok(()) }
             }
         }
     }
