@@ -3,7 +3,8 @@
 use warpwright_core::target::{Capability, Target};
 
 use super::mapping::{
-    Tiles, Warps, band, bands, depth, moved_a, moved_c, small_extents, staged_bytes, terms_at_once, threads,
+    Tiles, Warps, alone, band, bands, depth, moved_a, moved_c, rows, small_extents, staged_bytes,
+    terms_at_once, threads,
 };
 use super::schedule::columns;
 use crate::kernels::family::{Choice, Footprint};
@@ -21,11 +22,13 @@ pub(super) fn footprint(problem: &Problem, choice: &Choice, target: &Target) -> 
 /// What the forms that stage rows have in common: the copies in and out, and the waits.
 fn staged_footprint(problem: &Problem, choice: &Choice) -> Footprint {
     let (m, n, k) = (problem.shape.m as f64, problem.shape.n as f64, problem.shape.k as f64);
-    let (bytes, blocks, group) = (problem.dtype().bytes(), choice.int("blocks"), choice.int("rows"));
+    let (bytes, blocks, group) = (problem.dtype().bytes(), choice.int("blocks"), rows(problem, choice));
     let (depth, stages) = (depth(problem, choice), choice.int("stages"));
     // Where rows are copied in pieces, each group of rows is waited for by itself.
     let pieces = ceil(problem.shape.k, depth);
     let steps = if pieces > 1 { (pieces + stages - 1) as f64 } else { 1.0 } / (stages - 1).max(1) as f64;
+    // Warps that wait each for itself do so at different times.
+    let steps = if alone(choice) { steps / choice.int("wm") as f64 } else { steps };
     // Blocks of each band copy the rows of A.
     let bands = bands(problem, choice);
     let over_bands = bands as f64;
@@ -87,8 +90,10 @@ fn tile_footprint(problem: &Problem, choice: &Choice) -> Footprint {
     let tn = ceil(choice.int("tn"), piece) * piece;
     let (k, at_once) = (problem.shape.k as f64, terms_at_once(problem, choice));
     // Warps times groups of rows.
-    let groups = problem.shape.m as f64 / choice.int("rows") as f64;
-    let warps = groups * (down * across * bands(problem, choice)) as f64 / 32.0;
+    // Lanes that have no tile take as long as the others.
+    let lanes = if alone(choice) { 32 } else { down * across };
+    let tiles = problem.shape.m as f64 / (down * tm) as f64;
+    let warps = tiles * (lanes * bands(problem, choice)) as f64 / 32.0;
     let loads = tm as f64 / at_once as f64 + (tn / piece) as f64;
     // A thread's piece is as wide as the lanes beside it that read another one.
     let passes = |elements: i64, lanes: i64| ((elements * bytes * lanes.min(32)) as f64 / 128.0).max(1.0);

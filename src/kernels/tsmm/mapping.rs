@@ -24,6 +24,31 @@ pub(super) fn depth(problem: &Problem, choice: &Choice) -> i64 {
     choice.get("depth").map_or(problem.shape.k, |_| choice.int("depth"))
 }
 
+/// Whether each warp of a block takes rows of its own, copies them itself and waits for no other.
+pub(super) fn alone(choice: &Choice) -> bool {
+    choice.word("team") == "warp"
+}
+
+/// Rows of A that a block of the forms that stage rows takes at a time.
+pub(super) fn rows(problem: &Problem, choice: &Choice) -> i64 {
+    if alone(choice) && choice.word("unit") == "fma" {
+        choice.int("wm") * Tiles::of(problem, choice).down * choice.int("tm")
+    } else {
+        choice.int("rows")
+    }
+}
+
+/// Rows that are copied, waited for and multiplied together: those of a block, or of a warp.
+pub(super) fn group(problem: &Problem, choice: &Choice) -> i64 {
+    let rows = rows(problem, choice);
+    if alone(choice) { rows / choice.int("wm").max(1) } else { rows }
+}
+
+/// Threads that copy them.
+pub(super) fn team(problem: &Problem, choice: &Choice) -> i64 {
+    if alone(choice) { 32 } else { threads(problem, choice) }
+}
+
 /// How the warps of a block stand over its rows.
 pub(super) struct Warps {
     /// Rows of an instruction.
@@ -48,7 +73,7 @@ impl Warps {
     }
 }
 
-/// How the threads of a block stand over its rows: each has `tm` rows, `down` apart, and its columns in pieces of
+/// How the threads of a block, or of a warp, stand over its rows: each has `tm` rows, `down` apart, and its columns in pieces of
 /// `piece`, `piece * across` apart.
 pub(super) struct Tiles {
     /// Threads along the rows.
@@ -63,11 +88,9 @@ impl Tiles {
     pub(super) fn of(problem: &Problem, choice: &Choice) -> Tiles {
         let piece = choice.int("piece").max(1);
         let pieces = ceil(choice.int("tn"), piece).max(1);
-        Tiles {
-            down: choice.int("rows") / choice.int("tm").max(1),
-            across: ceil(band(problem, choice), piece * pieces),
-            piece,
-        }
+        let across = ceil(band(problem, choice), piece * pieces).max(1);
+        let down = if alone(choice) { 32 / across } else { choice.int("rows") / choice.int("tm").max(1) };
+        Tiles { down, across, piece }
     }
 }
 
@@ -75,6 +98,8 @@ impl Tiles {
 pub(super) fn threads(problem: &Problem, choice: &Choice) -> i64 {
     if choice.word("unit") == "mma" {
         32 * choice.int("wm") * choice.int("wn")
+    } else if alone(choice) {
+        32 * choice.int("wm")
     } else {
         let Tiles { down, across, .. } = Tiles::of(problem, choice);
         down * across
@@ -146,7 +171,7 @@ pub(super) fn staged_bytes(problem: &Problem, choice: &Choice) -> i64 {
     let [a, b, c] = paddings(problem, choice);
     let depth = depth(problem, choice);
     let (rows_of_b, columns_of_b) = small_extents(problem, choice);
-    let rows = choice.int("rows");
+    let rows = rows(problem, choice);
     let result = if choice.word("store") == "shared" { rows * (band(problem, choice) + c) } else { 0 };
     (choice.int("stages") * rows * (depth + a) + rows_of_b * (columns_of_b + b) + result)
         * problem.dtype().bytes()

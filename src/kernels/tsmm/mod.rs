@@ -8,6 +8,10 @@
 //!   through shared memory, so that device memory sees whole lines.
 //! - `unit=mma`: the same, but `wm` x `wn` warps multiply by matrix instructions.
 //!
+//! Where rows are staged, they belong to a block, whose warps wait for copies together, or, with `team=warp`, each of
+//! its `wm` warps takes groups of its own, copies them itself and waits for no other: while one of them waits or stores,
+//! the others multiply.
+//!
 //! Where rows are staged, a large small matrix may be divided into `bands` of columns, each for blocks of its own, which
 //! read the same rows of A; and long rows of A may be copied in pieces of `depth` terms, one after the other, so that
 //! groups of more rows fit in shared memory.
@@ -19,7 +23,7 @@ mod schedule;
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::target::Capability;
 
-use self::mapping::{Tiles, Warps, band, bands, moved_a, moved_c, staged_bytes, threads};
+use self::mapping::{Tiles, Warps, alone, band, bands, group, moved_a, moved_c, staged_bytes, threads};
 use self::schedule::columns;
 use super::family::{Choice, Constraint, Family, Parameter, Value};
 use super::gemm::Fixed;
@@ -150,6 +154,11 @@ const PARAMETERS: &[Parameter] = &[
         values: |c, _, _| in_registers(c, ["shared", "l1", "registers"]),
     },
     Parameter {
+        name: "team",
+        about: "who copies rows and waits for them together: a block, or each warp for itself",
+        values: |c, _, _| with_stages(c, ["block", "warp"]),
+    },
+    Parameter {
         name: "instruction",
         about: "extents of the matrix instruction",
         values: |c, problem, target| with_mma(c, staging::instructions(problem.dtype(), target)),
@@ -165,7 +174,12 @@ const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "rows",
         about: "rows of A that a block takes at a time",
-        values: |c, _, _| with_stages(c, [64, 128, 32, 256, 16]),
+        values: |c, _, _| match (c.word("unit"), alone(c)) {
+            // The tiles of the warps say how many.
+            ("fma", true) => Vec::new(),
+            (_, true) => with_stages(c, [64, 128, 32, 192, 256, 96]),
+            (_, false) => with_stages(c, [64, 128, 32, 256, 16]),
+        },
     },
     Parameter {
         name: "depth",
@@ -181,12 +195,17 @@ const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "wm",
         about: "warps that share out these rows",
-        values: |c, _, _| with_mma(c, [4, 2, 8, 1]),
+        values: |c, _, _| {
+            if alone(c) { with_stages(c, [4, 8, 12, 2, 16]) } else { with_mma(c, [4, 2, 8, 1]) }
+        },
     },
     Parameter {
         name: "wn",
         about: "warps that share out the columns of C",
-        values: |c, problem, _| with_mma(c, staging::shares(ceil(band(problem, c), ACROSS))),
+        values: |c, problem, _| {
+            let shares = staging::shares(ceil(band(problem, c), ACROSS));
+            with_mma(c, if alone(c) { vec![1] } else { shares })
+        },
     },
     Parameter { name: "tm", about: "rows of a thread", values: |c, _, _| with_tiles(c, [8, 4, 2, 16, 1]) },
     Parameter {
@@ -252,7 +271,7 @@ const PARAMETERS: &[Parameter] = &[
         values: |c, problem, target| {
             // Blocks of several bands fill the multiprocessors together.
             let all = i64::from(target.sm_count.value) / bands(problem, c);
-            let groups = (problem.shape.m / c.int("rows").max(1)).max(1);
+            let groups = (problem.shape.m / mapping::rows(problem, c).max(1)).max(1);
             let mut counts: Vec<i64> =
                 [2, 1, 3, 4, 6].iter().map(|n| n * all).filter(|b| *b <= groups).collect();
             if counts.is_empty() {
@@ -309,12 +328,32 @@ const CONSTRAINTS: &[Constraint] = &[
     },
     Constraint {
         about: "a block has 64 to 512 threads",
-        on: &["rows", "tm", "tn", "piece"],
-        holds: |c, p, _| (64..=512).contains(&threads(p, c)) && c.int("rows") % c.int("tm") == 0,
+        on: &["tm", "tn", "piece"],
+        holds: |c, p, _| {
+            (64..=512).contains(&threads(p, c)) && (alone(c) || c.int("rows") % c.int("tm") == 0)
+        },
+    },
+    Constraint {
+        about: "more than a quarter of the lanes of a warp would have no tile",
+        on: &["team", "tn", "piece"],
+        holds: |c, p, _| {
+            let Tiles { down, across, .. } = Tiles::of(p, c);
+            !alone(c) || c.word("unit") == "mma" || down * across >= 24
+        },
+    },
+    Constraint {
+        about: "what a warp copies as one piece of memory would not start at a multiple of 16 bytes",
+        on: &["team", "store"],
+        holds: |c, p, _| {
+            let whole = |moved: Moved, columns: i64| {
+                moved != Moved::AsOne || group(p, c) * columns * p.dtype().bytes() % 16 == 0
+            };
+            !alone(c) || (whole(moved_a(p, c), p.shape.k) && whole(moved_c(p, c), p.shape.n))
+        },
     },
     Constraint {
         about: "a thread's elements of C and of the operands do not fit in its registers",
-        on: &["rows", "tm", "tn", "piece"],
+        on: &["tm", "tn", "piece"],
         holds: |c, p, t| {
             let (tm, tn) = (c.int("tm"), c.int("tn"));
             let most = i64::from(t.limits.registers_per_block) / threads(p, c);
@@ -337,7 +376,7 @@ const CONSTRAINTS: &[Constraint] = &[
     },
     Constraint {
         about: "the groups of rows and the small matrix do not fit in shared memory",
-        on: &["rows", "store", "stages"],
+        on: &["store", "stages"],
         holds: |c, p, t| staged_bytes(p, c) <= i64::from(t.limits.shared_per_block_opt_in),
     },
     Constraint {

@@ -1,6 +1,8 @@
 //! The schedules of the forms.
 
-use super::mapping::{Tiles, Warps, band, bands, depth, moved_a, moved_c, paddings, terms_at_once, threads};
+use super::mapping::{
+    Tiles, Warps, alone, band, bands, depth, group, moved_a, moved_c, paddings, team, terms_at_once, threads,
+};
 use crate::kernels::family::Choice;
 use crate::kernels::staging::{self, ACROSS, Moved, copied_at_once};
 use crate::problem::Problem;
@@ -50,10 +52,11 @@ compute_at(a, acc.k)
     )
 }
 
-/// Blocks that take every so many groups of rows: A is copied to shared memory in the loop over them, and the result
-/// leaves through shared memory, so that device memory sees whole lines, or straight from registers.
+/// Blocks, or warps each for itself, that take every so many groups of rows: A is copied to shared memory in the loop
+/// over them, and the result leaves through shared memory, so that device memory sees whole lines, or straight from
+/// registers.
 pub(super) fn from_shared(problem: &Problem, choice: &Choice) -> String {
-    let threads = threads(problem, choice);
+    let (threads, team) = (threads(problem, choice), team(problem, choice));
     let [pad_a, pad_b, pad_c] = paddings(problem, choice);
     let (of_a, of_c) = (moved_a(problem, choice), moved_c(problem, choice));
     let depth = depth(problem, choice);
@@ -64,21 +67,26 @@ pub(super) fn from_shared(problem: &Problem, choice: &Choice) -> String {
     };
     let piece_a = pieces(of_a, problem.shape.k, depth, align.a);
     let piece_c = pieces(of_c, problem.shape.n, band(problem, choice), align.c);
-    // The innermost loop over blocks, and the steps that make them. Those of one group of rows are neighbours: they read
-    // it at about the same time.
-    let (block, shared_out) = if bands(problem, choice) == 1 {
-        ("C.g", "reorder(C.g, C.blk, C.i, C.j)\nbind(C.g, block.x)\n".to_string())
-    } else {
-        let steps = format!(
-            "split(C.j, {}) -> bj, j
-reorder(C.g, C.bj, C.blk, C.i, C.j)
-bind(C.g, block.y)
-bind(C.bj, block.x)
-",
-            band(problem, choice)
-        );
-        ("C.bj", steps)
+    // The innermost loop over blocks, and the steps that make it and the loop over the warps of a block that take groups
+    // of their own. The blocks of one group of rows are neighbours: they read it at about the same time.
+    let (block, of_warps) = (if bands(problem, choice) == 1 { "C.g" } else { "C.bj" }, alone(choice));
+    let mut shared_out = String::new();
+    if of_warps {
+        shared_out += &format!("split(C.g, {}) -> g, w\n", choice.int("wm"));
+    }
+    if block == "C.bj" {
+        shared_out += &format!("split(C.j, {}) -> bj, j\n", band(problem, choice));
+    }
+    shared_out += match (of_warps, block == "C.bj") {
+        (false, false) => "reorder(C.g, C.blk, C.i, C.j)\nbind(C.g, block.x)\n",
+        (false, true) => "reorder(C.g, C.bj, C.blk, C.i, C.j)\nbind(C.g, block.y)\nbind(C.bj, block.x)\n",
+        (true, false) => "reorder(C.g, C.w, C.blk, C.i, C.j)\nbind(C.g, block.x)\n",
+        (true, true) => "reorder(C.g, C.bj, C.w, C.blk, C.i, C.j)\nbind(C.g, block.y)\nbind(C.bj, block.x)\n",
     };
+    if of_warps {
+        shared_out += "bind(C.w, threads@32)\n";
+    }
+    let private = if of_warps { ", private" } else { "" };
     // What lies some way apart is copied in pieces where its rows start at multiples of them.
     let strided = [("lda", of_a, piece_a), ("ldc", of_c, piece_c)];
     let aligned: Vec<String> = strided
@@ -98,7 +106,7 @@ bind(C.bj, block.x)
         let out = format!(
             "fuse(C.i, C.j) -> f
 split(C.f, {piece_c}) -> f, e
-split(C.f, {threads}) -> u, t
+split(C.f, {team}) -> u, t
 reorder(C.t, C.u, C.e)
 bind(C.t, threads)
 unroll(C.u)
@@ -111,7 +119,7 @@ tail(C.u, hoist)
         ("", String::new())
     };
     let place = if through_shared {
-        format!("set_scope(acc, shared)\ncompute_at(acc, C.blk)\n{}", staging::pad("acc", pad_c))
+        format!("set_scope(acc, shared)\ncompute_at(acc, C.blk{private})\n{}", staging::pad("acc", pad_c))
     } else {
         "set_scope(acc, reg)\n".to_string()
     };
@@ -134,9 +142,9 @@ reorder({sum}.ko, {sum}.i, {sum}.j, {sum}.k)
         "{specialize}{copy_in_registers}cache_read(A, {sum}, shared{rows_in_shared}) -> As
 cache_read(B, {sum}, shared) -> Bs
 split(C.i, {group}) -> blk, i
-split(C.blk, {blocks}) -> blk, g
+split(C.blk, {groups}) -> blk, g
 {shared_out}{place}compute_at({sum}, C.blk)
-{before}compute_at(As, {copied_at})
+{before}compute_at(As, {copied_at}{private})
 {longer_a}cache_read(As, {sum}, reg{rows_in_registers}) -> a
 {after}{copy}{products}{longer_b}fuse(Bs.r, Bs.c) -> f
 split(Bs.f, {threads}) -> u, t
@@ -146,11 +154,11 @@ bind(Bs.t, threads)
 {unrolled}",
         rows_in_shared = in_rows(of_a, Moved::Rows),
         rows_in_registers = in_rows(of_a, Moved::AsOne),
-        group = choice.int("rows"),
-        blocks = choice.int("blocks"),
+        group = group(problem, choice),
+        groups = choice.int("blocks") * if of_warps { choice.int("wm") } else { 1 },
         longer_a = staging::pad("As", pad_a),
         longer_b = staging::pad("Bs", pad_b),
-        copy = staging::copy_steps("As", of_a == Moved::AsOne, piece_a, threads, dtype),
+        copy = staging::copy_steps("As", of_a == Moved::AsOne, piece_a, team, dtype),
         stages = choice.int("stages"),
     )
 }
@@ -168,7 +176,16 @@ fn by_matrix_units(problem: &Problem, choice: &Choice, [block, tiled, sum]: [&st
     } else {
         String::new()
     };
-    [
+    // A warp that is alone has all columns, and what hangs over them.
+    let warps = if alone(choice) {
+        format!(
+            "split({tiled}.j, {columns}) -> wn, j
+reorder({tiled}.wn, {tiled}.i, {tiled}.j)
+bind({tiled}.wn, threads@32)
+compute_at({sum}, {tiled}.wn)
+"
+        )
+    } else {
         format!(
             "split({tiled}.i, {rows}) -> wm, i
 split({tiled}.j, {columns}) -> wn, j
@@ -176,7 +193,10 @@ reorder({tiled}.wm, {tiled}.wn, {tiled}.i, {tiled}.j)
 bind({tiled}.wm, {tiled}.wn, threads@32)
 compute_at({sum}, {tiled}.wn)
 "
-        ),
+        )
+    };
+    [
+        warps,
         format!(
             "split({sum}.k, {terms}) -> ks, k
 reorder({sum}.ks, {sum}.i, {sum}.j, {sum}.k)
