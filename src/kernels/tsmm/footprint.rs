@@ -3,7 +3,7 @@
 use warpwright_core::target::{Capability, Target};
 
 use super::mapping::{
-    Tiles, Warps, alone, band, bands, depth, moved_a, moved_c, rows, small_extents, staged_bytes,
+    Tiles, Warps, band, bands, depth, in_parts, moved_a, moved_c, rows, small_extents, staged_bytes, team,
     terms_at_once, threads,
 };
 use super::schedule::columns;
@@ -27,8 +27,8 @@ fn staged_footprint(problem: &Problem, choice: &Choice) -> Footprint {
     // Where rows are copied in pieces, each group of rows is waited for by itself.
     let pieces = ceil(problem.shape.k, depth);
     let steps = if pieces > 1 { (pieces + stages - 1) as f64 } else { 1.0 } / (stages - 1).max(1) as f64;
-    // Warps that wait each for itself do so at different times.
-    let steps = if alone(choice) { steps / choice.int("wm") as f64 } else { steps };
+    // Parts that wait each for itself do so at different times.
+    let steps = if in_parts(choice) { steps / choice.int("wm") as f64 } else { steps };
     // Blocks of each band copy the rows of A.
     let bands = bands(problem, choice);
     let over_bands = bands as f64;
@@ -91,7 +91,7 @@ fn tile_footprint(problem: &Problem, choice: &Choice) -> Footprint {
     let (k, at_once) = (problem.shape.k as f64, terms_at_once(problem, choice));
     // Warps times groups of rows.
     // Lanes that have no tile take as long as the others.
-    let lanes = if alone(choice) { 32 } else { down * across };
+    let lanes = if in_parts(choice) { team(problem, choice) } else { down * across };
     let tiles = problem.shape.m as f64 / (down * tm) as f64;
     let warps = tiles * (lanes * bands(problem, choice)) as f64 / 32.0;
     let loads = tm as f64 / at_once as f64 + (tn / piece) as f64;

@@ -24,29 +24,29 @@ pub(super) fn depth(problem: &Problem, choice: &Choice) -> i64 {
     choice.get("depth").map_or(problem.shape.k, |_| choice.int("depth"))
 }
 
-/// Whether each warp of a block takes rows of its own, copies them itself and waits for no other.
-pub(super) fn alone(choice: &Choice) -> bool {
-    choice.word("team") == "warp"
+/// Whether the warps of a block are parts that take rows of their own, copy them and wait for no other.
+pub(super) fn in_parts(choice: &Choice) -> bool {
+    choice.word("team") == "part"
 }
 
 /// Rows of A that a block of the forms that stage rows takes at a time.
 pub(super) fn rows(problem: &Problem, choice: &Choice) -> i64 {
-    if alone(choice) && choice.word("unit") == "fma" {
+    if in_parts(choice) && choice.word("unit") == "fma" {
         choice.int("wm") * Tiles::of(problem, choice).down * choice.int("tm")
     } else {
         choice.int("rows")
     }
 }
 
-/// Rows that are copied, waited for and multiplied together: those of a block, or of a warp.
+/// Rows that are copied, waited for and multiplied together: those of a block, or of a part of it.
 pub(super) fn group(problem: &Problem, choice: &Choice) -> i64 {
     let rows = rows(problem, choice);
-    if alone(choice) { rows / choice.int("wm").max(1) } else { rows }
+    if in_parts(choice) { rows / choice.int("wm").max(1) } else { rows }
 }
 
 /// Threads that copy them.
 pub(super) fn team(problem: &Problem, choice: &Choice) -> i64 {
-    if alone(choice) { 32 } else { threads(problem, choice) }
+    if in_parts(choice) { 32 * choice.int("wn") } else { threads(problem, choice) }
 }
 
 /// How the warps of a block stand over its rows.
@@ -73,7 +73,7 @@ impl Warps {
     }
 }
 
-/// How the threads of a block, or of a warp, stand over its rows: each has `tm` rows, `down` apart, and its columns in pieces of
+/// How the threads of a block, or of a part of it, stand over its rows: each has `tm` rows, `down` apart, and its columns in pieces of
 /// `piece`, `piece * across` apart.
 pub(super) struct Tiles {
     /// Threads along the rows.
@@ -89,17 +89,19 @@ impl Tiles {
         let piece = choice.int("piece").max(1);
         let pieces = ceil(choice.int("tn"), piece).max(1);
         let across = ceil(band(problem, choice), piece * pieces).max(1);
-        let down = if alone(choice) { 32 / across } else { choice.int("rows") / choice.int("tm").max(1) };
+        let down = if in_parts(choice) {
+            32 * choice.int("wn") / across
+        } else {
+            choice.int("rows") / choice.int("tm").max(1)
+        };
         Tiles { down, across, piece }
     }
 }
 
 /// Threads of a block of the forms that stage rows.
 pub(super) fn threads(problem: &Problem, choice: &Choice) -> i64 {
-    if choice.word("unit") == "mma" {
+    if choice.word("unit") == "mma" || in_parts(choice) {
         32 * choice.int("wm") * choice.int("wn")
-    } else if alone(choice) {
-        32 * choice.int("wm")
     } else {
         let Tiles { down, across, .. } = Tiles::of(problem, choice);
         down * across

@@ -8,9 +8,9 @@
 //!   through shared memory, so that device memory sees whole lines.
 //! - `unit=mma`: the same, but `wm` x `wn` warps multiply by matrix instructions.
 //!
-//! Where rows are staged, they belong to a block, whose warps wait for copies together, or, with `team=warp`, each of
-//! its `wm` warps takes groups of its own, copies them itself and waits for no other: while one of them waits or stores,
-//! the others multiply.
+//! Where rows are staged, they belong to a block, whose warps wait for copies together, or, with `team=part`, each of
+//! its `wm` parts of `wn` warps takes groups of its own, copies them itself and waits for no other: while one of them
+//! waits or stores, the others multiply.
 //!
 //! Where rows are staged, a large small matrix may be divided into `bands` of columns, each for blocks of its own, which
 //! read the same rows of A; and long rows of A may be copied in pieces of `depth` terms, one after the other, so that
@@ -23,7 +23,7 @@ mod schedule;
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::target::Capability;
 
-use self::mapping::{Tiles, Warps, alone, band, bands, group, moved_a, moved_c, staged_bytes, threads};
+use self::mapping::{Tiles, Warps, band, bands, group, in_parts, moved_a, moved_c, staged_bytes, threads};
 use self::schedule::columns;
 use super::family::{Choice, Constraint, Family, Parameter, Value};
 use super::gemm::Fixed;
@@ -65,8 +65,8 @@ const MOST_UNROLLED: i64 = 1500;
 /// Bytes of a band of the small matrix from which on smaller ones are worth trying.
 const LARGE_BAND: i64 = 16 << 10;
 
-/// Terms of a row of A from which on it is worth trying to copy it in pieces.
-const LONG_ROW: i64 = 64;
+/// Bytes of a row of A from which on it is worth trying to copy it in pieces.
+const LONG_ROW: i64 = 256;
 
 /// Whether rows are staged in shared memory.
 fn is_staged(choice: &Choice) -> bool {
@@ -155,8 +155,8 @@ const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "team",
-        about: "who copies rows and waits for them together: a block, or each warp for itself",
-        values: |c, _, _| with_stages(c, ["block", "warp"]),
+        about: "who copies rows and waits for them together: a block, or each of its parts for itself",
+        values: |c, _, _| with_stages(c, ["block", "part"]),
     },
     Parameter {
         name: "instruction",
@@ -174,8 +174,8 @@ const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "rows",
         about: "rows of A that a block takes at a time",
-        values: |c, _, _| match (c.word("unit"), alone(c)) {
-            // The tiles of the warps say how many.
+        values: |c, _, _| match (c.word("unit"), in_parts(c)) {
+            // The tiles of the parts say how many.
             ("fma", true) => Vec::new(),
             (_, true) => with_stages(c, [64, 128, 32, 192, 256, 96]),
             (_, false) => with_stages(c, [64, 128, 32, 256, 16]),
@@ -187,24 +187,28 @@ const PARAMETERS: &[Parameter] = &[
         values: |c, problem, _| {
             let (k, bytes) = (problem.shape.k, problem.dtype().bytes());
             let pieces = [128, 256].map(|at_once| at_once / bytes);
-            let pieces = pieces.into_iter().filter(|depth| 2 * depth <= k && k >= LONG_ROW);
+            let pieces = pieces.into_iter().filter(|depth| 2 * depth <= k && k * bytes >= LONG_ROW);
             let depths: Vec<i64> = std::iter::once(k).chain(pieces).collect();
             if depths.len() > 1 { with_stages(c, depths) } else { Vec::new() }
         },
     },
     Parameter {
         name: "wm",
-        about: "warps that share out these rows",
+        about: "warps, or parts of a block, that share out these rows",
         values: |c, _, _| {
-            if alone(c) { with_stages(c, [4, 8, 12, 2, 16]) } else { with_mma(c, [4, 2, 8, 1]) }
+            if in_parts(c) { with_stages(c, [4, 8, 12, 2, 16]) } else { with_mma(c, [4, 2, 8, 1]) }
         },
     },
     Parameter {
         name: "wn",
-        about: "warps that share out the columns of C",
+        about: "warps that share out the columns of C, or stand together in a part",
         values: |c, problem, _| {
             let shares = staging::shares(ceil(band(problem, c), ACROSS));
-            with_mma(c, if alone(c) { vec![1] } else { shares })
+            match (c.word("unit"), in_parts(c)) {
+                ("fma", true) => with_stages(c, [1, 2, 4]),
+                (_, true) => with_stages(c, shares.into_iter().filter(|w| *w <= 4)),
+                _ => with_mma(c, shares),
+            }
         },
     },
     Parameter { name: "tm", about: "rows of a thread", values: |c, _, _| with_tiles(c, [8, 4, 2, 16, 1]) },
@@ -330,25 +334,25 @@ const CONSTRAINTS: &[Constraint] = &[
         about: "a block has 64 to 512 threads",
         on: &["tm", "tn", "piece"],
         holds: |c, p, _| {
-            (64..=512).contains(&threads(p, c)) && (alone(c) || c.int("rows") % c.int("tm") == 0)
+            (64..=512).contains(&threads(p, c)) && (in_parts(c) || c.int("rows") % c.int("tm") == 0)
         },
     },
     Constraint {
-        about: "more than a quarter of the lanes of a warp would have no tile",
+        about: "more than an eighth of the lanes of a part would have no tile",
         on: &["team", "tn", "piece"],
         holds: |c, p, _| {
             let Tiles { down, across, .. } = Tiles::of(p, c);
-            !alone(c) || c.word("unit") == "mma" || down * across >= 24
+            !in_parts(c) || c.word("unit") == "mma" || 8 * down * across >= 7 * mapping::team(p, c)
         },
     },
     Constraint {
-        about: "what a warp copies as one piece of memory would not start at a multiple of 16 bytes",
+        about: "what a part copies as one piece of memory would not start at a multiple of 16 bytes",
         on: &["team", "store"],
         holds: |c, p, _| {
             let whole = |moved: Moved, columns: i64| {
                 moved != Moved::AsOne || group(p, c) * columns * p.dtype().bytes() % 16 == 0
             };
-            !alone(c) || (whole(moved_a(p, c), p.shape.k) && whole(moved_c(p, c), p.shape.n))
+            !in_parts(c) || (whole(moved_a(p, c), p.shape.k) && whole(moved_c(p, c), p.shape.n))
         },
     },
     Constraint {

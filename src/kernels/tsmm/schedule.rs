@@ -1,7 +1,8 @@
 //! The schedules of the forms.
 
 use super::mapping::{
-    Tiles, Warps, alone, band, bands, depth, group, moved_a, moved_c, paddings, team, terms_at_once, threads,
+    Tiles, Warps, band, bands, depth, group, in_parts, moved_a, moved_c, paddings, team, terms_at_once,
+    threads,
 };
 use crate::kernels::family::Choice;
 use crate::kernels::staging::{self, ACROSS, Moved, copied_at_once};
@@ -52,7 +53,7 @@ compute_at(a, acc.k)
     )
 }
 
-/// Blocks, or warps each for itself, that take every so many groups of rows: A is copied to shared memory in the loop
+/// Blocks, or parts of them each for itself, that take every so many groups of rows: A is copied to shared memory in the loop
 /// over them, and the result leaves through shared memory, so that device memory sees whole lines, or straight from
 /// registers.
 pub(super) fn from_shared(problem: &Problem, choice: &Choice) -> String {
@@ -67,26 +68,26 @@ pub(super) fn from_shared(problem: &Problem, choice: &Choice) -> String {
     };
     let piece_a = pieces(of_a, problem.shape.k, depth, align.a);
     let piece_c = pieces(of_c, problem.shape.n, band(problem, choice), align.c);
-    // The innermost loop over blocks, and the steps that make it and the loop over the warps of a block that take groups
+    // The innermost loop over blocks, and the steps that make it and the loop over the parts of a block that take groups
     // of their own. The blocks of one group of rows are neighbours: they read it at about the same time.
-    let (block, of_warps) = (if bands(problem, choice) == 1 { "C.g" } else { "C.bj" }, alone(choice));
+    let (block, parted) = (if bands(problem, choice) == 1 { "C.g" } else { "C.bj" }, in_parts(choice));
     let mut shared_out = String::new();
-    if of_warps {
+    if parted {
         shared_out += &format!("split(C.g, {}) -> g, w\n", choice.int("wm"));
     }
     if block == "C.bj" {
         shared_out += &format!("split(C.j, {}) -> bj, j\n", band(problem, choice));
     }
-    shared_out += match (of_warps, block == "C.bj") {
+    shared_out += match (parted, block == "C.bj") {
         (false, false) => "reorder(C.g, C.blk, C.i, C.j)\nbind(C.g, block.x)\n",
         (false, true) => "reorder(C.g, C.bj, C.blk, C.i, C.j)\nbind(C.g, block.y)\nbind(C.bj, block.x)\n",
         (true, false) => "reorder(C.g, C.w, C.blk, C.i, C.j)\nbind(C.g, block.x)\n",
         (true, true) => "reorder(C.g, C.bj, C.w, C.blk, C.i, C.j)\nbind(C.g, block.y)\nbind(C.bj, block.x)\n",
     };
-    if of_warps {
-        shared_out += "bind(C.w, threads@32)\n";
+    if parted {
+        shared_out += &format!("bind(C.w, threads@{team})\n");
     }
-    let private = if of_warps { ", private" } else { "" };
+    let private = if parted { ", private" } else { "" };
     // What lies some way apart is copied in pieces where its rows start at multiples of them.
     let strided = [("lda", of_a, piece_a), ("ldc", of_c, piece_c)];
     let aligned: Vec<String> = strided
@@ -155,7 +156,7 @@ bind(Bs.t, threads)
         rows_in_shared = in_rows(of_a, Moved::Rows),
         rows_in_registers = in_rows(of_a, Moved::AsOne),
         group = group(problem, choice),
-        groups = choice.int("blocks") * if of_warps { choice.int("wm") } else { 1 },
+        groups = choice.int("blocks") * if parted { choice.int("wm") } else { 1 },
         longer_a = staging::pad("As", pad_a),
         longer_b = staging::pad("Bs", pad_b),
         copy = staging::copy_steps("As", of_a == Moved::AsOne, piece_a, team, dtype),
@@ -176,13 +177,11 @@ fn by_matrix_units(problem: &Problem, choice: &Choice, [block, tiled, sum]: [&st
     } else {
         String::new()
     };
-    // A warp that is alone has all columns, and what hangs over them.
-    let warps = if alone(choice) {
+    let warps = if in_parts(choice) {
         format!(
             "split({tiled}.j, {columns}) -> wn, j
 reorder({tiled}.wn, {tiled}.i, {tiled}.j)
 bind({tiled}.wn, threads@32)
-compute_at({sum}, {tiled}.wn)
 "
         )
     } else {
@@ -191,12 +190,11 @@ compute_at({sum}, {tiled}.wn)
 split({tiled}.j, {columns}) -> wn, j
 reorder({tiled}.wm, {tiled}.wn, {tiled}.i, {tiled}.j)
 bind({tiled}.wm, {tiled}.wn, threads@32)
-compute_at({sum}, {tiled}.wn)
 "
         )
     };
     [
-        warps,
+        warps + &format!("compute_at({sum}, {tiled}.wn)\n"),
         format!(
             "split({sum}.k, {terms}) -> ks, k
 reorder({sum}.ks, {sum}.i, {sum}.j, {sum}.k)

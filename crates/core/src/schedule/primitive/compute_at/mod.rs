@@ -35,8 +35,9 @@
 //! of a maximum or minimum), so the guards of consumers that only kept them inside are dropped with them.
 //!
 //! A stage in shared memory is computed by the whole block: thread loops around the attach point are first sunk below
-//! it (fission), and what lives across the cut gains them as dimensions. With `private` they stay: each range of
-//! threads computes what it needs itself, in a part of shared memory of its own, and waits for nobody else.
+//! it (fission), and what lives across the cut gains them as dimensions. With `private`, the outermost loop over whole
+//! warps stays: each such range of threads computes what it needs itself, in a part of shared memory of its own, and
+//! waits for nobody else.
 
 mod guards;
 
@@ -69,7 +70,7 @@ pub struct ComputeAt {
     pub stage: String,
     /// The loop inside which it is computed.
     pub at: LoopRef,
-    /// Whether each range of threads around the loop has a part of shared memory of its own.
+    /// Whether each range of whole warps around the loop has a part of shared memory of its own.
     pub private: bool,
 }
 
@@ -140,15 +141,13 @@ impl ComputeAt {
         }
         let mut consumer = rest[user].clone();
         if matches!(buffer.space, Space::Shared | Space::Global) {
-            let outer_threads = place.outer().iter().any(|l| is_thread_like(l.mode));
             if self.private {
-                self.check_private(buffer, &consumer, outer_threads)?;
-            } else if outer_threads {
+                let outer_warps = place.outer().iter().any(|l| over_warps(l.mode));
+                self.check_private(buffer, &consumer, outer_warps)?;
+            } else if place.outer().iter().any(|l| is_thread_like(l.mode)) {
                 return Err(self.refuse("it stands inside a thread loop").instead("stage it into registers"));
             }
-            if !self.private {
-                consumer = self.sink_threads(consumer, place)?;
-            }
+            consumer = self.sink_threads(consumer, place)?;
         }
         let attach = Attach { step: self, buffer, nests: &nests, place };
         let moved = attach.attach_to(consumer)?;
@@ -165,16 +164,16 @@ impl ComputeAt {
     }
 
     /// Whether ranges of threads can have parts of their own: it is shared memory, inside a loop over ranges.
-    fn check_private(&self, buffer: &Buffer, consumer: &Stmt, outer_threads: bool) -> Result<(), Diagnosis> {
+    fn check_private(&self, buffer: &Buffer, consumer: &Stmt, outer_warps: bool) -> Result<(), Diagnosis> {
         if buffer.space != Space::Shared {
             return Err(self.refuse("device memory belongs to all threads").instead("leave out `private`"));
         }
         let mut path = Vec::new();
         self.path(consumer, &mut path);
-        if !outer_threads && !path.iter().any(|l| matches!(l.mode, Mode::Threads { .. })) {
-            return Err(self
-                .refuse("no loop over ranges of threads stands around it")
-                .instead("bind such a loop first, as with bind(label.loop, threads@32), or leave out `private`"));
+        if !outer_warps && !path.iter().any(|l| over_warps(l.mode)) {
+            return Err(self.refuse("no loop over whole warps stands around it").instead(
+                "bind such a loop first, as with bind(label.loop, threads@32), or leave out `private`",
+            ));
         }
         Ok(())
     }
@@ -187,7 +186,10 @@ impl ComputeAt {
             if !self.path(&stmt, &mut path) {
                 return Err(self.refuse("the loop does not enclose its use"));
             }
-            let first = path.iter().position(|l| is_thread_like(l.mode));
+            // Ranges with a part of their own are those of the outermost loop over warps.
+            let outside = place.outer().iter().any(|l| over_warps(l.mode));
+            let stays = path.iter().position(|l| self.private && !outside && over_warps(l.mode));
+            let first = path.iter().enumerate().position(|(i, l)| is_thread_like(l.mode) && stays != Some(i));
             let Some(above) = first.and_then(|f| (f + 1 < path.len()).then(|| path[path.len() - 2].clone()))
             else {
                 break;
@@ -242,6 +244,11 @@ fn sink_at(stmt: &Stmt, l: &Sym, target: &Sym, place: &Place) -> Result<Vec<Stmt
     rewrite_loops(std::slice::from_ref(stmt), place, &mut |this, place| {
         (this.var == *l).then(|| sink(this.clone(), &|t| t.var == *target, &place.facts())).transpose()
     })
+}
+
+/// Whether a loop divides threads into ranges of whole warps.
+fn over_warps(mode: Mode) -> bool {
+    matches!(mode, Mode::Threads { pitch } if pitch % 32 == 0)
 }
 
 pub(super) fn is_thread_like(mode: Mode) -> bool {

@@ -197,14 +197,13 @@ impl Pipeline {
             _ => None,
         });
         let Some(smallest) = ranges.min() else { return Ok(()) };
-        let allocated =
-            |b: &Buffer| l.body.iter().any(|s| matches!(s, Stmt::Alloc(a) if a.sym == b.sym));
+        let allocated = |b: &Buffer| l.body.iter().any(|s| matches!(s, Stmt::Alloc(a) if a.sym == b.sym));
         if smallest % 32 == 0 && stages.staged.iter().all(allocated) {
             return Ok(());
         }
-        Err(self
-            .refuse("it stands inside a thread loop, where the block cannot meet")
-            .instead("attach what is staged with compute_at(buffer, label.loop, private), inside a loop over warps"))
+        Err(self.refuse("it stands inside a thread loop, where the block cannot meet").instead(
+            "attach what is staged with compute_at(buffer, label.loop, private), inside a loop over warps",
+        ))
     }
 
     /// Whether the mechanism can carry what is staged.
