@@ -199,6 +199,8 @@ pub struct Footprint {
     pub steps: f64,
     /// Whether a wait runs beside the arithmetic of the step before.
     pub overlaps: bool,
+    /// Whether parts of a block wait each for itself, not the block for all of them.
+    pub in_parts: bool,
     /// Launches, this one and those that finish its work.
     pub launches: i64,
 }

@@ -45,6 +45,13 @@ const RESTARTS: usize = 3;
 const RESTART_PAUSE: Duration = Duration::from_secs(2);
 
 impl Measure for Isolated<'_> {
+    fn prepare(&mut self) -> Result<(), Diagnosis> {
+        if self.worker.is_none() {
+            self.worker = Some(self.start()?);
+        }
+        Ok(())
+    }
+
     fn measure(
         &mut self,
         candidates: &[Candidate],

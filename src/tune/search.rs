@@ -18,6 +18,14 @@ use crate::kernels::family::Choice;
 
 /// Something that tries candidates.
 pub trait Measure {
+    /// Gets ready, as by making operands and putting them into a GPU's memory; the time is no part of a budget.
+    ///
+    /// # Errors
+    /// What makes it pointless to begin.
+    fn prepare(&mut self) -> Result<(), Diagnosis> {
+        Ok(())
+    }
+
     /// Tries candidates in any order and hands over each result as it comes; ends early where it is told `false`.
     /// `best` is the least time so far, and what is much slower need not be timed exactly.
     ///

@@ -129,6 +129,10 @@ impl Session<'_> {
             run.remember(&wisdom.tried(self.gpu, self.family.name, &key));
         }
         let known = run.search.count();
+        if run.search.may_go_on(run.spent_before + run.reserve) {
+            measure.prepare()?;
+            run.start = Instant::now();
+        }
         run.search(measure, tell)?;
         run.settle(measure, tell)?;
         if let Some(Err(diagnosis)) = self.file.map(summary::write) {

@@ -27,8 +27,6 @@ fn staged_footprint(problem: &Problem, choice: &Choice) -> Footprint {
     // Where rows are copied in pieces, each group of rows is waited for by itself.
     let pieces = ceil(problem.shape.k, depth);
     let steps = if pieces > 1 { (pieces + stages - 1) as f64 } else { 1.0 } / (stages - 1).max(1) as f64;
-    // Parts that wait each for itself do so at different times.
-    let steps = if in_parts(choice) { steps / choice.int("wm") as f64 } else { steps };
     // Blocks of each band copy the rows of A.
     let bands = bands(problem, choice);
     let over_bands = bands as f64;
@@ -52,6 +50,7 @@ fn staged_footprint(problem: &Problem, choice: &Choice) -> Footprint {
         instructions: copies / 32.0 * 3.0,
         steps: m / (blocks * group) as f64 * steps + 2.0,
         overlaps: true,
+        in_parts: in_parts(choice),
         launches: 1,
         ..Footprint::default()
     }
@@ -153,6 +152,7 @@ fn thread_footprint(problem: &Problem, choice: &Choice) -> Footprint {
         // Loads of four terms or so are in flight at once, and the small matrix is waited for before the first.
         steps: once_a_block * 1.5 + (k / 4.0).ceil(),
         overlaps: true,
+        in_parts: false,
         launches: 1,
     }
 }
