@@ -198,6 +198,51 @@ fn asynchronous_copies() {
     }
 }
 
+/// Warps that copy rows of A for themselves, inside the loop over them.
+const OF_WARPS: &str = "
+split(C.i, 4) -> o, i
+split(C.o, 2) -> o, w
+reorder(C.w, C.o, C.i, C.j)
+bind(C.w, threads@32)
+set_scope(acc, reg)
+compute_at(acc, C.o)
+cache_read(A, acc, shared) -> As
+";
+
+#[test]
+fn ranges_of_threads_stage_for_themselves_where_they_are_whole_warps() {
+    let run = |steps: &str| Schedule::run(gemm(), &format!("{OF_WARPS}{steps}"));
+    let refused = |steps: &str, words: &str| {
+        let error = run(steps).expect_err("is refused").to_string();
+        assert!(error.contains(words), "{error}");
+    };
+    let staged = "
+split(acc.k, 8) -> ko, k
+reorder(acc.ko, acc.i, acc.j, acc.k)
+compute_at(As, acc.ko, private)
+bind(As.r, As.c, threads)
+tensorize(As.c, cp_async4_f32)
+";
+    refused("compute_at(As, C.o, alone)", "can only be `private`");
+    refused("set_scope(As, reg)\ncompute_at(As, C.o, private)", "registers belong to single threads");
+    refused("set_scope(As, global)\ncompute_at(As, C.o, private)", "device memory belongs to all");
+    let half = OF_WARPS.replace("threads@32", "threads@16");
+    let error =
+        Schedule::run(gemm(), &format!("{half}compute_at(As, C.o, private)")).expect_err("is refused");
+    assert!(error.to_string().contains("bind such a loop first"), "{error}");
+    let whole = staged.replace(", private", "");
+    let program = run(&whole).unwrap().program().to_string();
+    assert!(program.contains("alloc As: f32[8, 8] shared"), "a block stages for both warps:\n{program}");
+    let private = run(staged).unwrap().program().to_string();
+    let (_, inside) = private.split_once("for w in threads(2@32)").expect("the loop over warps stays");
+    assert!(inside.contains("alloc As: f32[4, 8] shared"), "a warp stages for itself:\n{private}");
+    for steps in ["", "pipeline(acc.ko, 2, via=shared)", "pipeline(acc.ko, 3, via=registers)"] {
+        if let Ok(schedule) = run(&format!("{staged}{steps}")) {
+            check(&schedule, &[("M", 11), ("N", 6), ("K", 19)], 0, true, 3).unwrap_or_else(|e| panic!("{e}"));
+        }
+    }
+}
+
 #[test]
 fn what_cannot_be_pipelined_is_said() {
     let refused = |steps: &str, words: &str| {

@@ -9,7 +9,7 @@ use warpwright::problem::Problem;
 use warpwright::run;
 use warpwright::tune::record::Gpu;
 use warpwright::tune::wisdom::Wisdom;
-use warpwright_core::ir::Launch;
+use warpwright_core::ir::{Launch, parse};
 use warpwright_core::target;
 use warpwright_sim::exact::{self, Trials};
 use warpwright_sim::{Blocks, Mode, Options};
@@ -298,6 +298,64 @@ fn long_rows_are_copied_piece_after_piece() {
     }
 }
 
+/// Parts of a block: of one warp and of several, with lanes that have no tile, with rows that are copied as one and in
+/// pieces, and with bands.
+#[test]
+fn parts_of_a_block_wait_for_nobody_else() {
+    let family = kernels::family("tsmm").unwrap();
+    for (dtype, (wide, deep), form) in [
+        ("f64", (24, 17), "unit=mma,store=shared,wm=4,wn=1"),
+        ("f64", (64, 40), "unit=mma,store=direct,wm=2,wn=4,depth=16,stages=3"),
+        ("c128", (33, 9), "unit=mma,store=direct,instruction=m8n8k4,rows=32,wm=4,wn=1"),
+        ("c128", (66, 40), "unit=mma,store=shared,bands=2,rows=64,wm=2,wn=2"),
+        ("f32", (36, 20), "unit=fma,staging=shared,store=direct,wm=4,wn=1,tm=4,tn=12,piece=4"),
+        ("f32", (63, 33), "unit=fma,staging=shared,store=shared,wm=2,wn=2,tm=8,tn=8,piece=4"),
+        ("c64", (36, 36), "unit=fma,staging=shared,store=direct,wm=2,wn=2,tm=8,tn=4"),
+        ("c64", (128, 48), "unit=fma,staging=shared,store=shared,bands=2,depth=16,wm=2,wn=4"),
+    ] {
+        let problem = problem(family, (wide, deep), dtype);
+        let given = parameters(form).with("team", "part").with("blocks", 2);
+        let choice = family.complete(&given, &problem, target::DEFAULT).unwrap_or_else(|e| panic!("{e}"));
+        let kernel = family.build(&problem, &choice).unwrap();
+        let program = compile::validated(kernel.program(), target::DEFAULT).unwrap();
+        let text = program.program().to_string();
+        let (_, rows) = text.split_once("for w in threads(").expect("a loop over the parts");
+        assert!(rows.contains("barrier"), "parts wait inside their loop:\n{text}");
+        holds(family, &problem, &choice, &[0, 1, 530]);
+    }
+}
+
+/// A kernel in parts without one of its barriers, waits or commits is caught.
+#[test]
+fn parts_that_do_not_wait_are_caught() {
+    let family = kernels::family("tsmm").unwrap();
+    let problem = problem(family, (20, 24), "f64");
+    let form = parameters("unit=mma,team=part,store=shared,rows=64,wm=4,wn=1,stages=3,blocks=2");
+    let choice = family.complete(&form, &problem, target::DEFAULT).unwrap();
+    let kernel = family.build(&problem, &choice).unwrap();
+    let text = compile::validated(kernel.program(), target::DEFAULT).unwrap().program().to_string();
+    let passes = |text: &str| {
+        let program = parse::program(text).unwrap();
+        let options = Options { mode: Mode::Simt, checks: true, blocks: Blocks::All };
+        let trials = Trials { count: 1, seed: 3, options };
+        exact::check(kernel.specification(), &program, &[("M", 530)], &trials).is_ok_and(|r| r.passed())
+    };
+    assert!(passes(&text));
+    let lines: Vec<&str> = text.lines().collect();
+    let inside = lines.iter().position(|line| line.contains("for w in threads(")).unwrap();
+    let mut mutants = 0;
+    for (at, line) in lines.iter().enumerate().skip(inside) {
+        if !["barrier", "cp.wait 1", "cp.commit"].contains(&line.trim()) {
+            continue;
+        }
+        let mutant = [&lines[..at], &lines[at + 1..]].concat().join("\n");
+        assert!(!passes(&mutant), "nobody misses line {at}, `{line}`, of\n{text}");
+        mutants += 1;
+    }
+    // A wait, a barrier and a commit for each step, one before the loop, and the barriers around the stores.
+    assert!(mutants >= 5, "{mutants} mutants of\n{text}");
+}
+
 #[test]
 fn forms_that_stage_rows_serve_every_width() {
     const WIDTHS: [i64; 9] = [2, 5, 33, 64, 65, 80, 96, 127, 128];
@@ -404,6 +462,9 @@ fn every_prefix_of_every_form_is_equal_to_the_specification() {
         ("tsmm", (65, 66), "c64", "staging=shared,store=shared,rows=32,bands=2,blocks=2"),
         ("tsmm", (96, 66), "f64", "unit=mma,store=direct,rows=32,wm=2,bands=2,blocks=2,depth=16"),
         ("tsmm", (16, 70), "c64", "staging=shared,store=shared,rows=64,tm=4,tn=4,depth=16,blocks=2"),
+        ("tsmm", (9, 12), "f64", "unit=mma,team=part,wm=2,wn=2,store=direct,blocks=2"),
+        ("tsmm", (5, 7), "f32", "staging=shared,team=part,wm=4,wn=1,store=shared,blocks=2"),
+        ("tsmm", (20, 70), "c128", "unit=mma,team=part,rows=64,wm=4,wn=1,depth=16,store=shared,blocks=2"),
     ] {
         let family = kernels::family(name).unwrap();
         let problem = problem(family, sizes, dtype);

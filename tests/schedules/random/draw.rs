@@ -212,12 +212,18 @@ impl Draw<'_> {
             11 => {
                 format!("bind({some_loop}, {})", pick(random, &["block.x", "block.y", "block.z", "vthread"]))
             }
-            12 | 13 => format!("bind({}, threads)", names.some_loops(random, 3)),
+            12 | 13 => {
+                let pitch = if random.once_in(8) { "@32" } else { "" };
+                format!("bind({}, threads{pitch})", names.some_loops(random, 3))
+            }
             14 => format!("unroll({})", names.some_loops(random, 3)),
             15..=17 => format!("vectorize({})", names.one_of(&names.innermost, random)),
             18 | 19 => format!("cache_read({buffer}, {}, {space}) -> b{number}", names.any_buffer(random)),
             20 => format!("cache_write({buffer}, {space}) -> b{number}"),
-            21 | 22 => format!("compute_at({buffer}, {some_loop})"),
+            21 | 22 => {
+                let private = if random.once_in(8) { ", private" } else { "" };
+                format!("compute_at({buffer}, {some_loop}{private})")
+            }
             23..=26 => {
                 let (stage, next) = names.any_use(random);
                 format!("reverse_compute_at({next}, {})", names.loop_of(&stage, random))

@@ -216,6 +216,8 @@ impl Draw<'_> {
         let [wm, wn] = pick(&mut self.random, &[[1, 1], [1, 1], [1, 2], [2, 1]]);
         let [mi, ni] = pick(&mut self.random, &[[1, 1], [1, 1], [1, 2], [2, 1]]);
         let steps = pick(&mut self.random, &[1, 1, 2]);
+        // What the warps of one row of them stage belongs to them, or to the block.
+        let private = self.random.once_in(4);
         let (depth, tile_m, tile_n) =
             (step * steps, rows * mi, columns * ni * if rows == 16 { 2 } else { 1 });
         let mut text = format!(
@@ -234,21 +236,22 @@ impl Draw<'_> {
             wn * tile_n,
         );
         for (operand, tile, fragment, turned, extent) in [
-            ("A", "As", "a", product.turned[0], wm * tile_m),
+            ("A", "As", "a", product.turned[0], if private { tile_m } else { wm * tile_m }),
             ("B", "Bs", "b", product.turned[1], wn * tile_n),
         ] {
             let along_sum = turned == (operand == "B");
             let threads_of_a_row = if along_sum { depth } else { extent } / piece;
             text += &format!(
                 "cache_read({operand}, {acc}, shared) -> {tile}
-                compute_at({tile}, {acc}.ko)
+                compute_at({tile}, {acc}.ko{})
                 split({tile}.r, {}) -> u, r
                 split({tile}.c, {piece}) -> c, e
                 reorder({tile}.r, {tile}.c, {tile}.u, {tile}.e)
                 bind({tile}.r, {tile}.c, threads)
                 cache_read({tile}, {acc}, reg) -> {fragment}
                 compute_at({fragment}, {acc}.ks)\n",
-                (32 * wm * wn / threads_of_a_row).max(1),
+                if private { ", private" } else { "" },
+                (32 * if private { 1 } else { wm } * wn / threads_of_a_row).max(1),
             );
             if turned {
                 text += &format!("storage_order({fragment}, c, r)\n");

@@ -40,25 +40,26 @@
 //! waits for nobody else.
 
 mod guards;
+mod ranges;
 
 use std::collections::HashMap;
 
 use crate::diag::Diagnosis;
 use crate::index::{Cond, Index};
 use crate::ir::{
-    Access, Assign, AssignOp, Body, Buffer, Dim, For, Mode, Program, Range, Reduction, Space, Stmt, Value,
-    walk,
+    Access, Assign, AssignOp, Buffer, Dim, For, Mode, Program, Range, Reduction, Space, Stmt, Value, walk,
 };
 use crate::schedule::facts::Facts;
 use crate::schedule::handle::{LoopRef, writes};
 use crate::schedule::rewrite::{
     Changed, Effects, Extent, Place, at_block_scope, at_loops, guard_bounds, guarded_load, head, hull,
-    insert_alloc, is_block, map_elements, none_allocated_by_blocks, rewrite_loops, sink,
+    insert_alloc, is_block, map_elements, none_allocated_by_blocks,
 };
 use crate::schedule::step::Call;
 use crate::sym::Sym;
 
 use self::guards::{clipped, follows, for_each_guarded, guard_all_loads, rewrite_values};
+use self::ranges::wrap_single;
 use super::Primitive;
 
 pub(super) const USAGE: &str = "compute_at(buffer, label.loop[, private])";
@@ -140,13 +141,12 @@ impl ComputeAt {
             return Err(self.refuse("it is also read outside that loop").instead("attach it further out"));
         }
         let mut consumer = rest[user].clone();
-        if matches!(buffer.space, Space::Shared | Space::Global) {
-            if self.private {
-                let outer_warps = place.outer().iter().any(|l| over_warps(l.mode));
-                self.check_private(buffer, &consumer, outer_warps)?;
-            } else if place.outer().iter().any(|l| is_thread_like(l.mode)) {
-                return Err(self.refuse("it stands inside a thread loop").instead("stage it into registers"));
-            }
+        if self.private {
+            self.check_private(buffer, &consumer, place)?;
+        } else if buffer.space != Space::Reg && place.outer().iter().any(|l| is_thread_like(l.mode)) {
+            return Err(self.refuse("it stands inside a thread loop").instead("stage it into registers"));
+        }
+        if buffer.space != Space::Reg {
             consumer = self.sink_threads(consumer, place)?;
         }
         let attach = Attach { step: self, buffer, nests: &nests, place };
@@ -162,93 +162,6 @@ impl ComputeAt {
             _ => walk::bodies(stmt).flatten().all(|s| self.encloses_all_uses(s, buffer)),
         }
     }
-
-    /// Whether ranges of threads can have parts of their own: it is shared memory, inside a loop over ranges.
-    fn check_private(&self, buffer: &Buffer, consumer: &Stmt, outer_warps: bool) -> Result<(), Diagnosis> {
-        if buffer.space != Space::Shared {
-            return Err(self.refuse("device memory belongs to all threads").instead("leave out `private`"));
-        }
-        let mut path = Vec::new();
-        self.path(consumer, &mut path);
-        if !outer_warps && !path.iter().any(|l| over_warps(l.mode)) {
-            return Err(self.refuse("no loop over whole warps stands around it").instead(
-                "bind such a loop first, as with bind(label.loop, threads@32), or leave out `private`",
-            ));
-        }
-        Ok(())
-    }
-
-    /// Sinks every loop from the outermost thread loop down to the attach point below it, innermost first.
-    fn sink_threads(&self, stmt: Stmt, place: &Place) -> Result<Stmt, Diagnosis> {
-        let mut stmt = stmt;
-        for _ in 0..32 {
-            let mut path = Vec::new();
-            if !self.path(&stmt, &mut path) {
-                return Err(self.refuse("the loop does not enclose its use"));
-            }
-            // Ranges with a part of their own are those of the outermost loop over warps.
-            let outside = place.outer().iter().any(|l| over_warps(l.mode));
-            let stays = path.iter().position(|l| self.private && !outside && over_warps(l.mode));
-            let first = path.iter().enumerate().position(|(i, l)| is_thread_like(l.mode) && stays != Some(i));
-            let Some(above) = first.and_then(|f| (f + 1 < path.len()).then(|| path[path.len() - 2].clone()))
-            else {
-                break;
-            };
-            if is_thread_like(path[path.len() - 1].mode) {
-                return Err(self
-                    .refuse("that loop is a thread loop, and shared memory belongs to the block")
-                    .instead(
-                        "attach it to a loop that all threads share, such as the outer reduction loop",
-                    ));
-            }
-            let target = path[path.len() - 1].var.clone();
-            let sunk = sink_at(&stmt, &above.var, &target, place)?;
-            stmt = wrap_single(sunk);
-        }
-        Ok(stmt)
-    }
-
-    /// The loops from `stmt` down to the attach point, both included.
-    fn path(&self, stmt: &Stmt, path: &mut Vec<For>) -> bool {
-        let loop_here = if let Stmt::For(l) = stmt { Some(l) } else { None };
-        if let Some(l) = loop_here {
-            path.push(head(l));
-            if self.at.means(l) {
-                return true;
-            }
-        }
-        for body in walk::bodies(stmt) {
-            for inner in body {
-                if self.path(inner, path) {
-                    return true;
-                }
-            }
-        }
-        if loop_here.is_some() {
-            path.pop();
-        }
-        false
-    }
-}
-
-/// A list of statements as one; several stand in a condition that always holds, which [`Attach`] takes apart again.
-fn wrap_single(mut stmts: Vec<Stmt>) -> Stmt {
-    if stmts.len() == 1 {
-        return stmts.swap_remove(0);
-    }
-    Stmt::If(crate::ir::If { cond: Cond::TRUE, then: stmts.into(), otherwise: Body::default() })
-}
-
-/// Sinks the loop `l` to just inside the loop `target`, wherever it is.
-fn sink_at(stmt: &Stmt, l: &Sym, target: &Sym, place: &Place) -> Result<Vec<Stmt>, Diagnosis> {
-    rewrite_loops(std::slice::from_ref(stmt), place, &mut |this, place| {
-        (this.var == *l).then(|| sink(this.clone(), &|t| t.var == *target, &place.facts())).transpose()
-    })
-}
-
-/// Whether a loop divides threads into ranges of whole warps.
-fn over_warps(mode: Mode) -> bool {
-    matches!(mode, Mode::Threads { pitch } if pitch % 32 == 0)
 }
 
 pub(super) fn is_thread_like(mode: Mode) -> bool {

@@ -1,0 +1,108 @@
+//! Which threads compute a stage in shared memory together: a block, or each range of whole warps for itself.
+
+use crate::diag::Diagnosis;
+use crate::index::Cond;
+use crate::ir::{Body, Buffer, For, If, Mode, Space, Stmt, walk};
+use crate::schedule::rewrite::{Place, head, rewrite_loops, sink};
+use crate::sym::Sym;
+
+use super::{ComputeAt, is_thread_like};
+
+impl ComputeAt {
+    /// Whether ranges of threads can have parts of their own: it is shared memory, inside a loop over ranges.
+    pub(super) fn check_private(
+        &self,
+        buffer: &Buffer,
+        consumer: &Stmt,
+        place: &Place,
+    ) -> Result<(), Diagnosis> {
+        let owner = match buffer.space {
+            Space::Shared => None,
+            Space::Reg => Some("registers belong to single threads"),
+            _ => Some("device memory belongs to all threads"),
+        };
+        if let Some(because) = owner {
+            return Err(self.refuse(because).instead("leave out `private`, or set_scope it to shared first"));
+        }
+        let mut path = Vec::new();
+        self.path(consumer, &mut path);
+        if !place.outer().into_iter().chain(&path).any(|l| over_warps(l.mode)) {
+            return Err(self.refuse("no loop over whole warps stands around it").instead(
+                "bind such a loop first, as with bind(label.loop, threads@32), or leave out `private`",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Sinks every loop from the outermost thread loop down to the attach point below it, innermost first.
+    pub(super) fn sink_threads(&self, stmt: Stmt, place: &Place) -> Result<Stmt, Diagnosis> {
+        let mut stmt = stmt;
+        for _ in 0..32 {
+            let mut path = Vec::new();
+            if !self.path(&stmt, &mut path) {
+                return Err(self.refuse("the loop does not enclose its use"));
+            }
+            // Ranges with a part of their own are those of the outermost loop over warps.
+            let outside = place.outer().iter().any(|l| over_warps(l.mode));
+            let stays = path.iter().position(|l| self.private && !outside && over_warps(l.mode));
+            let first = path.iter().enumerate().position(|(i, l)| is_thread_like(l.mode) && stays != Some(i));
+            let Some(above) = first.and_then(|f| (f + 1 < path.len()).then(|| path[path.len() - 2].clone()))
+            else {
+                break;
+            };
+            if is_thread_like(path[path.len() - 1].mode) {
+                return Err(self
+                    .refuse("that loop is a thread loop, and shared memory belongs to the block")
+                    .instead(
+                        "attach it to a loop that all threads share, such as the outer reduction loop",
+                    ));
+            }
+            let target = path[path.len() - 1].var.clone();
+            let sunk = sink_at(&stmt, &above.var, &target, place)?;
+            stmt = wrap_single(sunk);
+        }
+        Ok(stmt)
+    }
+
+    /// The loops from `stmt` down to the attach point, both included.
+    fn path(&self, stmt: &Stmt, path: &mut Vec<For>) -> bool {
+        let loop_here = if let Stmt::For(l) = stmt { Some(l) } else { None };
+        if let Some(l) = loop_here {
+            path.push(head(l));
+            if self.at.means(l) {
+                return true;
+            }
+        }
+        for body in walk::bodies(stmt) {
+            for inner in body {
+                if self.path(inner, path) {
+                    return true;
+                }
+            }
+        }
+        if loop_here.is_some() {
+            path.pop();
+        }
+        false
+    }
+}
+
+/// A list of statements as one; several stand in a condition that always holds, which `Attach` takes apart again.
+pub(super) fn wrap_single(mut stmts: Vec<Stmt>) -> Stmt {
+    if stmts.len() == 1 {
+        return stmts.swap_remove(0);
+    }
+    Stmt::If(If { cond: Cond::TRUE, then: stmts.into(), otherwise: Body::default() })
+}
+
+/// Sinks the loop `l` to just inside the loop `target`, wherever it is.
+fn sink_at(stmt: &Stmt, l: &Sym, target: &Sym, place: &Place) -> Result<Vec<Stmt>, Diagnosis> {
+    rewrite_loops(std::slice::from_ref(stmt), place, &mut |this, place| {
+        (this.var == *l).then(|| sink(this.clone(), &|t| t.var == *target, &place.facts())).transpose()
+    })
+}
+
+/// Whether a loop divides threads into ranges of whole warps.
+fn over_warps(mode: Mode) -> bool {
+    matches!(mode, Mode::Threads { pitch } if pitch % 32 == 0)
+}
