@@ -12,7 +12,8 @@
 //! scope. `threads(E @ P)` splits the range into `E` ranges of `P` threads, so warps, warpgroups and threads are one
 //! form. An element statement belongs to one thread, an instruction to exactly as many threads as its record says,
 //! and a barrier joins exactly the range it stands in, *between* thread nests, never inside a smaller one. Divergent
-//! barriers cannot be written.
+//! barriers cannot be written. Shared memory that is allocated inside a thread loop is a part for each of its ranges;
+//! for a launch, a pass puts the parts together into memory of the block.
 //!
 //! *Registers have owners.* A register buffer allocated for many threads carries distributed dimensions (`16@16` is
 //! 16 elements, one every 16 threads) or a [`crate::layout::Fragment`], which give each element one owner. In order
