@@ -30,6 +30,15 @@ program() {
     step "$@" "$binary" check "programs/$name.ww" --spec "programs/specifications/$name.ww" --device cuda
 }
 
+# Products by a kernel of each form of the families, with what is left of the arguments before the command.
+skinny() {
+    while read -r line; do
+        # The words of the line are the arguments.
+        # shellcheck disable=SC2086
+        step "$@" "$binary" gemm $line --device cuda
+    done <bench/skinny.txt
+}
+
 programs=$(basename -s .ww programs/*.ww)
 if part checks; then
     for name in $programs; do
@@ -50,6 +59,7 @@ if part checks; then
             step "$binary" gemm $size --dtype $dtype --ldc 41 --offset 1,2,3
         done
     done
+    skinny
     # 16-bit elements on the matrix units: rows that start at multiples of 16 bytes, and others.
     for layout in nn nt tn tt; do
         for size in 1021x509x253 1000x520x1096; do
@@ -120,6 +130,7 @@ if command -v compute-sanitizer >/dev/null; then
         for name in $programs; do
             program "$name" $sanitized
         done
+        skinny $sanitized
     done
 else
     echo "compute-sanitizer is not on the PATH; skipped"
