@@ -211,7 +211,7 @@ const PARAMETERS: &[Parameter] = &[
             }
         },
     },
-    Parameter { name: "tm", about: "rows of a thread", values: |c, _, _| with_tiles(c, [8, 4, 2, 16, 1]) },
+    Parameter { name: "tm", about: "rows of a thread", values: |c, _, _| with_tiles(c, [8, 4, 2, 1]) },
     Parameter {
         name: "piece",
         about: "neighbouring columns of a thread",
@@ -277,7 +277,7 @@ const PARAMETERS: &[Parameter] = &[
             let all = i64::from(target.sm_count.value) / bands(problem, c);
             let groups = (problem.shape.m / mapping::rows(problem, c).max(1)).max(1);
             let mut counts: Vec<i64> =
-                [2, 1, 3, 4, 6].iter().map(|n| n * all).filter(|b| *b <= groups).collect();
+                [2, 1, 3, 4].iter().map(|n| n * all).filter(|b| *b <= groups).collect();
             if counts.is_empty() {
                 counts.push(groups);
             }
@@ -310,6 +310,14 @@ const CONSTRAINTS: &[Constraint] = &[
         holds: |c, p, _| {
             let warps = Warps::of(p, c);
             c.int("rows") % c.int("wm") == 0 && warps.rows > 0 && warps.rows % warps.high == 0
+        },
+    },
+    Constraint {
+        about: "a warp has more than 32 rows of more than 16 columns, which never were the fastest",
+        on: &["rows", "wm", "wn"],
+        holds: |c, p, _| {
+            let warps = Warps::of(p, c);
+            warps.rows <= if warps.columns > 16 { 32 } else { 128 }
         },
     },
     Constraint {
@@ -382,6 +390,18 @@ const CONSTRAINTS: &[Constraint] = &[
         about: "the groups of rows and the small matrix do not fit in shared memory",
         on: &["store", "stages"],
         holds: |c, p, t| staged_bytes(p, c) <= i64::from(t.limits.shared_per_block_opt_in),
+    },
+    Constraint {
+        about: "there would be more blocks than can be resident, each of which takes its share of the rows at once",
+        on: &["store", "stages", "blocks"],
+        holds: |c, p, t| {
+            // By threads and shared memory: how many registers a kernel takes is not known here.
+            let by_threads = i64::from(t.limits.warps_per_sm) * 32 / threads(p, c);
+            let reserved = i64::from(t.limits.shared_reserved_per_block);
+            let by_shared = i64::from(t.limits.shared_per_sm) / (staged_bytes(p, c) + reserved);
+            let multiprocessors = i64::from(t.sm_count.value);
+            c.int("blocks") * bands(p, c) <= multiprocessors * by_threads.min(by_shared).max(1)
+        },
     },
     Constraint {
         about: "the small matrix does not fit in shared memory",
