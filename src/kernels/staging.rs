@@ -30,8 +30,7 @@ pub(super) fn units(problem: &Problem, target: &Target, narrow: i64, outer: bool
 /// The matrix instructions on f64 or complex128 that a GPU has, the most usual first.
 pub(super) fn instructions(dtype: DType, target: &Target) -> Vec<&'static str> {
     match (target.has(Capability::MmaF64Wide), dtype.is_complex()) {
-        // There 8 rows of doubles take as long as 16.
-        (true, false) => vec!["m16n8k8", "m16n8k16", "m16n8k4"],
+        (true, false) => vec!["m16n8k8", "m16n8k16", "m16n8k4", "m8n8k4"],
         (true, true) => vec!["m16n8k4", "m16n8k8", "m8n8k4"],
         _ => vec!["m8n8k4"],
     }
