@@ -1,8 +1,8 @@
 //! Which kernel to use when nobody names one.
 //!
 //! Tall and skinny products go to a family with parameters. Its parameters are those that were measured to be the best
-//! for this problem on this GPU; else those of the nearest problem that was tuned; else those that the model ranks
-//! first. Other products go to a kernel of the ladders, by rule.
+//! for this problem on this GPU; else those of the nearest problem that was tuned, unless that is much longer or shorter
+//! and the model says that they would be slow here; else those that the model ranks first. Other products go to a kernel of the ladders, by rule.
 
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::ir::Launch;
@@ -14,6 +14,7 @@ use crate::kernels::family::{Choice, Family, Order};
 use crate::kernels::{self, Kernel, Recipe, Variant};
 use crate::problem::Problem;
 use crate::report::ChosenBy;
+use crate::tune::rank;
 use crate::tune::record::{Gpu, Key, LONG};
 use crate::tune::space;
 use crate::tune::wisdom::Wisdom;
@@ -47,8 +48,18 @@ pub fn parameters(
     }
     let near = wisdom.near(gpu, family.name, &key, order);
     let near = near.into_iter().filter(|(_, r)| is_near(&key, &r.problem)).take(NEIGHBOURS);
+    let modelled = |choice: &Choice| rank::estimate(family, problem, choice, target).map(|e| e.seconds);
     for (_, record) in near {
-        if let Some(kernel) = make(&space::adapted(family, &record.trial.choice, problem, target)) {
+        let Some(kernel) = make(&space::adapted(family, &record.trial.choice, problem, target)) else {
+            continue;
+        };
+        // What was best for a sum of another length altogether may have more parts than this one has use for.
+        let much_worse = || {
+            let by_model = space::descend(family, problem, target, order).ok();
+            let other = by_model.and_then(|choice| modelled(&choice));
+            modelled(&kernel.parameters).zip(other).is_some_and(|(this, other)| this > WORSE * other)
+        };
+        if is_as_long(&key, &record.problem) || !much_worse() {
             return Ok((kernel, ChosenBy::Neighbour));
         }
     }
@@ -81,8 +92,17 @@ pub fn reproducible(family: Option<&Family>, given: &Choice, problem: &Problem) 
 /// A problem is near if each of its extents is within this factor, or within this one if it is long.
 const NEAR: i64 = 8;
 const NEAR_IF_LONG: i64 = 64;
+/// A choice for a problem that is not [`NEAR`] in length is not taken if the model says that it takes this many times as
+/// long as another: more than the model's own error.
+const WORSE: f64 = 1.5;
 /// How many choices for problems nearby are tried before the model is asked.
 const NEIGHBOURS: usize = 4;
+
+fn is_as_long(key: &Key, other: &Key) -> bool {
+    let longest = |key: &Key| key.m.max(key.n).max(key.k).max(1);
+    let (a, b) = (longest(key), longest(other));
+    a <= b.saturating_mul(NEAR) && b <= a.saturating_mul(NEAR)
+}
 
 fn is_near(key: &Key, other: &Key) -> bool {
     let factor = |a: i64, b: i64| if a.min(b) >= LONG { NEAR_IF_LONG } else { NEAR };
@@ -214,6 +234,17 @@ mod tests {
         assert_eq!(chosen("12x12x8000000", &records[..1]).1, ChosenBy::Neighbour);
         assert_eq!(chosen("13x12x1000000", &records).1, ChosenBy::Neighbour);
         assert_eq!(chosen("20x20x1000000", &[]).1, ChosenBy::Model);
+    }
+
+    #[test]
+    fn what_suits_much_longer_sums_only_is_passed_over() {
+        // 128 slices in each of 396 blocks leave more behind than there is to read.
+        let slices = Choice::default().with("unit", "fma").with("staging", "shared").with("block", 128);
+        let slices = slices.with("depth", 128).with("parts", 396).with("tm", 4).with("tn", 4);
+        let records = [record("4x4x6000000", slices)];
+        assert_eq!(chosen("4x4x3000000", &records).1, ChosenBy::Neighbour);
+        let (choice, by) = chosen("4x4x100000", &records);
+        assert_eq!(by, ChosenBy::Model, "{choice}");
     }
 
     #[test]

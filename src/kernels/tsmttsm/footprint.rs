@@ -9,6 +9,10 @@ use crate::kernels::family::{Choice, Footprint};
 use crate::kernels::staging::ACROSS;
 use crate::problem::Problem;
 
+/// Parts of an element that a thread of the second pass has under way at a time. Chosen so that 396 parts of 128 slices,
+/// whose second pass took most of 77 us on an H200 (complex64 4 x 4 x 100000, 2026-11-22), take about as long.
+const PARTS_AT_A_TIME: f64 = 10.0;
+
 pub(super) fn footprint(problem: &Problem, choice: &Choice, target: &Target) -> Footprint {
     let (m, n, k) = (problem.shape.m as f64, problem.shape.n as f64, problem.shape.k as f64);
     let parts = choice.int("parts");
@@ -18,13 +22,23 @@ pub(super) fn footprint(problem: &Problem, choice: &Choice, target: &Target) -> 
         "" => (0.0, 1),
         _ => (1.0, 2),
     };
-    // Sets of warps leave their own behind, and numbers in parts are four instead of two.
-    let sets = choice.int("wk").max(1) * if in_parts(problem, choice) { 2 } else { 1 };
+    // Sets of warps leave their own behind, as do slices of threads that stage rows; numbers in parts are four instead
+    // of two.
+    let of_threads = choice.word("unit") == "fma" && choice.word("staging") == "shared";
+    let sets = if of_threads {
+        slices_of_a_group(problem, choice)
+    } else {
+        choice.int("wk").max(1) * if in_parts(problem, choice) { 2 } else { 1 }
+    };
     let left_behind = passes_over_parts * (parts * sets) as f64 * m * n;
+    // Waits before the first rows and after the last; the launch that adds up parts waits for them, and many a time
+    // where there are many: a warp's share of an element's parts is read in pieces, one after the other.
+    let around = if launches == 1 { 2.0 } else { 4.0 + (parts * sets / 32) as f64 / PARTS_AT_A_TIME };
     let common = Footprint {
         blocks: (parts * areas(problem, choice)) as f64,
         dram_bytes: (k * if problem.same { m } else { m + n } + left_behind) * problem.dtype().bytes() as f64,
         launches,
+        steps: around,
         ..Footprint::default()
     };
     match choice.word("unit") {
@@ -32,11 +46,6 @@ pub(super) fn footprint(problem: &Problem, choice: &Choice, target: &Target) -> 
         _ if choice.word("staging") == "shared" => shared_footprint(problem, choice, common),
         _ => thread_footprint(problem, choice, common),
     }
-}
-
-/// Waits before the first rows and after the last; the launch that adds up parts waits for them.
-fn around(common: &Footprint) -> f64 {
-    if common.launches == 1 { 2.0 } else { 4.0 }
 }
 
 fn thread_footprint(problem: &Problem, choice: &Choice, common: Footprint) -> Footprint {
@@ -63,7 +72,7 @@ fn thread_footprint(problem: &Problem, choice: &Choice, common: Footprint) -> Fo
         multiply_adds: warps * 32.0 * (tm * tn) as f64 * if problem.dtype().is_complex() { 4.0 } else { 1.0 },
         wavefronts: warps * (tm as f64 * passes(along_m, tm) + tn as f64 * passes(along_n, tn)),
         instructions: warps * (2 * loads + 8) as f64,
-        steps: k / (parts * slices) as f64 + around(&common),
+        steps: k / (parts * slices) as f64 + common.steps,
         overlaps: choice.flag("leapfrog"),
         ..common
     }
@@ -91,7 +100,7 @@ fn shared_footprint(problem: &Problem, choice: &Choice, common: Footprint) -> Fo
         wavefronts: warps * ((tm + tn) * bytes) as f64 / 16.0
             + rows * ((height + width) * bytes) as f64 / 128.0,
         instructions: warps * loads as f64 + 2.0 * copies,
-        steps: k / (parts * depth * (stages - 1).max(1)) as f64 + around(&common),
+        steps: k / (parts * depth * (stages - 1).max(1)) as f64 + common.steps,
         overlaps: true,
         ..common
     }
@@ -131,7 +140,7 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target, common:
             + of_blocks * (area.iter().sum::<i64>() * bytes) as f64 / 128.0,
         instructions: steps * (fragments + rows / high * columns / ACROSS + 4) as f64
             + of_blocks * pieces / 32.0 * 2.0,
-        steps: k / (parts * depth * (stages - 1).max(1)) as f64 + around(&common),
+        steps: k / (parts * depth * (stages - 1).max(1)) as f64 + common.steps,
         overlaps: true,
         ..common
     }
