@@ -1,8 +1,9 @@
 //! Which kernel to use when nobody names one.
 //!
 //! Tall and skinny products go to a family with parameters. Its parameters are those that were measured to be the best
-//! for this problem on this GPU; else those of the nearest problem that was tuned, unless that is much longer or shorter
-//! and the model says that they would be slow here; else those that the model ranks first. Other products go to a kernel of the ladders, by rule.
+//! for this problem on this GPU; else those of the nearest problem that was tuned, unless its extents are others
+//! altogether and the model says that they would be slow here; else those that the model ranks first. Other products go
+//! to a kernel of the ladders, by rule.
 
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::ir::Launch;
@@ -53,13 +54,13 @@ pub fn parameters(
         let Some(kernel) = make(&space::adapted(family, &record.trial.choice, problem, target)) else {
             continue;
         };
-        // What was best for a sum of another length altogether may have more parts than this one has use for.
+        // What was best for another width or length altogether may have tiles or parts that this one has no use for.
         let much_worse = || {
             let by_model = space::descend(family, problem, target, order).ok();
             let other = by_model.and_then(|choice| modelled(&choice));
             modelled(&kernel.parameters).zip(other).is_some_and(|(this, other)| this > WORSE * other)
         };
-        if is_as_long(&key, &record.problem) || !much_worse() {
+        if is_alike(&key, &record.problem) || !much_worse() {
             return Ok((kernel, ChosenBy::Neighbour));
         }
     }
@@ -92,24 +93,28 @@ pub fn reproducible(family: Option<&Family>, given: &Choice, problem: &Problem) 
 /// A problem is near if each of its extents is within this factor, or within this one if it is long.
 const NEAR: i64 = 8;
 const NEAR_IF_LONG: i64 = 64;
-/// A choice for a problem that is not [`NEAR`] in length is not taken if the model says that it takes this many times as
-/// long as another: more than the model's own error.
+/// A choice for a problem that is near but not alike is not taken if the model says that it takes this many times as long
+/// as another: more than the model's own error.
 const WORSE: f64 = 1.5;
 /// How many choices for problems nearby are tried before the model is asked.
 const NEIGHBOURS: usize = 4;
 
-fn is_as_long(key: &Key, other: &Key) -> bool {
-    let longest = |key: &Key| key.m.max(key.n).max(key.k).max(1);
-    let (a, b) = (longest(key), longest(other));
-    a <= b.saturating_mul(NEAR) && b <= a.saturating_mul(NEAR)
+/// Whether what is best for one problem can be trusted to be good for the other: extents differ by a factor of two at
+/// most, long ones by that of [`NEAR`].
+fn is_alike(key: &Key, other: &Key) -> bool {
+    within(key, other, |shorter| if shorter >= LONG { NEAR } else { 2 })
 }
 
 fn is_near(key: &Key, other: &Key) -> bool {
-    let factor = |a: i64, b: i64| if a.min(b) >= LONG { NEAR_IF_LONG } else { NEAR };
-    let within = |a: i64, b: i64| a.max(1) <= b.max(1).saturating_mul(factor(a, b));
-    [(key.m, other.m), (key.n, other.n), (key.k, other.k)]
-        .iter()
-        .all(|(a, b)| within(*a, *b) && within(*b, *a))
+    within(key, other, |shorter| if shorter >= LONG { NEAR_IF_LONG } else { NEAR })
+}
+
+/// Whether each extent of two problems differs by no more than a factor, which depends on the shorter of them.
+fn within(key: &Key, other: &Key, factor: impl Fn(i64) -> i64) -> bool {
+    [(key.m, other.m), (key.n, other.n), (key.k, other.k)].into_iter().all(|(a, b)| {
+        let (shorter, longer) = (a.min(b).max(1), a.max(b).max(1));
+        longer <= shorter.saturating_mul(factor(a.min(b)))
+    })
 }
 
 /// A sensible kernel for a problem on a GPU that no family with parameters suits: the highest rung of the ladder `hgemm`, else the tile of the ladder

@@ -360,6 +360,21 @@ impl Problem {
         Alignment { a: alignment(a * operand), b: alignment(b * operand), c: alignment(c * result) }
     }
 
+    /// How the rows of the matrices are aligned: where they are some way apart, as their starts and their distance; where
+    /// they are adjacent, as the first one, since dense rows can be read as one.
+    pub fn alignment_of_rows(&self) -> Alignment {
+        let (operand, result) = (self.dtype().bytes(), self.result_dtype().bytes());
+        let Alignment { a, b, c } = self.alignment();
+        let rows = |start: i64, stride: i64, width: i64, bytes: i64| {
+            if stride == width { start } else { start.min(alignment(stride * bytes)) }
+        };
+        Alignment {
+            a: rows(a, self.ld.a, self.stored_a().1, operand),
+            b: rows(b, self.ld.b, self.stored_b().1, operand),
+            c: rows(c, self.ld.c, self.stored_c().1, result),
+        }
+    }
+
     /// Real multiply-adds of the product: a complex one counts as four.
     pub fn multiply_adds(&self) -> f64 {
         self.shape.multiply_adds() * if self.dtype().is_complex() { 4.0 } else { 1.0 }

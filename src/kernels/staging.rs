@@ -109,17 +109,46 @@ pub(super) fn copied_at_once(dtype: DType, width: i64, staged: i64, align: i64) 
     (1..=most).rev().find(|p| most % p == 0 && width % p == 0 && staged % p == 0).unwrap_or(1)
 }
 
-/// The steps that share out a copy to shared memory among so many threads, in pieces, asynchronously. The tile has rows,
-/// or is copied `as_one` row. Whether all of it is there is asked once.
-pub(super) fn copy_steps(tile: &str, as_one: bool, piece: i64, threads: i64, dtype: DType) -> String {
-    let (fuse, elements) =
-        if as_one { (String::new(), "e") } else { (format!("fuse({tile}.r, {tile}.c) -> f\n"), "f") };
-    format!(
-        "{fuse}split({tile}.{elements}, {piece}) -> f, e
+/// The steps that share out a copy of rows of `columns` elements to shared memory among so many threads, in pieces,
+/// asynchronously. Whether all of it is there is asked once. Where rows are some way apart and their pieces do not divide
+/// the threads, a thread keeps to its place in a row, so that it need not divide for every piece.
+pub(super) fn copy_steps(
+    tile: &str,
+    moved: Moved,
+    [columns, piece]: [i64; 2],
+    threads: i64,
+    dtype: DType,
+) -> String {
+    let of_a_row = ceil(columns, piece);
+    let rows = threads / of_a_row.max(1);
+    let in_place = moved == Moved::Strided
+        && columns % piece == 0
+        && threads % of_a_row != 0
+        && 4 * rows * of_a_row >= 3 * threads;
+    let shared_out = if in_place {
+        format!(
+            "split({tile}.c, {piece}) -> c, e
+split({tile}.r, {rows}) -> u, r
+reorder({tile}.r, {tile}.c, {tile}.u, {tile}.e)
+bind({tile}.r, {tile}.c, threads)
+"
+        )
+    } else {
+        let (fuse, elements) = if moved == Moved::AsOne {
+            (String::new(), "e")
+        } else {
+            (format!("fuse({tile}.r, {tile}.c) -> f\n"), "f")
+        };
+        format!(
+            "{fuse}split({tile}.{elements}, {piece}) -> f, e
 split({tile}.f, {threads}) -> u, t
 reorder({tile}.t, {tile}.u, {tile}.e)
 bind({tile}.t, threads)
-unroll({tile}.u)
+"
+        )
+    };
+    format!(
+        "{shared_out}unroll({tile}.u)
 tail({tile}.u, hoist)
 tensorize({tile}.e, cp_async{bytes}_{dtype})
 ",

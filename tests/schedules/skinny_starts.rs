@@ -65,6 +65,36 @@ fn choices_drawn_from_the_space_serve_them_too() {
     }
 }
 
+/// Rows that are some way apart: an odd number of elements, and a number of which pieces of 16 bytes come out even.
+#[test]
+fn choices_drawn_from_the_space_serve_padded_rows() {
+    for family in kernels::FAMILIES {
+        for (at, dtype) in ["f64", "f32", "c64", "c128"].into_iter().enumerate() {
+            for (turn, widths) in [(9, 9), (33, 12), (20, 36)].into_iter().enumerate() {
+                let mut problem = problem(family, 301, widths, dtype);
+                let longer = [1, 3, 4][(at + turn) % 3];
+                problem.ld.a += longer;
+                problem.ld.b += longer;
+                problem.ld.c += longer;
+                let operands = Operands::random(&problem, 7).unwrap();
+                for choice in some_choices(family, &problem, 4) {
+                    is_right(family, &problem, &choice, &operands);
+                    holds(family, &problem, &choice, &[0, 133]);
+                    // Rows of an odd number of elements are copied asynchronously too.
+                    let staged = choice.get("stages").is_some();
+                    let program = family.build(&problem, &choice).unwrap();
+                    let text = program.program().to_string();
+                    assert!(!staged || text.contains("cp_async"), "{choice}:\n{text}");
+                    assert!(
+                        longer != 1 || dtype == "c128" || !text.contains("lda%"),
+                        "{choice} asks what is known:\n{text}"
+                    );
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn a_matrix_times_itself_may_start_anywhere() {
     let family = kernels::family("tsmttsm").unwrap();

@@ -32,7 +32,7 @@ fn staged_footprint(problem: &Problem, choice: &Choice) -> Footprint {
     let over_bands = bands as f64;
     let passes_over_c = if problem.beta.norm() == 0.0 { 1.0 } else { 2.0 };
     // Elements of a row that are copied at a time.
-    let align = problem.alignment();
+    let align = problem.alignment_of_rows();
     let piece = |moved: Moved, width: i64, staged: i64, align: i64| match moved {
         Moved::Strided => copied_at_once(problem.dtype(), width, staged, align) as f64,
         _ => align as f64 / bytes as f64,

@@ -261,7 +261,7 @@ const PARAMETERS: &[Parameter] = &[
         values: |c, problem, _| {
             // What threads or lanes hold side by side fills whole sectors where rows consist of pieces of 16 bytes.
             let aligned =
-                problem.alignment().c.min(alignment(problem.shape.n * problem.dtype().bytes())) == 16;
+                problem.alignment_of_rows().c.min(alignment(problem.shape.n * problem.dtype().bytes())) == 16;
             let pieces = c.word("unit") == "mma" || c.int("piece") * problem.dtype().bytes() == 16;
             with_stages(
                 c,

@@ -61,7 +61,7 @@ pub(super) fn from_shared(problem: &Problem, choice: &Choice) -> String {
     let [pad_a, pad_b, pad_c] = paddings(problem, choice);
     let (of_a, of_c) = (moved_a(problem, choice), moved_c(problem, choice));
     let depth = depth(problem, choice);
-    let (dtype, align) = (problem.dtype(), problem.alignment());
+    let (dtype, align) = (problem.dtype(), problem.alignment_of_rows());
     let pieces = |moved: Moved, width: i64, staged: i64, align: i64| match moved {
         Moved::AsOne => align / dtype.bytes(),
         _ => copied_at_once(dtype, width, staged, align),
@@ -159,7 +159,7 @@ bind(Bs.t, threads)
         groups = choice.int("blocks") * if parted { choice.int("wm") } else { 1 },
         longer_a = staging::pad("As", pad_a),
         longer_b = staging::pad("Bs", pad_b),
-        copy = staging::copy_steps("As", of_a == Moved::AsOne, piece_a, team, dtype),
+        copy = staging::copy_steps("As", of_a, [depth, piece_a], team, dtype),
         stages = choice.int("stages"),
     )
 }
@@ -216,7 +216,7 @@ tensorize({sum}.i, mma_{instruction}_{dtype})
 /// Whether so many elements that go straight from registers to C lie at a multiple of their size in each of its rows.
 fn pieces_are_aligned(problem: &Problem, choice: &Choice, piece: i64) -> bool {
     let aligned =
-        choice.word("store") == "shared" || piece * problem.dtype().bytes() <= problem.alignment().c;
+        choice.word("store") == "shared" || piece * problem.dtype().bytes() <= problem.alignment_of_rows().c;
     aligned && problem.shape.n % piece == 0
 }
 

@@ -89,7 +89,7 @@ fn shared_footprint(problem: &Problem, choice: &Choice, common: Footprint) -> Fo
     // Loads of a thread from shared memory for a row; a warp takes a wavefront for each 4 bytes of a thread at most.
     let [of_a, of_b] = pieces(problem, choice);
     let loads = tm / of_a + tn / of_b;
-    let align = problem.alignment();
+    let align = problem.alignment_of_rows();
     let copies =
         rows * ((height * bytes) as f64 / align.a as f64 + (width * bytes) as f64 / align.b as f64) / 32.0;
     Footprint {
@@ -117,7 +117,7 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target, common:
     let steps = of_blocks / terms as f64 * over_c as f64;
     let fragments = (rows + columns) * terms / 32;
     let bytes = problem.dtype().bytes();
-    let align = problem.alignment();
+    let align = problem.alignment_of_rows();
     let pieces = area
         .iter()
         .zip([align.a, align.b])

@@ -158,7 +158,7 @@ fn staged(problem: &Problem, choice: &Choice, threads: i64, at: &str) -> Staged 
     let [a, b] = staged_columns(problem, choice);
     let mut aligned = Vec::new();
     let (mut copies, mut groups) = (String::new(), String::new());
-    let align = problem.alignment();
+    let align = problem.alignment_of_rows();
     let operands = [
         ("A", "As", problem.shape.m, a, "lda", of_a, align.a),
         ("B", "Bs", problem.shape.n, b, "ldb", of_b, align.b),
@@ -180,7 +180,7 @@ fn staged(problem: &Problem, choice: &Choice, threads: i64, at: &str) -> Staged 
                 "{}compute_at({tile}, mine.ko)
 {}",
                 computed_at(fragments, at),
-                staging::copy_steps(tile, true, align / dtype.bytes(), threads, dtype)
+                staging::copy_steps(tile, moved, [width, align / dtype.bytes()], threads, dtype)
             );
             continue;
         }
@@ -193,7 +193,7 @@ fn staged(problem: &Problem, choice: &Choice, threads: i64, at: &str) -> Staged 
         groups += &format!(
             "compute_at({tile}, mine.ko)
 {}{}{}{}",
-            staging::copy_steps(tile, false, piece, threads, dtype),
+            staging::copy_steps(tile, moved, [staged, piece], threads, dtype),
             staging::pad(tile, padding(dtype, width, staged)),
             each_read(tile, fragments, ""),
             computed_at(fragments, at),
