@@ -4,13 +4,16 @@
 //! (transpose) and `c` (conjugate transpose); likewise B. Each matrix has a row stride of at least its number
 //! of stored columns.
 
+mod place;
+
 use std::fmt;
 use std::str::FromStr;
 
 use num_complex::Complex64;
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::dtype::DType;
-use warpwright_core::ir::ALIGNMENT;
+
+pub use place::{Alignment, Offsets, Strides, alignment};
 
 /// The extents of a product, written `MxNxK`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -235,79 +238,6 @@ pub struct Problem {
     pub same: bool,
 }
 
-/// Row strides of the three matrices as stored, in elements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Strides {
-    /// Row stride of A.
-    pub a: i64,
-    /// Row stride of B.
-    pub b: i64,
-    /// Row stride of C.
-    pub c: i64,
-}
-
-/// By how many elements each of the three matrices starts behind an address that is aligned for every access, as part of
-/// a larger matrix may.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Offsets {
-    /// Elements before A.
-    pub a: i64,
-    /// Elements before B.
-    pub b: i64,
-    /// Elements before C.
-    pub c: i64,
-}
-
-impl FromStr for Offsets {
-    type Err = Diagnosis;
-
-    fn from_str(text: &str) -> Result<Offsets, Diagnosis> {
-        let numbers: Result<Vec<i64>, _> = text.split(',').map(|n| n.trim().parse::<i64>()).collect();
-        match numbers.as_deref() {
-            Ok([a, b, c]) if [a, b, c].iter().all(|n| **n >= 0) => Ok(Offsets { a: *a, b: *b, c: *c }),
-            _ => Err(Diagnosis::new(format!("`{text}` does not say where A, B and C start"))
-                .instead("write three whole numbers of elements, none negative, such as 1,0,0")),
-        }
-    }
-}
-
-/// The bytes of which the addresses of the three matrices are known to be multiples: powers of two up to [`Alignment::MOST`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Alignment {
-    /// That of A.
-    pub a: i64,
-    /// That of B.
-    pub b: i64,
-    /// That of C.
-    pub c: i64,
-}
-
-impl Alignment {
-    /// The bytes that the widest access moves: what is aligned to them is aligned for every access.
-    pub const MOST: i64 = ALIGNMENT;
-}
-
-impl Default for Alignment {
-    fn default() -> Alignment {
-        Alignment { a: Alignment::MOST, b: Alignment::MOST, c: Alignment::MOST }
-    }
-}
-
-impl fmt::Display for Alignment {
-    /// As part of a kernel's name: `_a8_c4` where A and C are aligned to less than [`Alignment::MOST`].
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut less = [('a', self.a), ('b', self.b), ('c', self.c)]
-            .into_iter()
-            .filter(|(_, bytes)| *bytes < Alignment::MOST);
-        less.try_for_each(|(name, bytes)| write!(f, "_{name}{bytes}"))
-    }
-}
-
-/// The largest power of two, up to [`Alignment::MOST`], that divides so many bytes.
-pub fn alignment(bytes: i64) -> i64 {
-    1 << bytes.trailing_zeros().min(Alignment::MOST.trailing_zeros())
-}
-
 impl Problem {
     /// The product `A B` of densely stored matrices: alpha 1, beta 0.
     pub fn new(shape: Shape, precision: Precision, layout: Layout) -> Problem {
@@ -495,7 +425,7 @@ pub fn parse_factor(text: &str) -> Result<Complex64, Diagnosis> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Alignment, Layout, Offsets, Op, Precision, Problem, Shape, parse_factor};
+    use super::{Alignment, Layout, Offsets, Op, Precision, Problem, Shape, alignment, parse_factor};
     use num_complex::Complex64;
     use warpwright_core::dtype::DType;
 
@@ -592,6 +522,13 @@ mod tests {
         assert_eq!((p.alignment(), p.alignment().to_string()), (Alignment::default(), String::new()));
         p.offset = "1, 2,3".parse().unwrap();
         assert_eq!(p.alignment(), Alignment { a: 4, b: 8, c: 4 });
+        assert_eq!(p.alignment_of_rows(), p.alignment(), "dense rows are one");
+        let mut padded = Problem { offset: Offsets::default(), ..p };
+        (padded.ld.a, padded.ld.b) = (padded.stored_a().1 + 1, (padded.stored_b().1 / 4 + 1) * 4);
+        let bytes = padded.dtype().bytes();
+        let rows = padded.alignment_of_rows();
+        assert_eq!((rows.a, rows.b), (alignment(padded.ld.a * bytes), alignment(padded.ld.b * bytes)));
+        assert!(rows.a < rows.b && rows.b == Alignment::MOST, "{rows:?}");
         assert_eq!(p.alignment().to_string(), "_a4_b8_c4");
         assert_eq!(p.bytes().unwrap(), 4 * (24 + 30 + 20 + 6));
         assert!(p.check().is_ok());

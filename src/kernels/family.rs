@@ -366,7 +366,7 @@ struct Walk<'a> {
     order: Order,
     /// The constraint that was broken last.
     broken: Option<&'static Constraint>,
-    /// The fixed parameter that had no meaning, beside what, when that was last so.
+    /// The fixed parameter that had no meaning, beside what: where most of the others had one.
     idle: Option<(&'static str, Choice)>,
     /// The fixed parameter that had a value of another kind, and the values worth trying, in the first form that was
     /// looked at: the most usual one.
@@ -381,7 +381,10 @@ impl Walk<'_> {
         let mut values = (parameter.values)(choice, self.problem, self.target);
         match self.given.get(parameter.name) {
             Some(_) if values.is_empty() => {
-                self.idle = Some((parameter.name, choice.clone()));
+                let meant = |c: &Choice| c.iter().filter(|(name, _)| self.given.get(name).is_some()).count();
+                if self.idle.as_ref().is_none_or(|(_, known)| meant(choice) >= meant(known)) {
+                    self.idle = Some((parameter.name, choice.clone()));
+                }
                 return true;
             }
             // Constraints take it for granted that numbers are numbers, and positive ones.

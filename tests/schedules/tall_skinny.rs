@@ -438,6 +438,12 @@ fn what_cannot_be_chosen_is_refused_with_what_to_change() {
     let of_both = Choice::default().with("unit", "fma").with("wm", 1);
     let refused = family.complete(&of_both, &problem, target::DEFAULT).unwrap_err().to_string();
     assert!(refused.contains("wm has no meaning with"), "{refused}");
+    // What is said to have no meaning is what has none beside the others, not the first that has none somewhere.
+    let tsmm = kernels::family("tsmm").unwrap();
+    let long = self::problem(tsmm, (36, 36), "f32");
+    let parted = Choice::default().with("team", "part").with("rows", 64);
+    let refused = tsmm.complete(&parted, &long, target::DEFAULT).unwrap_err().to_string();
+    assert!(refused.contains("rows has no meaning with") && refused.contains("team=part"), "{refused}");
     let word = Choice::default().with("staging", "registers").with("leapfrog", "perhaps");
     assert!(family.complete(&word, &problem, target::DEFAULT).unwrap_err().to_string().contains("true"));
 }

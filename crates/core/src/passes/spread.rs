@@ -200,3 +200,31 @@ fn for_each_range(mut buffer: Buffer, around: &[(Sym, i64)]) -> Result<Buffer, D
     buffer.dims.splice(0..0, counts.into_iter().map(Dim::new));
     Ok(buffer)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::spread;
+    use crate::ir::parse;
+
+    #[test]
+    fn parts_begin_at_whole_pieces_and_keep_their_layout() {
+        let spread_out = |alloc: &str| {
+            let text = format!(
+                "program p(x: in f32[6, 32], y: out f32[6, 32]) {{ for b in block.x(1) {{
+                    for v in threads(3@64) {{ for w in threads(2@32) {{
+                        {alloc}
+                        for t in threads(5@1) {{ s[t, 0] = x[2*v + w, t] }}
+                        for t in threads(5@1) {{ y[2*v + w, t] = s[4 - t, 0] }}
+                    }} }}
+                }} }}"
+            );
+            spread(parse::program(&text).unwrap()).unwrap().to_string()
+        };
+        let dense = spread_out("alloc s: f32[5, 1] shared");
+        assert!(dense.contains("alloc s: f32[3, 2, 5, 1] shared layout"), "{dense}");
+        assert!(dense.contains("16*v + 8*w + "), "5 numbers take the room of 8:\n{dense}");
+        assert!(dense.contains("s[v, w, t, 0] = "), "{dense}");
+        let padded = spread_out("alloc s: f32[5, 1] shared layout (r, c) => 3*r + c");
+        assert!(padded.contains("32*v + 16*w + 3*r + c"), "13 numbers take the room of 16:\n{padded}");
+    }
+}
