@@ -13,7 +13,7 @@ use warpwright_core::diag::Diagnosis;
 use warpwright_core::schedule::Schedule;
 use warpwright_core::target::Target;
 
-use super::gemm::{self, Fixed};
+use super::gemm::{self, Fixed, Numbers};
 use super::{Kernel, Variant};
 use crate::problem::Problem;
 
@@ -216,8 +216,8 @@ pub struct Family {
     pub fixed: fn(&Problem) -> Result<Fixed, Diagnosis>,
     /// Which of A, B and C the kernels of a choice take as one row of elements; dense ones only.
     pub flat: fn(&Problem, &Choice) -> [bool; 3],
-    /// Whether the kernels of a choice take the numbers of A and B in parts ([`Fixed::parts`]).
-    pub parts: fn(&Problem, &Choice) -> bool,
+    /// How the kernels of a choice make products of complex numbers.
+    pub numbers: fn(&Problem, &Choice) -> Numbers,
     /// Whether the family should be taken where nobody asks for one.
     pub suits: fn(&Problem) -> bool,
     /// Its parameters, those that decide most first.
@@ -343,8 +343,8 @@ impl Family {
     /// Problems the family does not serve, and schedules that cannot be applied.
     pub fn build(&self, problem: &Problem, choice: &Choice) -> Result<Kernel, Diagnosis> {
         let variant = Variant::of(problem);
-        let (flat, parts) = ((self.flat)(problem, choice), (self.parts)(problem, choice));
-        let fixed = Fixed { flat, parts, ..(self.fixed)(problem)? };
+        let (flat, numbers) = ((self.flat)(problem, choice), (self.numbers)(problem, choice));
+        let fixed = Fixed { flat, numbers, ..(self.fixed)(problem)? };
         let precision = variant.precision.name().replace('-', "_");
         let name = format!("{}_{precision}_{}{fixed}{}", self.name, variant.layout, variant.align);
         let place = |d: Diagnosis| d.at(format!("kernel {name} with {choice}"));

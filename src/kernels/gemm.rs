@@ -3,9 +3,9 @@
 use std::fmt;
 
 use warpwright_core::dtype::DType;
-use warpwright_core::index::Index;
+use warpwright_core::index::{Cond, Index};
 use warpwright_core::ir::Program;
-use warpwright_core::te::{Expr, Expression, Tensor, by_flag, sum};
+use warpwright_core::te::{Expr, Expression, Tensor, by_flag, select, sum};
 
 use super::Variant;
 use crate::problem::{Layout, Op};
@@ -24,23 +24,45 @@ pub struct Fixed {
     pub flat: [bool; 3],
     /// Whether B is A, so that the kernel has no B.
     pub same: bool,
-    /// Whether A and B, whose elements are complex, are declared as the real numbers that they are stored as: columns of
-    /// real and of imaginary parts side by side. Only where the columns of both are those of C.
-    pub parts: bool,
+    /// How products of complex numbers are made of products of real ones. Other than whole only where the columns of A and
+    /// B are those of C.
+    pub numbers: Numbers,
     /// Whether the kernel is told that alpha is 1, by the flag `alpha1`, and then does without the factor: what an
     /// element of C costs besides its terms weighs where there are few of them.
     pub alpha1: bool,
 }
 
+/// How products of complex numbers are stated.
+///
+/// In the forms that are not whole, A and B are declared as the real numbers that they are stored as: columns of real and
+/// of imaginary parts side by side.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Numbers {
+    /// As products of complex numbers.
+    #[default]
+    Whole,
+    /// As all four products of their parts, which the last step puts together.
+    Parts,
+    /// As three real products: of the real parts, of the imaginary parts, and of the sums of both (Gauss's form, known
+    /// as 3M; Higham, "Stability of a method for multiplying complex matrices with three real matrix multiplications",
+    /// SIAM J. Matrix Anal. Appl. 13, 1992). Its error is bounded otherwise: see [`crate::reference::bound`].
+    Three,
+}
+
 impl fmt::Display for Fixed {
-    /// As the end of a kernel's name: `_m20_n20`, `_parts` where it takes numbers in parts, and `_same` where B is A.
+    /// As the end of a kernel's name: `_m20_n20`, `_parts` or `_three` where numbers are not whole, and `_same` where B is
+    /// A.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let named = [("m", self.m), ("n", self.n), ("k", self.k)];
         named
             .iter()
             .filter_map(|(name, e)| e.map(|e| (name, e)))
             .try_for_each(|(n, e)| write!(f, "_{n}{e}"))?;
-        f.write_str(if self.parts { "_parts" } else { "" })?;
+        f.write_str(match self.numbers {
+            Numbers::Whole => "",
+            Numbers::Parts => "_parts",
+            Numbers::Three => "_three",
+        })?;
         f.write_str(if self.same { "_same" } else { "" })
     }
 }
@@ -56,7 +78,7 @@ pub fn specification_at(variant: Variant, fixed: Fixed) -> Program {
     let (dtype, result) = (variant.precision.storage(), variant.precision.result());
     let wide = dtype.accumulator();
     // Of what is declared, and how many columns of it make one of C.
-    let (declared, wider) = if fixed.parts { (dtype.real(), 2) } else { (dtype, 1) };
+    let (declared, wider) = if fixed.numbers == Numbers::Whole { (dtype, 1) } else { (dtype.real(), 2) };
     let mut te = Expression::new("gemm").doc("C = alpha op(A) op(B) + beta C");
     let mut extent = |name: &str, known: Option<i64>| known.map_or_else(|| te.size(name), Index::from);
     let (m, n, k) = (extent("M", fixed.m), extent("N", fixed.n), extent("K", fixed.k));
@@ -84,25 +106,32 @@ pub fn specification_at(variant: Variant, fixed: Fixed) -> Program {
     let b = if fixed.same { a.clone() } else { operand_of("B", b, variant.align.b) };
     let c = Matrix { tensor: te.update("C", result, &extents(c).iter().collect::<Vec<_>>()), flat: c.2 };
     te.align(&c.tensor, variant.align.c);
-    let acc = te.intermediate("acc", declared.accumulator(), &[&m_read, &n_read]);
     let r = te.reduce_axis("k", &k);
     let term = r.var();
-    te.compute(&acc, &["i", "j"], |at| {
-        let left = operand(&a, op.a, &at[0], &term, declared);
-        let right = operand(&b, op.b, &term, &at[1], declared);
-        sum(left * right, &[&r])
+    let left = |row: &Index| operand(&a, op.a, row, &term, declared);
+    let right = |column: &Index| operand(&b, op.b, &term, column, declared);
+    let (extents, axes): (&[&Index], &[&str]) = match fixed.numbers {
+        Numbers::Whole | Numbers::Parts => (&[&m_read, &n_read], &["i", "j"]),
+        Numbers::Three => (&[&Index::from(3), &m, &n], &["p", "i", "j"]),
+    };
+    let acc = te.intermediate("acc", declared.accumulator(), extents);
+    te.compute(&acc, axes, |at| {
+        let terms = match at {
+            [p, i, j] => {
+                let [of_a, of_b] = [op.a, op.b].map(is_conjugated);
+                factor(p, left(&part(i, 0)), left(&part(i, 1)), of_a)
+                    * factor(p, right(&part(j, 0)), right(&part(j, 1)), of_b)
+            }
+            _ => left(&at[0]) * right(&at[1]),
+        };
+        sum(terms, &[&r])
     });
     let value = |at: &[Index]| {
-        let whole = if fixed.parts {
-            of_parts(
-                |i, j| {
-                    acc.at(&[&(&at[0].scaled(2) + &Index::from(i)), &(&at[1].scaled(2) + &Index::from(j))])
-                },
-                op,
-                wide,
-            )
-        } else {
-            acc.at(&[&at[0], &at[1]])
+        let (i, j) = (&at[0], &at[1]);
+        let whole = match fixed.numbers {
+            Numbers::Whole => acc.at(&[i, j]),
+            Numbers::Parts => of_parts(|of_a, of_b| acc.at(&[&part(i, of_a), &part(j, of_b)]), op, wide),
+            Numbers::Three => of_three(|p| acc.at(&[&Index::from(p), i, j]), op, wide),
         };
         let product = alpha * whole.clone();
         let with_old = product.clone() + beta * widened(c.at(&at[0], &at[1]), result);
@@ -119,12 +148,41 @@ pub fn specification_at(variant: Variant, fixed: Fixed) -> Program {
     te.program()
 }
 
+/// The column of real (0) or imaginary (1) parts of a column of numbers.
+fn part(column: &Index, part: i64) -> Index {
+    &column.scaled(2) + &Index::from(part)
+}
+
+fn is_conjugated(op: Op) -> bool {
+    op == Op::ConjugateTranspose
+}
+
+/// What the real product `p` of three takes of a number: its real part, its imaginary part, and their sum, or their
+/// difference where the number is conjugated.
+fn factor(p: &Index, real: Expr, imaginary: Expr, conjugated: bool) -> Expr {
+    let both = (real.clone(), imaginary.clone());
+    let both = if conjugated { both.0 - both.1 } else { both.0 + both.1 };
+    let is = |product: i64| Cond::lt(p.clone(), Index::from(product + 1));
+    select(is(0), real, select(is(1), imaginary, both))
+}
+
+/// The product of x + iy and u + iv, either of which may be conjugated, from three products: of x and u, of y and v, and
+/// of x + y and u + v, with y or v negative where the number is conjugated.
+fn of_three(at: impl Fn(i64) -> Expr, op: Layout, dtype: DType) -> Expr {
+    let (xu, yv, both) = (at(0), at(1), at(2));
+    let (real, imaginary) = if is_conjugated(op.a) == is_conjugated(op.b) {
+        (xu.clone() - yv.clone(), both - xu - yv)
+    } else {
+        (xu.clone() + yv.clone(), both - xu + yv)
+    };
+    real.complex(imaginary, dtype)
+}
+
 /// The product of x + iy and u + iv, either of which may be conjugated, from the four products of their parts: `at` is
 /// asked for the products of x (0) or y (1) and u (0) or v (1).
 fn of_parts(at: impl Fn(i64, i64) -> Expr, op: Layout, dtype: DType) -> Expr {
-    let conjugated = |op: Op| op == Op::ConjugateTranspose;
     let (xu, xv, yu, yv) = (at(0, 0), at(0, 1), at(1, 0), at(1, 1));
-    let (real, imaginary) = match (conjugated(op.a), conjugated(op.b)) {
+    let (real, imaginary) = match (is_conjugated(op.a), is_conjugated(op.b)) {
         (false, false) => (xu - yv, xv + yu),
         (true, false) => (xu + yv, xv - yu),
         (false, true) => (xu + yv, yu - xv),

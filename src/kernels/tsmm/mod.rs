@@ -26,7 +26,7 @@ use warpwright_core::target::Capability;
 use self::mapping::{Tiles, Warps, band, bands, group, in_parts, moved_a, moved_c, staged_bytes, threads};
 use self::schedule::columns;
 use super::family::{Choice, Constraint, Family, Parameter, Value};
-use super::gemm::Fixed;
+use super::gemm::{Fixed, Numbers};
 use super::staging::{self, ACROSS, Moved, ceil};
 use crate::problem::{Op, Problem, alignment};
 
@@ -39,7 +39,7 @@ pub const FAMILY: Family = Family {
         let dense = |moved: Moved| is_staged(choice) && moved != Moved::Strided;
         [dense(moved_a(problem, choice)), false, dense(moved_c(problem, choice))]
     },
-    parts: |_, _| false,
+    numbers: |_, _| Numbers::Whole,
     suits: |problem| {
         let short = problem.shape.k.max(problem.shape.n);
         fixed(problem).is_ok() && problem.shape.m >= 8 * short

@@ -3,9 +3,10 @@
 use warpwright_core::target::{Capability, Target};
 
 use super::mapping::{
-    Threads, Warps, area, areas, in_parts, pieces, read, row_bytes, slices_bytes, slices_of_a_group,
+    Threads, Warps, area, areas, numbers, pieces, read, row_bytes, slices_bytes, slices_of_a_group, sums,
 };
 use crate::kernels::family::{Choice, Footprint};
+use crate::kernels::gemm::Numbers;
 use crate::kernels::staging::ACROSS;
 use crate::problem::Problem;
 
@@ -23,17 +24,21 @@ pub(super) fn footprint(problem: &Problem, choice: &Choice, target: &Target) -> 
         _ => (1.0, 2),
     };
     // Sets of warps leave their own behind, as do slices of threads that stage rows; numbers in parts are four instead
-    // of two.
+    // of two, and three real products three.
     let of_threads = choice.word("unit") == "fma" && choice.word("staging") == "shared";
     let sets = if of_threads {
         slices_of_a_group(problem, choice)
     } else {
-        choice.int("wk").max(1) * if in_parts(problem, choice) { 2 } else { 1 }
+        choice.int("wk").max(1)
     };
-    let left_behind = passes_over_parts * (parts * sets) as f64 * m * n;
+    let of_a_number = match sums(problem, choice) {
+        1 => 1.0,
+        real => real as f64 / 2.0,
+    };
+    let left_behind = passes_over_parts * (parts * sets) as f64 * of_a_number * m * n;
     // Waits before the first rows and after the last; the launch that adds up parts waits for them, and many a time
     // where there are many: a warp's share of an element's parts is read in pieces, one after the other.
-    let around = if launches == 1 { 2.0 } else { 4.0 + (parts * sets / 32) as f64 / PARTS_AT_A_TIME };
+    let around = if launches == 1 { 2.0 } else { 4.0 + ((parts * sets) as f64 * of_a_number / 32.0).floor() / PARTS_AT_A_TIME };
     let common = Footprint {
         blocks: (parts * areas(problem, choice)) as f64,
         dram_bytes: (k * if problem.same { m } else { m + n } + left_behind) * problem.dtype().bytes() as f64,
@@ -109,15 +114,17 @@ fn shared_footprint(problem: &Problem, choice: &Choice, common: Footprint) -> Fo
 fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target, common: Footprint) -> Footprint {
     let Warps { high, terms, rows, columns } = Warps::of(problem, choice);
     let (depth, parts, stages) = (choice.int("depth"), choice.int("parts"), choice.int("stages"));
-    let problem = &read(problem, choice);
-    let (area, k) = (area(problem, choice), problem.shape.k as f64);
+    let k = problem.shape.k as f64;
     let over_c = choice.int("wm") * choice.int("wn");
     // Blocks times rows of each; steps of all warps, an instruction deep.
     let of_blocks = k * areas(problem, choice) as f64;
     let steps = of_blocks / terms as f64 * over_c as f64;
+    let read = read(problem, choice);
+    let (bytes, align) = (read.dtype().bytes(), read.alignment_of_rows());
+    // Three products share the tiles: a lane reads both parts of a number, and adds them up.
+    let (products, parts_read) = if numbers(problem, choice) == Numbers::Three { (3, 2) } else { (1, 1) };
     let fragments = (rows + columns) * terms / 32;
-    let bytes = problem.dtype().bytes();
-    let align = problem.alignment_of_rows();
+    let area = area(problem, choice).map(|width| parts_read * width);
     let pieces = area
         .iter()
         .zip([align.a, align.b])
@@ -125,20 +132,20 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target, common:
         .sum::<f64>();
     let small = target.has(Capability::MmaF64Wide)
         && choice.word("instruction") == "m8n8k4"
-        && !problem.dtype().is_complex();
+        && !read.dtype().is_complex();
     Footprint {
         threads: 32 * over_c * choice.int("wk"),
-        registers: (rows * columns / 32 + 2 * fragments) * bytes / 4 + 12,
+        registers: products * (rows * columns / 32 + 2 * fragments) * bytes / 4 + 12,
         shared_bytes: depth * stages * row_bytes(problem, choice),
         // Where there are larger instructions, this one reaches 30 of 56 TFLOP/s (one H200, 2026-11-21).
         multiply_adds: steps
-            * (rows * columns * terms) as f64
+            * (products * rows * columns * terms) as f64
             * if small { 1.9 } else { 1.0 }
-            * if problem.dtype().is_complex() { 4.0 } else { 1.0 },
+            * if read.dtype().is_complex() { 4.0 } else { 1.0 },
         matrix_units: true,
-        wavefronts: steps * (fragments * bytes) as f64 / 4.0
+        wavefronts: steps * (parts_read * fragments * bytes) as f64 / 4.0
             + of_blocks * (area.iter().sum::<i64>() * bytes) as f64 / 128.0,
-        instructions: steps * (fragments + rows / high * columns / ACROSS + 4) as f64
+        instructions: steps * (products * (fragments + rows / high * columns / ACROSS) + 4) as f64
             + of_blocks * pieces / 32.0 * 2.0,
         steps: k / (parts * depth * (stages - 1).max(1)) as f64 + common.steps,
         overlaps: true,

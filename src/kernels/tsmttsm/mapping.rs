@@ -3,18 +3,32 @@
 use warpwright_core::dtype::DType;
 
 use crate::kernels::family::Choice;
+use crate::kernels::gemm::Numbers;
 use crate::kernels::staging::{self, ACROSS, Moved, ceil, copied_at_once};
 use crate::problem::{Alignment, Layout, Offsets, Op, Precision, Problem, Shape, Strides};
 
-/// Whether a choice takes the numbers of A and B in parts.
-pub(super) fn in_parts(problem: &Problem, choice: &Choice) -> bool {
-    problem.dtype().is_complex() && choice.word("numbers") == "parts"
+/// How a choice makes products of complex numbers.
+pub(super) fn numbers(problem: &Problem, choice: &Choice) -> Numbers {
+    match choice.word("numbers") {
+        "parts" if problem.dtype().is_complex() => Numbers::Parts,
+        "three" if problem.dtype().is_complex() => Numbers::Three,
+        _ => Numbers::Whole,
+    }
 }
 
-/// The product of the matrices that are read: where complex numbers are taken in parts, that of real ones of twice the
+/// Sums that make an element of C.
+pub(super) fn sums(problem: &Problem, choice: &Choice) -> i64 {
+    match numbers(problem, choice) {
+        Numbers::Whole => 1,
+        Numbers::Three => 3,
+        Numbers::Parts => 4,
+    }
+}
+
+/// The product of the matrices that are read: where complex numbers are not taken whole, that of real ones of twice the
 /// width. Of such a product it is the product itself.
 pub(super) fn read(problem: &Problem, choice: &Choice) -> Problem {
-    if !in_parts(problem, choice) {
+    if numbers(problem, choice) == Numbers::Whole {
         return *problem;
     }
     let Problem { shape, layout, ld, offset, .. } = *problem;
@@ -26,6 +40,14 @@ pub(super) fn read(problem: &Problem, choice: &Choice) -> Problem {
         offset: Offsets { a: 2 * offset.a, b: 2 * offset.b, c: 2 * offset.c },
         ..*problem
     }
+}
+
+/// The rows and columns that tiles cover: those of the product of what is read, or, where three real products share the
+/// tiles, of C itself.
+pub(super) fn covered(problem: &Problem, choice: &Choice) -> [i64; 2] {
+    let three = numbers(problem, choice) == Numbers::Three;
+    let shape = if three { problem.shape } else { read(problem, choice).shape };
+    [shape.m, shape.n]
 }
 
 /// How the threads of a block stand over an area of C and over rows.
@@ -61,11 +83,10 @@ impl Threads {
     }
 }
 
-/// Rows and columns of the areas that the product of what is read is divided into, each for blocks of its own: halves of
+/// Rows and columns of the areas that what tiles cover is divided into, each for blocks of its own: halves of
 /// halves. What is staged is halved between pieces of 16 bytes, or between matrix instructions.
 pub(super) fn area(problem: &Problem, choice: &Choice) -> [i64; 2] {
-    let shape = read(problem, choice).shape;
-    let (mut area, mut areas) = ([shape.m, shape.n], choice.int("areas"));
+    let (mut area, mut areas) = (covered(problem, choice), choice.int("areas"));
     let whole = match (choice.word("unit"), choice.word("staging")) {
         ("mma", _) => ACROSS,
         (_, "shared") => 16 / problem.dtype().bytes(),
@@ -81,8 +102,8 @@ pub(super) fn area(problem: &Problem, choice: &Choice) -> [i64; 2] {
 
 /// How many areas there are.
 pub(super) fn areas(problem: &Problem, choice: &Choice) -> i64 {
-    let ([height, width], shape) = (area(problem, choice), read(problem, choice).shape);
-    ceil(shape.m, height) * ceil(shape.n, width)
+    let ([height, width], [m, n]) = (area(problem, choice), covered(problem, choice));
+    ceil(m, height) * ceil(n, width)
 }
 
 /// How many threads share out the slices of an element of C when they are added up: as many as there are to spare, and
@@ -171,11 +192,13 @@ pub(super) fn one_copy(problem: &Problem, choice: &Choice) -> bool {
     problem.same && areas(problem, choice) == 1
 }
 
-/// Rows and columns of all tiles of an area of C.
+/// Columns of A and B that all tiles of an area of C need.
 pub(super) fn tiled_columns(problem: &Problem, choice: &Choice) -> [i64; 2] {
     if choice.word("unit") == "mma" {
         let Warps { rows, columns, .. } = Warps::of(problem, choice);
-        [choice.int("wm") * rows, choice.int("wn") * columns]
+        // Those of real and of imaginary parts make one.
+        let wider = if numbers(problem, choice) == Numbers::Three { 2 } else { 1 };
+        [choice.int("wm") * rows, choice.int("wn") * columns].map(|tiles| wider * tiles)
     } else {
         let Threads { area: [height, width], mt, nt, .. } = Threads::of(problem, choice);
         let [of_a, of_b] = pieces(problem, choice);
@@ -204,11 +227,11 @@ pub(super) fn moved(problem: &Problem, choice: &Choice) -> [Moved; 2] {
 /// Elements that a row of A and one of B take in shared memory: those of the tiles, and padding; or their own where
 /// rows are copied as one.
 pub(super) fn row_elements(problem: &Problem, choice: &Choice) -> [i64; 2] {
-    let problem = &read(problem, choice);
-    let dtype = problem.dtype();
     let [a, b] = staged_columns(problem, choice);
     let [of_a, of_b] = moved(problem, choice);
-    [(problem.shape.m, a, of_a), (problem.shape.n, b, of_b)].map(|(width, staged, moved)| match moved {
+    let read = read(problem, choice);
+    let dtype = read.dtype();
+    [(read.shape.m, a, of_a), (read.shape.n, b, of_b)].map(|(width, staged, moved)| match moved {
         Moved::AsOne => width,
         _ => staged + padding(dtype, width, staged),
     })

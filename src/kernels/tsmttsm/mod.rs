@@ -47,7 +47,7 @@ use warpwright_core::target::Capability;
 
 use self::mapping::{Threads, Warps, area, areas, read, row_bytes, slices_bytes, tiled_columns};
 use super::family::{Choice, Constraint, Family, Parameter, Value};
-use super::gemm::Fixed;
+use super::gemm::{Fixed, Numbers};
 use super::staging::{self, ACROSS, Moved, ceil};
 use crate::problem::{Op, Problem};
 
@@ -61,7 +61,7 @@ pub const FAMILY: Family = Family {
         let [a, b] = mapping::moved(problem, choice).map(|moved| staged && moved != Moved::Strided);
         [a, b, false]
     },
-    parts: mapping::in_parts,
+    numbers: mapping::numbers,
     suits: |problem| {
         let short = problem.shape.m.max(problem.shape.n);
         fixed(problem).is_ok() && problem.shape.k >= 8 * short
@@ -203,10 +203,12 @@ const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "numbers",
-        about: "how matrix units take complex numbers: whole, or as columns of real and of imaginary parts",
+        about: "how matrix units take complex numbers: whole, as columns of real and of imaginary parts, or by three real products",
         values: |c, problem, _| {
-            let complex = problem.dtype().is_complex();
-            with_mma(c, ["parts", "whole"].into_iter().filter(|_| complex))
+            // Areas of one matrix would need copies of each factor of the three.
+            let three = !problem.same || areas(problem, c) == 1;
+            let forms = ["parts", "whole", "three"].into_iter().filter(|form| three || *form != "three");
+            if problem.dtype().is_complex() { with_mma(c, forms) } else { Vec::new() }
         },
     },
     Parameter {
@@ -286,8 +288,8 @@ const PARAMETERS: &[Parameter] = &[
             let all: &[&str] = match c.word("staging") {
                 "registers" if c.int("parts") == 1 => &[],
                 _ if double && !target.has(Capability::AtomicAddF64) => &["two-pass"],
-                // Four sums make one number of C.
-                _ if mapping::in_parts(problem, c) => &["two-pass"],
+                // Several sums make one number of C.
+                _ if mapping::sums(problem, c) > 1 => &["two-pass"],
                 "registers" => &["two-pass", "global", "local"],
                 // What is staged has no sum in shared memory.
                 _ => &["two-pass", "global"],
@@ -369,7 +371,7 @@ const CONSTRAINTS: &[Constraint] = &[
             let w = Warps::of(p, c);
             let threads = 32 * c.int("wm") * c.int("wn") * c.int("wk");
             let most = (i64::from(t.limits.registers_per_block) / threads).min(255);
-            let bytes = read(p, c).dtype().bytes();
+            let bytes = read(p, c).dtype().bytes() * if mapping::numbers(p, c) == Numbers::Three { 3 } else { 1 };
             (w.rows * w.columns + (w.rows + w.columns) * w.terms) / 32 * bytes / 4 <= most - 40
         },
     },

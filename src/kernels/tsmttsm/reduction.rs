@@ -1,7 +1,8 @@
 //! How the parts of the sum come together.
 
-use super::mapping::{Threads, area, areas, in_parts, read, shares};
+use super::mapping::{Threads, area, areas, covered, numbers, shares};
 use crate::kernels::family::Choice;
+use crate::kernels::gemm::Numbers;
 use crate::problem::Problem;
 
 /// The steps by which a sum becomes parts that come together again.
@@ -173,13 +174,14 @@ cache_write(slice, reg) -> mine
 /// The launch that adds up the parts: a block for each row of C, in which several threads share out the parts of an
 /// element and one adds up what they have, always in the same order.
 fn second_pass(problem: &Problem, choice: &Choice) -> String {
-    let most = (SECOND_PASS_THREADS / read(problem, choice).shape.n).min(choice.int("parts")).min(32);
+    let [_, columns] = covered(problem, choice);
+    let most = (SECOND_PASS_THREADS / columns).min(choice.int("parts")).min(32);
     let shares = (0..=5).map(|e| 1 << e).rfind(|shares| *shares <= most).unwrap_or(1);
     // Where numbers come in parts, a row of C takes two rows of sums, and an element four sums.
-    let (outer, unrolled) = if in_parts(problem, choice) {
-        ("sub.t, sub.j, sub.i", "acc.i, acc.j, acc.t")
-    } else {
-        ("sub.t, sub.i, sub.j", "acc.t")
+    let (outer, unrolled) = match numbers(problem, choice) {
+        Numbers::Whole => ("sub.t, sub.i, sub.j", "acc.t"),
+        Numbers::Parts => ("sub.t, sub.j, sub.i", "acc.i, acc.j, acc.t"),
+        Numbers::Three => ("sub.t, sub.j, sub.p, sub.i", "acc.p, acc.t"),
     };
     format!(
         "split_reduce(acc.g, {shares}, combine=shared, order=cyclic) -> sub, t

@@ -1,10 +1,11 @@
 //! The schedules of the three forms.
 
 use super::mapping::{
-    Threads, Warps, moved, one_copy, padding, pieces, read, slices_of_a_group, staged_columns,
+    Threads, Warps, covered, moved, numbers, one_copy, padding, pieces, read, slices_of_a_group, staged_columns,
 };
 use super::reduction::{self, Parts};
 use crate::kernels::family::Choice;
+use crate::kernels::gemm::Numbers;
 use crate::kernels::staging::{self, ACROSS, Moved, copied_at_once};
 use crate::problem::{Op, Problem};
 
@@ -91,37 +92,55 @@ pub(super) fn by_matrix_units(problem: &Problem, choice: &Choice) -> String {
     let (depth, stages) = (choice.int("depth"), choice.int("stages"));
     let Parts { split, taken_by: slice, block, bind, last } =
         reduction::of_sets(problem, choice, depth / choice.int("wk"));
-    let problem = &read(problem, choice);
     let threads = 32 * choice.int("wm") * choice.int("wn") * choice.int("wk");
-    let (instruction, dtype) = (choice.word("instruction"), problem.dtype());
+    let (instruction, dtype) = (choice.word("instruction"), read(problem, choice).dtype());
     let conjugate =
         if dtype.is_complex() && problem.layout.a == Op::ConjugateTranspose { "_conj" } else { "" };
     let Staged { specialize, copies, groups } = staged(problem, choice, threads, "mine.ks");
     // Atomics take one element each.
-    let pairs = if slice == "slice" { staging::pairs(slice, dtype, problem.shape.n) } else { String::new() };
+    let pairs = if slice == "slice" { staging::pairs(slice, dtype, covered(problem, choice)[1]) } else { String::new() };
+    // The loop over the three products that share tiles, if there are several.
+    let three = numbers(problem, choice) == Numbers::Three;
+    let [p, of_slice] = ["mine", slice].map(|stage| if three { format!("{stage}.p, ") } else { String::new() });
+    let fragments = if three {
+        "precompute(mine.ks, 1) -> a\nprecompute(mine.ks, 2) -> b\nstorage_order(b, c, r)\n"
+    } else {
+        "storage_order(a, c, r)\n"
+    };
     format!(
         "{specialize}split(acc.k, {depth}) -> ko, k
 {split}{copies}split({slice}.i, {rows}) -> wm, i
 split({slice}.j, {columns}) -> wn, j
-reorder({block}, {slice}.s, {slice}.wm, {slice}.wn, {slice}.i, {slice}.j)
+reorder({block}, {slice}.s, {slice}.wm, {slice}.wn, {of_slice}{slice}.i, {slice}.j)
 {bind}bind({slice}.s, {slice}.wm, {slice}.wn, threads@32)
 compute_at(mine, {slice}.wn)
 split(mine.k, {terms}) -> ks, k
-reorder(mine.ko, mine.ks, mine.i, mine.j, mine.k)
-{groups}storage_order(a, c, r)
-split(mine.i, {high}) -> mi, i
+reorder(mine.ko, mine.ks, {p}mine.i, mine.j, mine.k)
+{groups}{fragments}split(mine.i, {high}) -> mi, i
 split(mine.j, {ACROSS}) -> ni, j
-reorder(mine.ks, mine.mi, mine.ni, mine.i, mine.j, mine.k)
+reorder(mine.ks, {p}mine.mi, mine.ni, mine.i, mine.j, mine.k)
 tensorize(mine.i, mma_{instruction}_{dtype}{conjugate})
 pipeline(mine.ko, {stages}, via=cp_async)
-{pairs}unroll(mine.ks, mine.mi, mine.ni{tiles})
+{pairs}unroll(mine.ks, {p}mine.mi, mine.ni{unrolled})
 {last}",
-        tiles = [(rows > high, "a.co", "io"), (columns > ACROSS, "b.co", "jo")]
-            .map(|(several, read, stored)| {
-                if several { format!(", {read}, {slice}.{stored}") } else { String::new() }
-            })
-            .concat(),
+        unrolled = unrolled_tiles(slice, three, [rows > high, columns > ACROSS]),
     )
+}
+
+/// The loops over the tiles of the fragments and of what is stored of C, where there are several along its rows or
+/// columns, and over the three products that share them, if they do.
+fn unrolled_tiles(slice: &str, three: bool, several: [bool; 2]) -> String {
+    let (of_a, of_b) = if three { ("a.io", "b.jo") } else { ("a.co", "b.co") };
+    let mut loops = Vec::new();
+    if three {
+        loops.extend(["a.p".to_string(), "b.p".to_string(), format!("{slice}.p")]);
+    }
+    for (several, read, stored) in [(several[0], of_a, "io"), (several[1], of_b, "jo")] {
+        if several {
+            loops.extend([read.to_string(), format!("{slice}.{stored}")]);
+        }
+    }
+    loops.iter().map(|l| format!(", {l}")).collect()
 }
 
 /// Where B is A, the fragments of A are read by the first of the two reads.
@@ -153,17 +172,22 @@ struct Staged {
 }
 
 fn staged(problem: &Problem, choice: &Choice, threads: i64, at: &str) -> Staged {
-    let dtype = problem.dtype();
+    let read = read(problem, choice);
+    let dtype = read.dtype();
     let [of_a, of_b] = moved(problem, choice);
     let [a, b] = staged_columns(problem, choice);
     let mut aligned = Vec::new();
     let (mut copies, mut groups) = (String::new(), String::new());
-    let align = problem.alignment_of_rows();
+    let align = read.alignment_of_rows();
     let operands = [
-        ("A", "As", problem.shape.m, a, "lda", of_a, align.a),
-        ("B", "Bs", problem.shape.n, b, "ldb", of_b, align.b),
+        ("A", "As", read.shape.m, a, "lda", of_a, align.a),
+        ("B", "Bs", read.shape.n, b, "ldb", of_b, align.b),
     ];
-    let fragments = if one_copy(problem, choice) { vec![vec!["a", "b"]] } else { vec![vec!["a"], vec!["b"]] };
+    let mut fragments = if one_copy(problem, choice) { vec![vec!["a", "b"]] } else { vec![vec!["a"], vec!["b"]] };
+    if numbers(problem, choice) == Numbers::Three {
+        // Fragments hold what is made of the rows, not the rows.
+        fragments.iter_mut().for_each(Vec::clear);
+    }
     for ((operand, tile, width, staged, stride, moved, align), fragments) in
         operands.into_iter().zip(&fragments)
     {

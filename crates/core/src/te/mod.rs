@@ -282,6 +282,11 @@ impl Expr {
     }
 }
 
+/// `this` where a condition on indices holds, else `that`.
+pub fn select(cond: Cond, this: Expr, that: Expr) -> Expr {
+    Expr(Value::Select(cond, Box::new(this.0), Box::new(that.0)))
+}
+
 /// The sum of `value` over `axes`.
 pub fn sum(value: Expr, axes: &[&ReduceAxis]) -> Body {
     Body::Reduce(Reduction::Sum, axes.iter().map(|a| (*a).clone()).collect(), value)

@@ -7,6 +7,7 @@ mod compute_at;
 mod decompose_reduction;
 mod fuse;
 mod pipeline;
+mod precompute;
 mod reorder;
 mod reverse_compute_at;
 mod set_scope;
@@ -31,6 +32,7 @@ pub use compute_at::ComputeAt;
 pub use decompose_reduction::DecomposeReduction;
 pub use fuse::Fuse;
 pub use pipeline::{DoubleBuffer, Pipeline, Via};
+pub use precompute::Precompute;
 pub use reorder::Reorder;
 pub use reverse_compute_at::ReverseComputeAt;
 pub use set_scope::SetScope;
@@ -93,6 +95,7 @@ const PRIMITIVES: &[Entry] = &[
         usage: pipeline::DOUBLE_BUFFER_USAGE,
         read: |c| Ok(Box::new(DoubleBuffer::read(c)?)),
     },
+    Entry { name: "precompute", usage: precompute::USAGE, read: |c| Ok(Box::new(Precompute::read(c)?)) },
     Entry { name: "split_reduce", usage: split_reduce::USAGE, read: |c| Ok(Box::new(SplitReduce::read(c)?)) },
     Entry {
         name: "rfactor",

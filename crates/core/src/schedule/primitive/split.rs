@@ -293,7 +293,7 @@ pub(super) fn fill(body: Vec<Stmt>, guard: &Cond, facts: &Facts) -> Option<Vec<S
 }
 
 /// The value with every factor replaced by one that is 0 where `guard` fails (a sum), or the value itself made the
-/// identity there (a maximum or minimum of single loads).
+/// identity there (a maximum or minimum of single loads). A sum or a choice of what is 0 there is 0 too.
 fn neutral(value: &Value, reduction: Reduction, guard: &Cond, facts: &Facts) -> Option<Value> {
     if reduction != Reduction::Sum {
         let (cond, access, _) = guarded_load(value)?;
@@ -306,18 +306,21 @@ fn neutral(value: &Value, reduction: Reduction, guard: &Cond, facts: &Facts) -> 
     }
     let again = |v: &Value| neutral(v, reduction, guard, facts).map(Box::new);
     match value {
-        Value::Load(_) | Value::Select(..) => {
+        Value::Load(_) | Value::Select(..) if guarded_load(value).is_some() => {
             let (cond, access, fill) = guarded_load(value)?;
             (fill == 0.0).then(|| {
                 let load = Box::new(Value::Load(access.clone()));
                 Value::Select(cond.and(guard.clone()), load, Box::new(Value::Const(0.0)))
             })
         }
-        Value::Binary(BinaryOp::Mul, a, b) => Some(Value::Binary(BinaryOp::Mul, again(a)?, again(b)?)),
+        Value::Select(cond, a, b) => Some(Value::Select(cond.clone(), again(a)?, again(b)?)),
+        Value::Binary(op @ (BinaryOp::Mul | BinaryOp::Add | BinaryOp::Sub), a, b) => {
+            Some(Value::Binary(*op, again(a)?, again(b)?))
+        }
         Value::Unary(op, a) => Some(Value::Unary(*op, again(a)?)),
         Value::Cast(t, a) => Some(Value::Cast(*t, again(a)?)),
         Value::Scalar(_) => Some(value.clone()),
-        Value::Const(_) | Value::Binary(..) => None,
+        Value::Const(_) | Value::Load(_) | Value::Binary(..) => None,
     }
 }
 
