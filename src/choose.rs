@@ -11,7 +11,7 @@ use warpwright_core::target::Target;
 
 use crate::bind::Binding;
 use crate::compile;
-use crate::kernels::family::{Choice, Family, Order};
+use crate::kernels::family::{Choice, Family, Permissions};
 use crate::kernels::{self, Kernel, Recipe, Variant};
 use crate::problem::Problem;
 use crate::report::ChosenBy;
@@ -25,7 +25,7 @@ pub fn family(problem: &Problem) -> Option<&'static Family> {
     kernels::FAMILIES.iter().copied().find(|f| (f.suits)(problem))
 }
 
-/// The parameters of a family for a problem that keep to an order of additions, and who chose them.
+/// The parameters of a family for a problem for which permissions suffice, and who chose them.
 ///
 /// # Errors
 /// Constraints that no choice fulfils.
@@ -35,7 +35,7 @@ pub fn parameters(
     target: &Target,
     gpu: &Gpu,
     wisdom: &Wisdom,
-    order: Order,
+    permissions: Permissions,
 ) -> Result<(Kernel, ChosenBy), Diagnosis> {
     let key = Key::of(problem);
     // What others have found need not suit this version, this problem or this table: it has to make a kernel that fits.
@@ -44,10 +44,11 @@ pub fn parameters(
         let kernel = family.build(problem, &choice).ok()?;
         compile::validated(kernel.program(), target).is_ok().then_some(kernel)
     };
-    if let Some(kernel) = wisdom.best(gpu, family.name, &key, order).and_then(|r| make(&r.trial.choice)) {
+    if let Some(kernel) = wisdom.best(gpu, family.name, &key, permissions).and_then(|r| make(&r.trial.choice))
+    {
         return Ok((kernel, ChosenBy::Wisdom));
     }
-    let near = wisdom.near(gpu, family.name, &key, order);
+    let near = wisdom.near(gpu, family.name, &key, permissions);
     let near = near.into_iter().filter(|(_, r)| is_near(&key, &r.problem)).take(NEIGHBOURS);
     let modelled = |choice: &Choice| rank::estimate(family, problem, choice, target).map(|e| e.seconds);
     for (_, record) in near {
@@ -56,7 +57,7 @@ pub fn parameters(
         };
         // What was best for another width or length altogether may have tiles or parts that this one has no use for.
         let much_worse = || {
-            let by_model = space::descend(family, problem, target, order).ok();
+            let by_model = space::descend(family, problem, target, permissions).ok();
             let other = by_model.and_then(|choice| modelled(&choice));
             modelled(&kernel.parameters).zip(other).is_some_and(|(this, other)| this > WORSE * other)
         };
@@ -64,7 +65,7 @@ pub fn parameters(
             return Ok((kernel, ChosenBy::Neighbour));
         }
     }
-    if let Some(kernel) = make(&space::descend(family, problem, target, order)?) {
+    if let Some(kernel) = make(&space::descend(family, problem, target, permissions)?) {
         return Ok((kernel, ChosenBy::Model));
     }
     let usual = family.complete(&Choice::default(), problem, target)?;
@@ -191,7 +192,7 @@ fn fitting(recipe: &Recipe, variant: Variant, problem: &Problem, target: &Target
 mod tests {
     use super::{LAST_SMALL_RUNG, kernel, parameters};
     use crate::kernels;
-    use crate::kernels::family::{Choice, Order};
+    use crate::kernels::family::{Choice, Permissions};
     use crate::problem::Problem;
     use crate::report::ChosenBy;
     use crate::tune::record::{Gpu, Key, Record, Trial};
@@ -214,7 +215,7 @@ mod tests {
         wisdom.extend(records.iter().cloned());
         let (family, gpu) = (kernels::family("tsmttsm").unwrap(), Gpu::of_target(target::DEFAULT));
         let (kernel, by) =
-            parameters(family, &skinny(shape), target::DEFAULT, &gpu, &wisdom, Order::Fixed).unwrap();
+            parameters(family, &skinny(shape), target::DEFAULT, &gpu, &wisdom, Permissions::NONE).unwrap();
         (kernel.parameters, by)
     }
 

@@ -6,7 +6,7 @@ use clap::Args;
 use warpwright_core::diag::Diagnosis;
 
 use super::options::{
-    DeviceOptions, EffortOptions, OrderOptions, OutputOptions, ProductOptions, StorageOptions,
+    DeviceOptions, EffortOptions, OutputOptions, PermissionOptions, ProductOptions, StorageOptions,
 };
 use super::output::{Failure, Outcome, notice, print, print_json};
 use super::source;
@@ -37,7 +37,7 @@ pub struct Options {
     #[command(flatten)]
     storage: StorageOptions,
     #[command(flatten)]
-    order: OrderOptions,
+    permissions: PermissionOptions,
     /// The kernel to use [default: by what was measured, else by model or rule].
     #[arg(long, value_name = "NAME|FILE", conflicts_with = "schedule")]
     kernel: Option<String>,
@@ -46,7 +46,7 @@ pub struct Options {
     parameters: Vec<(String, Value)>,
     /// Choose a kernel that gives the same bits on every GPU, from the problem alone: neither by what was measured nor
     /// by the GPU at hand.
-    #[arg(long, conflicts_with_all = ["allow_atomics", "schedule"])]
+    #[arg(long, conflicts_with_all = ["allow_atomics", "allow_three_multiplications", "schedule"])]
     reproducible: bool,
     /// Use the kernel that the schedule in this file makes.
     #[arg(long, value_name = "FILE")]
@@ -155,8 +155,8 @@ fn subject(options: &Options, problem: &Problem, device: &Device) -> Result<Subj
             return Ok(Subject::from(&family.build(problem, &choice)?));
         }
         let gpu = gpu_of(device);
-        let (known, order) = (wisdom(family.name), options.order.order());
-        match choose::parameters(family, problem, device.target(), &gpu, &known, order) {
+        let (known, permissions) = (wisdom(family.name), options.permissions.of_kernels());
+        match choose::parameters(family, problem, device.target(), &gpu, &known, permissions) {
             Ok((kernel, chosen_by)) => return Ok(Subject { chosen_by, ..Subject::from(&kernel) }),
             Err(refusal) if options.kernel.is_some() => return Err(refusal),
             Err(refusal) => notice(&format!("a general kernel is used: {refusal}")),

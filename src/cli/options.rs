@@ -9,7 +9,7 @@ use warpwright_cuda::MeasureOptions;
 use super::output::notice;
 use crate::device::{Device, DeviceChoice};
 use crate::kernels::Variant;
-use crate::kernels::family::Order;
+use crate::kernels::family::Permissions;
 use crate::problem::{Layout, Offsets, Precision, Problem, Shape, Strides, parse_factor};
 use crate::run::Effort;
 use crate::simulator::SimOptions;
@@ -103,16 +103,20 @@ pub struct StorageOptions {
 
 /// What a kernel that nobody names may do.
 #[derive(Args, Clone, Copy, Debug)]
-pub struct OrderOptions {
+pub struct PermissionOptions {
     /// Permit kernels that add by atomics, in any order, so that their bits differ from run to run.
     #[arg(long)]
     pub allow_atomics: bool,
+    /// Permit kernels that make complex products of three real ones instead of four (3M), whose error is bounded by the
+    /// sums of the magnitudes of real and imaginary parts, about twice as much.
+    #[arg(long)]
+    pub allow_three_multiplications: bool,
 }
 
-impl OrderOptions {
-    /// In which order a kernel may add.
-    pub fn order(&self) -> Order {
-        if self.allow_atomics { Order::Any } else { Order::Fixed }
+impl PermissionOptions {
+    /// What a kernel may do.
+    pub fn of_kernels(&self) -> Permissions {
+        Permissions { any_order: self.allow_atomics, three_multiplications: self.allow_three_multiplications }
     }
 }
 

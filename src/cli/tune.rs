@@ -10,7 +10,7 @@ use warpwright_core::diag::Diagnosis;
 use warpwright_core::target::{self, Target};
 use warpwright_cuda::nvrtc::Nvrtc;
 
-use super::options::{DeviceOptions, OrderOptions, OutputOptions, ProductOptions, StorageOptions};
+use super::options::{DeviceOptions, OutputOptions, PermissionOptions, ProductOptions, StorageOptions};
 use super::output::{Failure, Outcome, notice, print, print_json};
 use crate::bind::Binding;
 use crate::device::{Device, DeviceChoice};
@@ -49,7 +49,7 @@ pub struct Options {
     #[command(flatten)]
     storage: StorageOptions,
     #[command(flatten)]
-    order: OrderOptions,
+    permissions: PermissionOptions,
     /// The family of kernels [default: the one that suits the problem].
     #[arg(long, value_name = "FAMILY")]
     kernel: Option<String>,
@@ -234,7 +234,7 @@ fn by_model(
     if !given.is_empty() {
         family.complete(&given, problem, target)?;
     }
-    let space = Space::of(family, problem, target, options.order.order(), &given);
+    let space = Space::of(family, problem, target, options.permissions.of_kernels(), &given);
     let roofline = Roofline::reached(problem, target).map(|r| r.seconds());
     let ranked = |choice: &Choice, modelled: f64| Ranked {
         parameters: choice.clone(),
@@ -313,7 +313,7 @@ fn on_gpu(
         target,
         family,
         problem,
-        order: options.order.order(),
+        permissions: options.permissions.of_kernels(),
         given: &options.given(),
         file: file.as_ref(),
         again: options.again,

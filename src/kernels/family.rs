@@ -140,14 +140,34 @@ impl fmt::Display for Choice {
     }
 }
 
-/// In which order a kernel may add up the terms of a sum.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Order {
-    /// In one that the schedule fixes: the bits are the same every time.
-    #[default]
-    Fixed,
-    /// In any order: atomic additions, whose bits differ from run to run, are permitted too.
-    Any,
+/// What a kernel may do only where somebody asks for it or permits it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Permissions {
+    /// Add up the terms of a sum in any order, by atomic additions, so that its bits differ from run to run.
+    pub any_order: bool,
+    /// Make complex products of three real ones, whose error is bounded by more ([`crate::reference::bound`]).
+    pub three_multiplications: bool,
+}
+
+impl Permissions {
+    /// None of it: the bits are the same every time, and the bound is that of the definition of the product.
+    pub const NONE: Permissions = Permissions { any_order: false, three_multiplications: false };
+    /// All of it.
+    pub const ALL: Permissions = Permissions { any_order: true, three_multiplications: true };
+
+    /// Whether everything that is needed is permitted.
+    pub fn cover(self, needed: Permissions) -> bool {
+        (self.any_order || !needed.any_order) && (self.three_multiplications || !needed.three_multiplications)
+    }
+
+    /// What either permits.
+    #[must_use]
+    pub fn or(self, other: Permissions) -> Permissions {
+        Permissions {
+            any_order: self.any_order || other.any_order,
+            three_multiplications: self.three_multiplications || other.three_multiplications,
+        }
+    }
 }
 
 /// A hole in the schedule of a family.
@@ -224,9 +244,8 @@ pub struct Family {
     pub parameters: &'static [Parameter],
     /// What has to hold between them.
     pub constraints: &'static [Constraint],
-    /// Whether the kernel of a choice adds in any order, so that its bits differ from run to run. Such a choice is made
-    /// only where somebody asks for it or permits it.
-    pub any_order: fn(&Choice) -> bool,
+    /// What the kernel of a choice does that is chosen only where somebody asks for it or permits it.
+    pub needs: fn(&Choice) -> Permissions,
     /// What is chosen for a problem where the bits have to be the same on every GPU: all that decides in which order
     /// terms are added, from nothing but the problem, and forms that every GPU has.
     pub reproducible: fn(&Problem) -> Choice,
@@ -237,26 +256,34 @@ pub struct Family {
 }
 
 impl Family {
-    /// Every choice with these values in it that the constraints and the order of additions allow, in order of the
-    /// parameters; stops when `each` returns false.
+    /// Every choice with these values in it that the constraints and the permissions allow, in order of the parameters;
+    /// stops when `each` returns false.
     ///
     /// The constraints are tried as early as their parameters are known, so whole branches fall at once.
     pub fn choices(
         &self,
         problem: &Problem,
         target: &Target,
-        order: Order,
+        permissions: Permissions,
         given: &Choice,
         each: &mut dyn FnMut(&Choice) -> bool,
     ) {
-        let mut walk =
-            Walk { family: self, given, problem, target, order, broken: None, idle: None, foreign: None };
+        let mut walk = Walk {
+            family: self,
+            given,
+            problem,
+            target,
+            permissions,
+            broken: None,
+            idle: None,
+            foreign: None,
+        };
         walk.extend(&Choice::default(), 0, each);
     }
 
-    /// Whether a choice keeps to an order of additions.
-    pub fn keeps_to(&self, order: Order, choice: &Choice) -> bool {
-        order == Order::Any || !(self.any_order)(choice)
+    /// Whether permissions suffice for a choice.
+    pub fn permits(&self, permissions: Permissions, choice: &Choice) -> bool {
+        permissions.cover((self.needs)(choice))
     }
 
     /// Whether every constraint holds of a choice that is complete.
@@ -265,15 +292,23 @@ impl Family {
         self.constraints.iter().filter(concerns).all(|c| (c.holds)(choice, problem, target))
     }
 
-    /// The first choice with these values in it: the most usual one. It adds in any order only where a value that is
-    /// given says so.
+    /// The first choice with these values in it: the most usual one. It does what needs a permission only where a value
+    /// that is given says so.
     ///
     /// # Errors
     /// A parameter or a value that the family does not know, and constraints that no choice fulfils.
     pub fn complete(&self, given: &Choice, problem: &Problem, target: &Target) -> Result<Choice, Diagnosis> {
-        let order = Order::Fixed;
-        let mut walk =
-            Walk { family: self, given, problem, target, order, broken: None, idle: None, foreign: None };
+        let permissions = Permissions::NONE;
+        let mut walk = Walk {
+            family: self,
+            given,
+            problem,
+            target,
+            permissions,
+            broken: None,
+            idle: None,
+            foreign: None,
+        };
         let mut first = None;
         walk.extend(&Choice::default(), 0, &mut |choice| {
             first = Some(choice.clone());
@@ -363,7 +398,7 @@ struct Walk<'a> {
     problem: &'a Problem,
     target: &'a Target,
     /// What may be chosen where nothing is given.
-    order: Order,
+    permissions: Permissions,
     /// The constraint that was broken last.
     broken: Option<&'static Constraint>,
     /// The fixed parameter that had no meaning, beside what: where most of the others had one.
@@ -398,8 +433,9 @@ impl Walk<'_> {
         }
         values.into_iter().all(|value| {
             let longer = choice.clone().with(parameter.name, value);
-            let keeps = |c: &Choice| self.family.keeps_to(self.order, c);
-            if self.given.get(parameter.name).is_none() && keeps(choice) && !keeps(&longer) {
+            // What is given permits what it needs itself, and no more.
+            let permitted = self.permissions.or((self.family.needs)(choice));
+            if self.given.get(parameter.name).is_none() && !self.family.permits(permitted, &longer) {
                 return true;
             }
             match self.first_broken(&longer, parameter.name) {

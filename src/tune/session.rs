@@ -15,7 +15,7 @@ use super::space::{self, Candidate, Space};
 use super::summary;
 use super::wisdom::Wisdom;
 use crate::bench::record::today;
-use crate::kernels::family::{Choice, Family, Order};
+use crate::kernels::family::{Choice, Family, Permissions};
 use crate::problem::Problem;
 use crate::roofline::Roofline;
 
@@ -30,8 +30,8 @@ pub struct Session<'a> {
     pub family: &'a Family,
     /// The problem.
     pub problem: &'a Problem,
-    /// In which order candidates may add.
-    pub order: Order,
+    /// What candidates may do.
+    pub permissions: Permissions,
     /// What every candidate has to have in it.
     pub given: &'a Choice,
     /// The file of wisdom that is read and added to; nothing is kept where there is none.
@@ -99,7 +99,7 @@ impl Session<'_> {
     ) -> Result<Found, Diagnosis> {
         let key = Key::of(self.problem);
         let (wisdom, mut notices) = summary::known(self.family.name, self.file, true)?;
-        let space = Space::of(self.family, self.problem, self.target, self.order, self.given);
+        let space = Space::of(self.family, self.problem, self.target, self.permissions, self.given);
         if space.is_empty() {
             return Err(Diagnosis::new(format!(
                 "{} has no candidate for {}",
@@ -164,7 +164,7 @@ impl Session<'_> {
     fn good_nearby(&self, wisdom: &Wisdom, key: &Key) -> Vec<Choice> {
         let mut asked: Vec<(&Key, usize)> = Vec::new();
         let mut good = Vec::new();
-        for (_, record) in wisdom.near(self.gpu, self.family.name, key, self.order) {
+        for (_, record) in wisdom.near(self.gpu, self.family.name, key, self.permissions) {
             match asked.iter().position(|(problem, _)| **problem == record.problem) {
                 Some(at) if asked[at].1 == OF_EACH => continue,
                 Some(at) => asked[at].1 += 1,

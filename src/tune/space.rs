@@ -7,7 +7,7 @@ use warpwright_core::target::Target;
 
 use super::rank;
 use super::record::hash;
-use crate::kernels::family::{Choice, Family, Order, Value};
+use crate::kernels::family::{Choice, Family, Permissions, Value};
 use crate::problem::Problem;
 
 /// Candidates, the most promising first, and which of them differ in one parameter.
@@ -32,11 +32,17 @@ pub struct Candidate {
 }
 
 impl Space {
-    /// All candidates of a family for a problem that have the values which are `given`, as far as they keep to an order
-    /// of additions.
-    pub fn of(family: &Family, problem: &Problem, target: &Target, order: Order, given: &Choice) -> Space {
+    /// All candidates of a family for a problem that have the values which are `given`, as far as
+    /// permissions suffice for them.
+    pub fn of(
+        family: &Family,
+        problem: &Problem,
+        target: &Target,
+        permissions: Permissions,
+        given: &Choice,
+    ) -> Space {
         let mut found = Vec::new();
-        family.choices(problem, target, order, given, &mut |choice| {
+        family.choices(problem, target, permissions, given, &mut |choice| {
             let modelled = rank::estimate(family, problem, choice, target);
             found.push(Candidate {
                 choice: choice.clone(),
@@ -153,8 +159,8 @@ pub fn adapted(family: &Family, choice: &Choice, problem: &Problem, target: &Tar
 }
 
 /// The best choice by the model that changing one parameter at a time finds, beginning at the most usual one for every
-/// value of the first parameter: a bounded number of estimates, for where there is no time to rank the whole space. It
-/// keeps to an order of additions.
+/// value of the first parameter: a bounded number of estimates, for where there is no time to rank the whole space.
+/// Permissions suffice for it.
 ///
 /// # Errors
 /// Constraints that no choice fulfils.
@@ -162,7 +168,7 @@ pub fn descend(
     family: &Family,
     problem: &Problem,
     target: &Target,
-    order: Order,
+    permissions: Permissions,
 ) -> Result<Choice, Diagnosis> {
     let usual = family.complete(&Choice::default(), problem, target)?;
     let seconds = |choice: &Choice| {
@@ -185,7 +191,7 @@ pub fn descend(
                     // What has a meaning beside the new value stays as it is, or near it.
                     let adapted = adapted(family, &changed, problem, target);
                     let Ok(other) = family.complete(&adapted, problem, target) else { continue };
-                    if other.get(parameter.name) != Some(&value) || !family.keeps_to(order, &other) {
+                    if other.get(parameter.name) != Some(&value) || !family.permits(permissions, &other) {
                         continue;
                     }
                     let modelled = seconds(&other);
@@ -212,7 +218,7 @@ const ROUNDS: usize = 4;
 mod tests {
     use super::{Candidate, Space, descend};
     use crate::kernels;
-    use crate::kernels::family::{Choice, Order};
+    use crate::kernels::family::{Choice, Permissions};
     use crate::problem::Problem;
     use warpwright_core::target;
 
@@ -224,8 +230,13 @@ mod tests {
     fn candidates_are_ranked_and_no_schedule_stands_twice() {
         for (name, shape, layout) in [("tsmttsm", "20x20x1000000", "tn"), ("tsmm", "1000000x20x20", "nn")] {
             let family = kernels::family(name).unwrap();
-            let space =
-                Space::of(family, &problem(shape, layout), target::DEFAULT, Order::Fixed, &Choice::default());
+            let space = Space::of(
+                family,
+                &problem(shape, layout),
+                target::DEFAULT,
+                Permissions::NONE,
+                &Choice::default(),
+            );
             assert!(space.len() > 20, "{}", space.len());
             assert!(space.candidates().windows(2).all(|w| w[0].modelled <= w[1].modelled));
             let mut schedules: Vec<_> = space.candidates().iter().map(|c| &c.schedule).collect();
@@ -277,10 +288,10 @@ mod tests {
             let (family, p) = (kernels::family(name).unwrap(), problem(shape, layout));
             let seconds = |c: &Choice| super::rank::estimate(family, &p, c, target::DEFAULT).unwrap().seconds;
             let usual = family.complete(&Choice::default(), &p, target::DEFAULT).unwrap();
-            let found = descend(family, &p, target::DEFAULT, Order::Fixed).unwrap();
+            let found = descend(family, &p, target::DEFAULT, Permissions::NONE).unwrap();
             assert!(family.allows(&found, &p, target::DEFAULT));
             assert!(seconds(&found) <= seconds(&usual));
-            let space = Space::of(family, &p, target::DEFAULT, Order::Fixed, &Choice::default());
+            let space = Space::of(family, &p, target::DEFAULT, Permissions::NONE, &Choice::default());
             assert!(seconds(&found) <= 1.5 * space.candidates()[0].modelled, "{found}");
         }
     }

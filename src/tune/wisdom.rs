@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::record::{Gpu, Key, Record, Status};
 use crate::kernels;
-use crate::kernels::family::{Choice, Order};
+use crate::kernels::family::{Choice, Permissions};
 
 /// Records, of each configuration the latest.
 #[derive(Clone, Debug, Default)]
@@ -79,17 +79,23 @@ impl Wisdom {
         self.of(&kind, family, &|r| r.problem == *problem)
     }
 
-    /// The fastest right configuration of a problem that keeps to an order of additions.
-    pub fn best(&self, gpu: &Gpu, family: &str, problem: &Key, order: Order) -> Option<&Record> {
+    /// The fastest right configuration of a problem for which permissions suffice.
+    pub fn best(&self, gpu: &Gpu, family: &str, problem: &Key, permissions: Permissions) -> Option<&Record> {
         let tried = self.tried(gpu, family, problem).into_iter();
-        tried.filter(|r| is_good(r, order)).min_by(|a, b| faster(a, b))
+        tried.filter(|r| is_good(r, permissions)).min_by(|a, b| faster(a, b))
     }
 
     /// Right configurations of problems that differ in their size alone, and how far those are: the nearest problems
-    /// first, and of each problem the fastest first. They keep to an order of additions.
-    pub fn near(&self, gpu: &Gpu, family: &str, problem: &Key, order: Order) -> Vec<(f64, &Record)> {
+    /// first, and of each problem the fastest first. Permissions suffice for all of them.
+    pub fn near(
+        &self,
+        gpu: &Gpu,
+        family: &str,
+        problem: &Key,
+        permissions: Permissions,
+    ) -> Vec<(f64, &Record)> {
         let kind = gpu.kind();
-        let right = self.of(&kind, family, &|r| is_good(r, order) && r.problem != *problem);
+        let right = self.of(&kind, family, &|r| is_good(r, permissions) && r.problem != *problem);
         let mut found: Vec<(f64, &Record)> =
             right.into_iter().filter_map(|r| problem.distance(&r.problem).map(|d| (d, r))).collect();
         // At the same distance, all of one problem come before any of another.
@@ -98,15 +104,14 @@ impl Wisdom {
         found
     }
 
-    /// The fastest right record of every problem, family and GPU, and the fastest that adds in a fixed order if that is
-    /// another: what is worth shipping.
+    /// The fastest right record of every problem, family and GPU among those that need the same permissions: what is
+    /// worth shipping.
     pub fn distilled(&self) -> Vec<&Record> {
         let mut best: Vec<&Record> = Vec::new();
-        let mut places: HashMap<(String, &str, &Key, bool), usize> = HashMap::new();
-        for record in self.records.iter().filter(|r| is_good(r, Order::Any)) {
+        let mut places: HashMap<(String, &str, &Key, Permissions), usize> = HashMap::new();
+        for record in self.records.iter().filter(|r| is_good(r, Permissions::ALL)) {
             let next = best.len();
-            let fixed = keeps_to(record, Order::Fixed);
-            let about = (record.gpu.kind(), record.family.as_str(), &record.problem, fixed);
+            let about = (record.gpu.kind(), record.family.as_str(), &record.problem, needs(record));
             let place = *places.entry(about).or_insert(next);
             if place == next {
                 best.push(record);
@@ -131,14 +136,14 @@ pub fn seconds(record: &Record) -> f64 {
     }
 }
 
-/// Whether a record's choice keeps to an order of additions, as its family says.
-fn keeps_to(record: &Record, order: Order) -> bool {
-    kernels::family(&record.family).is_none_or(|f| f.keeps_to(order, &record.trial.choice))
+/// The permissions that a record's choice needs, as its family says.
+fn needs(record: &Record) -> Permissions {
+    kernels::family(&record.family).map_or(Permissions::NONE, |f| (f.needs)(&record.trial.choice))
 }
 
-/// Whether a configuration is right and keeps to an order of additions.
-fn is_good(record: &Record, order: Order) -> bool {
-    seconds(record).is_finite() && keeps_to(record, order)
+/// Whether a configuration is right and permissions suffice for it.
+fn is_good(record: &Record, permissions: Permissions) -> bool {
+    seconds(record).is_finite() && permissions.cover(needs(record))
 }
 
 /// Times that were taken at length come before those of a quick look: the best of many quick looks is partly luck.
@@ -151,7 +156,7 @@ mod tests {
     use super::super::record::{Gpu, Key, Record, Status, Trial};
     use super::super::tests::record;
     use super::{Wisdom, parse};
-    use crate::kernels::family::{Choice, Order};
+    use crate::kernels::family::{Choice, Permissions};
     use warpwright_core::target::Target;
 
     fn wisdom(records: &[Record]) -> Wisdom {
@@ -177,7 +182,8 @@ mod tests {
     fn the_fastest_right_configuration_is_the_best_and_the_latest_word_counts() {
         let mut wisdom = wisdom(&[record(20, 4, 2e-3), record(20, 5, 1e-3), record(20, 10, 3e-3)]);
         let (gpu, key) = (record(20, 4, 1.0).gpu, record(20, 4, 1.0).problem);
-        let best = |w: &Wisdom| w.best(&gpu, "tsmttsm", &key, Order::Fixed).map(|r| r.trial.choice.int("tm"));
+        let best =
+            |w: &Wisdom| w.best(&gpu, "tsmttsm", &key, Permissions::NONE).map(|r| r.trial.choice.int("tm"));
         assert_eq!(best(&wisdom), Some(5));
         let mut wrong = record(20, 5, 1e-3);
         wrong.trial.status = Status::Correctness;
@@ -186,21 +192,21 @@ mod tests {
         let settled = Trial { settled: true, ..record(20, 10, 2.1e-3).trial };
         wisdom.extend([Record { trial: settled, ..record(20, 10, 1.0) }]);
         assert_eq!(best(&wisdom), Some(10), "what was timed at length is believed first");
-        assert_eq!(wisdom.best(&gpu, "tsmm", &key, Order::Any), None);
+        assert_eq!(wisdom.best(&gpu, "tsmm", &key, Permissions::ALL), None);
         let other = Gpu::of_target(Target::by_name("a6000").unwrap());
-        assert_eq!(wisdom.best(&other, "tsmttsm", &key, Order::Any), None);
+        assert_eq!(wisdom.best(&other, "tsmttsm", &key, Permissions::ALL), None);
     }
 
     #[test]
     fn near_problems_come_by_the_distance_of_each_extent() {
         let all = [record(64, 1, 1e-3), record(24, 2, 2e-3), record(24, 3, 1e-3), record(4, 4, 1e-3)];
         let wisdom = wisdom(&all);
-        let near = wisdom.near(&all[0].gpu, "tsmttsm", &record(20, 1, 1.0).problem, Order::Fixed);
+        let near = wisdom.near(&all[0].gpu, "tsmttsm", &record(20, 1, 1.0).problem, Permissions::NONE);
         assert_eq!(near.iter().map(|(_, r)| r.trial.choice.int("tm")).collect::<Vec<_>>(), [3, 2, 1, 4]);
         // 21 columns of f64 are not aligned to 16 bytes: all others are further away.
         let other = record(21, 1, 1.0).problem;
         let distances = |problem| {
-            let near = wisdom.near(&all[0].gpu, "tsmttsm", problem, Order::Fixed);
+            let near = wisdom.near(&all[0].gpu, "tsmttsm", problem, Permissions::NONE);
             near.iter().map(|(distance, _)| *distance).fold(f64::INFINITY, f64::min)
         };
         assert!(distances(&other) > 0.5 && distances(&record(20, 1, 1.0).problem) < 0.5);
@@ -227,10 +233,10 @@ mod tests {
         };
         let all = [record(20, 1, 2e-3), atomics(2), record(24, 3, 2e-3)];
         let wisdom = wisdom(&all);
-        let best = |order| wisdom.best(&all[0].gpu, "tsmttsm", &all[0].problem, order);
-        assert_eq!((best(Order::Fixed), best(Order::Any)), (Some(&all[0]), Some(&all[1])));
-        let near = |order| wisdom.near(&all[0].gpu, "tsmttsm", &all[2].problem, order).len();
-        assert_eq!((near(Order::Fixed), near(Order::Any)), (1, 2));
+        let best = |permissions| wisdom.best(&all[0].gpu, "tsmttsm", &all[0].problem, permissions);
+        assert_eq!((best(Permissions::NONE), best(Permissions::ALL)), (Some(&all[0]), Some(&all[1])));
+        let near = |permissions| wisdom.near(&all[0].gpu, "tsmttsm", &all[2].problem, permissions).len();
+        assert_eq!((near(Permissions::NONE), near(Permissions::ALL)), (1, 2));
         assert_eq!(wisdom.distilled().len(), 3, "both are worth keeping");
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use warpwright::kernels;
 use warpwright::kernels::family::Choice;
-use warpwright::kernels::family::Order;
+use warpwright::kernels::family::Permissions;
 use warpwright::problem::Problem;
 use warpwright::tune::file::WisdomFile;
 use warpwright::tune::record::{Gpu, Key, Record, Status, Trial};
@@ -84,7 +84,7 @@ fn tune(file: &WisdomFile, plan: &Plan, measure: &mut MadeUp) -> Found {
         target: target::DEFAULT,
         family: kernels::family("tsmm").unwrap(),
         problem: &problem(),
-        order: Order::Fixed,
+        permissions: Permissions::NONE,
         given: &Choice::default(),
         file: Some(file),
         again: false,
@@ -173,7 +173,7 @@ fn a_tuner_killed_at_any_moment_goes_on_and_tries_nothing_twice() {
         kernels::family("tsmm").unwrap(),
         &problem(),
         target::DEFAULT,
-        Order::Fixed,
+        Permissions::NONE,
         &Choice::default(),
     );
     assert_eq!((found.tried, found.candidates), (space.len(), space.len()));
@@ -205,7 +205,7 @@ fn two_tuners_on_one_file_lose_and_spoil_nothing() {
         kernels::family("tsmm").unwrap(),
         &problem(),
         target::DEFAULT,
-        Order::Fixed,
+        Permissions::NONE,
         &Choice::default(),
     );
     let tries = tries(&loaded.records);
@@ -275,7 +275,7 @@ fn a_time_that_no_gpu_can_reach_is_no_result() {
         target: target::DEFAULT,
         family: kernels::family("tsmm").unwrap(),
         problem: &problem(),
-        order: Order::Fixed,
+        permissions: Permissions::NONE,
         given: &Choice::default(),
         file: Some(&scratch.file()),
         again: false,

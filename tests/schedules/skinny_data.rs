@@ -6,7 +6,7 @@ use num_complex::Complex64;
 use warpwright::choose;
 use warpwright::compile;
 use warpwright::inputs::{Operands, sprinkle};
-use warpwright::kernels::family::{Choice, Family, Order};
+use warpwright::kernels::family::{Choice, Family, Permissions};
 use warpwright::kernels::{self, Kernel};
 use warpwright::problem::{Problem, Shape};
 use warpwright::simulator::{self, SimOptions};
@@ -41,7 +41,7 @@ pub fn is_right(family: &Family, problem: &Problem, choice: &Choice, operands: &
 
 /// The same for every form that a family has for a problem.
 pub fn all_are_right(problem: &Problem, family: &Family, operands: &Operands) {
-    let forms = forms(family, problem, &NAMES, Order::Any);
+    let forms = forms(family, problem, &NAMES, Permissions::ALL);
     assert!(forms.len() >= 2, "{forms:?}");
     for (_, choice) in &forms {
         is_right(family, problem, choice, operands);
@@ -217,7 +217,7 @@ fn extents_beyond_32_bits_have_kernels_with_wider_indices() {
     for family in kernels::FAMILIES {
         for (dtype, widths) in [("f32", (1, 1)), ("f64", (2, 3)), ("c64", (1, 2)), ("f64", (8, 8))] {
             let problem = problem(family, 3_000_000_000, widths, dtype);
-            for (form, choice) in forms(family, &problem, &NAMES, Order::Any) {
+            for (form, choice) in forms(family, &problem, &NAMES, Permissions::ALL) {
                 let kernel = family.build(&problem, &choice).unwrap_or_else(|e| panic!("{form}: {e}"));
                 let valid = compile::validated(kernel.program(), target::DEFAULT).unwrap();
                 let source = compile::cuda_for(&valid, &problem).unwrap_or_else(|e| panic!("{form}: {e}"));

@@ -5,7 +5,7 @@ use num_complex::Complex64;
 use warpwright::choose;
 use warpwright::compile;
 use warpwright::inputs::Operands;
-use warpwright::kernels::family::{Choice, Family, Order};
+use warpwright::kernels::family::{Choice, Family, Permissions};
 use warpwright::kernels::{self, Kernel};
 use warpwright::problem::{Alignment, Offsets, Problem};
 use warpwright::tune::record::Gpu;
@@ -18,7 +18,7 @@ use crate::tall_skinny::holds;
 /// The choices of a family for a problem, of which every so many-th is kept.
 fn some_choices(family: &Family, problem: &Problem, count: usize) -> Vec<Choice> {
     let mut choices = Vec::new();
-    family.choices(problem, target::DEFAULT, Order::Fixed, &Choice::default(), &mut |choice| {
+    family.choices(problem, target::DEFAULT, Permissions::NONE, &Choice::default(), &mut |choice| {
         choices.push(choice.clone());
         true
     });
@@ -109,7 +109,7 @@ fn a_matrix_times_itself_may_start_anywhere() {
 /// What is chosen where nothing was measured.
 fn chosen(family: &'static Family, problem: &Problem) -> Kernel {
     let (target, gpu) = (target::DEFAULT, Gpu::of_target(target::DEFAULT));
-    choose::parameters(family, problem, target, &gpu, &Wisdom::default(), Order::Fixed).unwrap().0
+    choose::parameters(family, problem, target, &gpu, &Wisdom::default(), Permissions::NONE).unwrap().0
 }
 
 #[test]

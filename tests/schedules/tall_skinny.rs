@@ -4,7 +4,7 @@ use warpwright::choose;
 use warpwright::compile;
 use warpwright::kernels;
 use warpwright::kernels::Kernel;
-use warpwright::kernels::family::{Choice, Family, Order, parse_parameter};
+use warpwright::kernels::family::{Choice, Family, Permissions, parse_parameter};
 use warpwright::problem::Problem;
 use warpwright::run;
 use warpwright::tune::record::Gpu;
@@ -71,7 +71,7 @@ fn choices_drawn_from_the_space_compute_the_same() {
         for (dtype, widths) in [("f64", (5, 7)), ("c64", (16, 12)), ("f32", (33, 31)), ("c128", (3, 8))] {
             let problem = problem(family, widths, dtype);
             let mut choices = Vec::new();
-            family.choices(&problem, target::DEFAULT, Order::Fixed, &Choice::default(), &mut |choice| {
+            family.choices(&problem, target::DEFAULT, Permissions::NONE, &Choice::default(), &mut |choice| {
                 choices.push(choice.clone());
                 true
             });
@@ -92,7 +92,7 @@ fn choices_drawn_for_wide_products_can_be_made() {
             let mut problem = problem(family, widths, dtype);
             problem.same = family.name == "tsmttsm" && widths == (128, 128);
             let mut choices = Vec::new();
-            family.choices(&problem, target::DEFAULT, Order::Any, &Choice::default(), &mut |choice| {
+            family.choices(&problem, target::DEFAULT, Permissions::ALL, &Choice::default(), &mut |choice| {
                 choices.push(choice.clone());
                 true
             });
@@ -106,9 +106,14 @@ fn choices_drawn_for_wide_products_can_be_made() {
 }
 
 /// Every combination of the values of these words that a family has for a problem, with the first choice of each.
-pub fn forms(family: &Family, problem: &Problem, names: &[&str], order: Order) -> Vec<(String, Choice)> {
+pub fn forms(
+    family: &Family,
+    problem: &Problem,
+    names: &[&str],
+    permissions: Permissions,
+) -> Vec<(String, Choice)> {
     let mut forms: Vec<(String, Choice)> = Vec::new();
-    family.choices(problem, target::DEFAULT, order, &Choice::default(), &mut |choice| {
+    family.choices(problem, target::DEFAULT, permissions, &Choice::default(), &mut |choice| {
         let form = names.iter().map(|name| choice.word(name)).collect::<Vec<_>>().join(" ");
         if forms.iter().all(|(known, _)| *known != form) {
             forms.push((form, choice.clone()));
@@ -130,13 +135,13 @@ fn parts_come_together_by_atomics_where_that_is_permitted() {
         ("c128", (9, 8), 7),
     ] {
         let problem = problem(family, widths, dtype);
-        let forms = forms(family, &problem, &names, Order::Any);
+        let forms = forms(family, &problem, &names, Permissions::ALL);
         assert_eq!(forms.len(), count, "{forms:?}");
         for (form, choice) in &forms {
             let atomics = form.ends_with("global") || form.ends_with("local");
             let kernel = family.build(&problem, choice).unwrap();
             assert_eq!(run::deterministic(kernel.program()), !atomics, "{form}");
-            assert_eq!((family.any_order)(choice), atomics, "{form}");
+            assert_eq!((family.needs)(choice).any_order, atomics, "{form}");
             if atomics {
                 for transposed in [true, false] {
                     let choice = match choice.get("transposed") {
@@ -147,7 +152,7 @@ fn parts_come_together_by_atomics_where_that_is_permitted() {
                 }
             }
         }
-        let fixed = self::forms(family, &problem, &names, Order::Fixed);
+        let fixed = self::forms(family, &problem, &names, Permissions::NONE);
         assert!(!fixed.is_empty() && fixed.iter().all(|(form, _)| form.ends_with("two-pass")), "{fixed:?}");
         // Somebody who asks for it by name permits it.
         let asked = Choice::default().with("staging", "registers").with("reduction", "local");
@@ -162,7 +167,7 @@ fn parts_come_together_by_atomics_where_that_is_permitted() {
 fn chosen(problem: &Problem) -> Kernel {
     let family = choose::family(problem).unwrap_or_else(|| kernels::family("tsmttsm").unwrap());
     let (target, gpu) = (target::DEFAULT, Gpu::of_target(target::DEFAULT));
-    choose::parameters(family, problem, target, &gpu, &Wisdom::default(), Order::Fixed).unwrap().0
+    choose::parameters(family, problem, target, &gpu, &Wisdom::default(), Permissions::NONE).unwrap().0
 }
 
 #[test]
@@ -385,7 +390,7 @@ fn a_matrix_times_itself_is_read_once() {
     for (dtype, width) in [("f64", 17), ("c128", 8), ("f32", 33), ("c64", 5), ("f64", 1), ("f64", 40)] {
         let mut problem = problem(family, (width, width), dtype);
         problem.same = true;
-        for (form, choice) in forms(family, &problem, &["unit", "staging", "reduction"], Order::Any) {
+        for (form, choice) in forms(family, &problem, &["unit", "staging", "reduction"], Permissions::ALL) {
             let kernel = family.build(&problem, &choice).unwrap();
             let program = compile::validated(kernel.program(), target::DEFAULT).unwrap();
             let text = program.program().to_string();
@@ -395,7 +400,7 @@ fn a_matrix_times_itself_is_read_once() {
             holds(family, &problem, &choice, &[1, 331]);
         }
         let mut choices = Vec::new();
-        family.choices(&problem, target::DEFAULT, Order::Fixed, &Choice::default(), &mut |choice| {
+        family.choices(&problem, target::DEFAULT, Permissions::NONE, &Choice::default(), &mut |choice| {
             choices.push(choice.clone());
             true
         });

@@ -7,7 +7,7 @@ use warpwright_core::ir::Program;
 use warpwright_core::target::Target;
 
 use super::{Figure, Key, Operation, Placement, Size, length};
-use crate::kernels::family::{Choice, Family, Order};
+use crate::kernels::family::{Choice, Family, Permissions};
 use crate::problem::Problem;
 use crate::report::ChosenBy;
 use crate::tune::file::WisdomFile;
@@ -118,7 +118,7 @@ impl Maker<'_> {
         let wisdom = known.map_or(&nothing, |(_, wisdom)| wisdom);
         let (kernel, chosen_by) = match &wanted.choice {
             Some(choice) => (family.build(problem, choice)?, ChosenBy::Named),
-            None => choose::parameters(family, problem, self.target, &self.gpu, wisdom, Order::Fixed)?,
+            None => choose::parameters(family, problem, self.target, &self.gpu, wisdom, Permissions::NONE)?,
         };
         let valid = compile::validated(kernel.program(), self.target)?;
         let source = compile::cuda_for(&valid, problem)?;

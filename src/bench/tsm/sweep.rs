@@ -9,7 +9,7 @@ use warpwright_core::target::Target;
 use super::job::Wanted;
 use super::{Figure, Operation, WIDTHS, length};
 use crate::gpu::stage::SHORT;
-use crate::kernels::family::{Choice, Family, Order};
+use crate::kernels::family::{Choice, Family, Permissions};
 use crate::problem::Problem;
 use crate::tune::rank;
 
@@ -112,7 +112,7 @@ fn best_of_each(
     varied: &[&str],
 ) -> Vec<(Choice, Choice)> {
     let mut best: BTreeMap<Choice, (f64, Choice)> = BTreeMap::new();
-    family.choices(problem, target, Order::Fixed, &Choice::default(), &mut |choice| {
+    family.choices(problem, target, Permissions::NONE, &Choice::default(), &mut |choice| {
         if given.iter().any(|(name, value)| choice.get(name) != Some(value)) {
             return true;
         }

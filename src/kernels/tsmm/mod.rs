@@ -25,7 +25,7 @@ use warpwright_core::target::Capability;
 
 use self::mapping::{Tiles, Warps, band, bands, group, in_parts, moved_a, moved_c, staged_bytes, threads};
 use self::schedule::columns;
-use super::family::{Choice, Constraint, Family, Parameter, Value};
+use super::family::{Choice, Constraint, Family, Parameter, Permissions, Value};
 use super::gemm::{Fixed, Numbers};
 use super::staging::{self, ACROSS, Moved, ceil};
 use crate::problem::{Op, Problem, alignment};
@@ -46,7 +46,7 @@ pub const FAMILY: Family = Family {
     },
     parameters: PARAMETERS,
     constraints: CONSTRAINTS,
-    any_order: |_| false,
+    needs: |_| Permissions::NONE,
     // A thread adds up the terms of an element one after the other.
     reproducible: |_| Choice::default().with("unit", "fma").with("staging", "registers"),
     schedule: |problem, choice| {

@@ -26,11 +26,7 @@ pub(super) fn footprint(problem: &Problem, choice: &Choice, target: &Target) -> 
     // Sets of warps leave their own behind, as do slices of threads that stage rows; numbers in parts are four instead
     // of two, and three real products three.
     let of_threads = choice.word("unit") == "fma" && choice.word("staging") == "shared";
-    let sets = if of_threads {
-        slices_of_a_group(problem, choice)
-    } else {
-        choice.int("wk").max(1)
-    };
+    let sets = if of_threads { slices_of_a_group(problem, choice) } else { choice.int("wk").max(1) };
     let of_a_number = match sums(problem, choice) {
         1 => 1.0,
         real => real as f64 / 2.0,
@@ -38,7 +34,11 @@ pub(super) fn footprint(problem: &Problem, choice: &Choice, target: &Target) -> 
     let left_behind = passes_over_parts * (parts * sets) as f64 * of_a_number * m * n;
     // Waits before the first rows and after the last; the launch that adds up parts waits for them, and many a time
     // where there are many: a warp's share of an element's parts is read in pieces, one after the other.
-    let around = if launches == 1 { 2.0 } else { 4.0 + ((parts * sets) as f64 * of_a_number / 32.0).floor() / PARTS_AT_A_TIME };
+    let around = if launches == 1 {
+        2.0
+    } else {
+        4.0 + ((parts * sets) as f64 * of_a_number / 32.0).floor() / PARTS_AT_A_TIME
+    };
     let common = Footprint {
         blocks: (parts * areas(problem, choice)) as f64,
         dram_bytes: (k * if problem.same { m } else { m + n } + left_behind) * problem.dtype().bytes() as f64,

@@ -46,7 +46,7 @@ use warpwright_core::dtype::DType;
 use warpwright_core::target::Capability;
 
 use self::mapping::{Threads, Warps, area, areas, read, row_bytes, slices_bytes, tiled_columns};
-use super::family::{Choice, Constraint, Family, Parameter, Value};
+use super::family::{Choice, Constraint, Family, Parameter, Permissions, Value};
 use super::gemm::{Fixed, Numbers};
 use super::staging::{self, ACROSS, Moved, ceil};
 use crate::problem::{Op, Problem};
@@ -68,7 +68,10 @@ pub const FAMILY: Family = Family {
     },
     parameters: PARAMETERS,
     constraints: CONSTRAINTS,
-    any_order: |choice| matches!(choice.word("reduction"), "global" | "local"),
+    needs: |choice| Permissions {
+        any_order: matches!(choice.word("reduction"), "global" | "local"),
+        three_multiplications: choice.word("numbers") == "three",
+    },
     reproducible,
     schedule: |problem, choice| match choice.word("unit") {
         "mma" => schedule::by_matrix_units(problem, choice),
@@ -371,7 +374,8 @@ const CONSTRAINTS: &[Constraint] = &[
             let w = Warps::of(p, c);
             let threads = 32 * c.int("wm") * c.int("wn") * c.int("wk");
             let most = (i64::from(t.limits.registers_per_block) / threads).min(255);
-            let bytes = read(p, c).dtype().bytes() * if mapping::numbers(p, c) == Numbers::Three { 3 } else { 1 };
+            let bytes =
+                read(p, c).dtype().bytes() * if mapping::numbers(p, c) == Numbers::Three { 3 } else { 1 };
             (w.rows * w.columns + (w.rows + w.columns) * w.terms) / 32 * bytes / 4 <= most - 40
         },
     },

@@ -1,7 +1,8 @@
 //! The schedules of the three forms.
 
 use super::mapping::{
-    Threads, Warps, covered, moved, numbers, one_copy, padding, pieces, read, slices_of_a_group, staged_columns,
+    Threads, Warps, covered, moved, numbers, one_copy, padding, pieces, read, slices_of_a_group,
+    staged_columns,
 };
 use super::reduction::{self, Parts};
 use crate::kernels::family::Choice;
@@ -98,10 +99,15 @@ pub(super) fn by_matrix_units(problem: &Problem, choice: &Choice) -> String {
         if dtype.is_complex() && problem.layout.a == Op::ConjugateTranspose { "_conj" } else { "" };
     let Staged { specialize, copies, groups } = staged(problem, choice, threads, "mine.ks");
     // Atomics take one element each.
-    let pairs = if slice == "slice" { staging::pairs(slice, dtype, covered(problem, choice)[1]) } else { String::new() };
+    let pairs = if slice == "slice" {
+        staging::pairs(slice, dtype, covered(problem, choice)[1])
+    } else {
+        String::new()
+    };
     // The loop over the three products that share tiles, if there are several.
     let three = numbers(problem, choice) == Numbers::Three;
-    let [p, of_slice] = ["mine", slice].map(|stage| if three { format!("{stage}.p, ") } else { String::new() });
+    let [p, of_slice] =
+        ["mine", slice].map(|stage| if three { format!("{stage}.p, ") } else { String::new() });
     let fragments = if three {
         "precompute(mine.ks, 1) -> a\nprecompute(mine.ks, 2) -> b\nstorage_order(b, c, r)\n"
     } else {
@@ -183,7 +189,8 @@ fn staged(problem: &Problem, choice: &Choice, threads: i64, at: &str) -> Staged 
         ("A", "As", read.shape.m, a, "lda", of_a, align.a),
         ("B", "Bs", read.shape.n, b, "ldb", of_b, align.b),
     ];
-    let mut fragments = if one_copy(problem, choice) { vec![vec!["a", "b"]] } else { vec![vec!["a"], vec!["b"]] };
+    let mut fragments =
+        if one_copy(problem, choice) { vec![vec!["a", "b"]] } else { vec![vec!["a"], vec!["b"]] };
     if numbers(problem, choice) == Numbers::Three {
         // Fragments hold what is made of the rows, not the rows.
         fragments.iter_mut().for_each(Vec::clear);

@@ -34,7 +34,9 @@
 use crate::diag::Diagnosis;
 use crate::dtype::DType;
 use crate::index::Index;
-use crate::ir::{Access, Assign, AssignOp, BinaryOp, Buffer, Dim, For, Mode, Program, Range, Space, Stmt, Value};
+use crate::ir::{
+    Access, Assign, AssignOp, BinaryOp, Buffer, Dim, For, Mode, Program, Range, Space, Stmt, Value,
+};
 use crate::schedule::handle::{LoopRef, writes};
 use crate::schedule::rewrite::{at_loops, head, insert_alloc, mentions};
 use crate::schedule::step::Call;
@@ -66,7 +68,8 @@ impl Precompute {
 
     fn refuse(&self, because: impl Into<String>) -> Diagnosis {
         let Precompute { at, factor, .. } = self;
-        Diagnosis::new(format!("factor {factor} of `{}` cannot be computed at `{at}`", at.label)).because(because)
+        Diagnosis::new(format!("factor {factor} of `{}` cannot be computed at `{at}`", at.label))
+            .because(because)
     }
 
     /// The body of the loop with the factor computed before the statement that uses it.
@@ -89,8 +92,10 @@ impl Precompute {
             _ => Value::binary(BinaryOp::Mul, first.clone(), load),
         };
         let update = Stmt::Assign(Assign { value: product, ..assign });
-        body[user] =
-            loops.iter().rev().fold(update, |inner, l| Stmt::For(For { body: vec![inner].into(), ..l.clone() }));
+        body[user] = loops
+            .iter()
+            .rev()
+            .fold(update, |inner, l| Stmt::For(For { body: vec![inner].into(), ..l.clone() }));
         body.insert(user, nest);
         insert_alloc(&mut body, tile);
         Ok(body)
@@ -119,9 +124,9 @@ impl Precompute {
                 loops.push(head(l));
                 self.product(inner, loops)
             }
-            Stmt::If(_) => Err(self
-                .refuse("a condition stands around the product")
-                .instead("stage what it reads by cache_read and compute_at first, which fill what hangs over")),
+            Stmt::If(_) => Err(self.refuse("a condition stands around the product").instead(
+                "stage what it reads by cache_read and compute_at first, which fill what hangs over",
+            )),
             _ => Err(self.refuse("it is no product of two values")),
         }
     }
@@ -151,13 +156,14 @@ impl Precompute {
         let dims = depends.iter().map(|l| Dim::new(extent(l))).collect();
         let at: Vec<Index> = depends.iter().map(|l| Index::var(&l.var)).collect();
         let fresh: Vec<Sym> = depends.iter().map(|l| l.var.fresh()).collect();
-        let renamed = factor.substitute(&|s| {
-            depends.iter().position(|l| l.var == *s).map(|place| Index::var(&fresh[place]))
-        });
+        let renamed = factor
+            .substitute(&|s| depends.iter().position(|l| l.var == *s).map(|place| Index::var(&fresh[place])));
         let update = stored(fresh.iter().map(Index::var).collect(), renamed);
-        let nest = fresh.iter().zip(&depends).rev().fold(update, |inner, (var, l)| {
-            For::serial(var, Range::upto(extent(l)), vec![inner])
-        });
+        let nest = fresh
+            .iter()
+            .zip(&depends)
+            .rev()
+            .fold(update, |inner, (var, l)| For::serial(var, Range::upto(extent(l)), vec![inner]));
         (Buffer::new(sym.clone(), dtype, dims, Space::Reg), nest, Value::load(&sym, at))
     }
 }
@@ -190,7 +196,8 @@ mod tests {
     use crate::schedule::Schedule;
 
     fn run(body: &str, steps: &str) -> Result<String, String> {
-        let text = format!("program p(n: size, x: in f32[n, 8], y: in f32[n, 8], z: inout f32[8, 8]) {{ {body} }}");
+        let text =
+            format!("program p(n: size, x: in f32[n, 8], y: in f32[n, 8], z: inout f32[8, 8]) {{ {body} }}");
         let spec = parse::program(&text).expect("the specification reads");
         Schedule::run(spec, steps).map(|s| s.program().to_string()).map_err(|e| e.to_string())
     }
@@ -214,11 +221,19 @@ mod tests {
     #[test]
     fn what_cannot_be_computed_before_is_refused() {
         for (body, step, because) in [
-            ("for k in 0..n, i in 0..8 { if k < i { z[i, i] += x[k, i] * y[k, i] } }", "(z.k, 1)", "a condition"),
+            (
+                "for k in 0..n, i in 0..8 { if k < i { z[i, i] += x[k, i] * y[k, i] } }",
+                "(z.k, 1)",
+                "a condition",
+            ),
             ("for i in 0..8, k in 0..n { z[i, i] += x[k, i] * y[k, i] }", "(z.i, 1)", "no constant number"),
             ("for k in 0..n, i in 0..8 { z[i, i] += x[k, i] + y[k, i] }", "(z.k, 1)", "no product"),
             ("for k in 0..n, i in 0..8 { z[i, 0] += z[i, 1] * y[k, i] }", "(z.k, 2)", "reads what it writes"),
-            ("for i in 0..8 { z[i, i] = 0 for k in 0..8 { z[i, i] += x[i, k] * y[i, k] } }", "(z.i, 1)", "2 statements"),
+            (
+                "for i in 0..8 { z[i, i] = 0 for k in 0..8 { z[i, i] += x[i, k] * y[i, k] } }",
+                "(z.i, 1)",
+                "2 statements",
+            ),
             ("for k in 0..n, i in 0..8 { z[i, i] += x[k, i] * y[k, i] }", "(z.k, 3)", "factors 1 and 2"),
             ("for k in 0..n, i in 0..8 { z[i, i] += x[k, i] * y[k, i] }", "(z.m, 1)", "no loop `z.m`"),
         ] {
