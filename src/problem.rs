@@ -153,6 +153,16 @@ pub enum Precision {
     Widened(DType),
 }
 
+/// Of how many real products a kernel makes a complex one, on which the bound of its error depends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Multiplications {
+    /// Of all four products of the parts, as the definition says.
+    #[default]
+    Four,
+    /// Of three: those of the real parts, of the imaginary parts, and of the sums of both.
+    Three,
+}
+
 impl Precision {
     /// Operands of 16 bits with a result in f32.
     const WIDENED: [Precision; 2] = [Precision::Widened(DType::F16), Precision::Widened(DType::Bf16)];

@@ -16,7 +16,7 @@ use crate::inputs::Operands;
 use crate::kernels::family::Choice;
 use crate::kernels::{Kernel, Variant, gemm};
 use crate::matrix::Matrix;
-use crate::problem::Problem;
+use crate::problem::{Multiplications, Problem};
 use crate::reference::Comparison;
 use crate::report::{
     CheckReport, ChosenBy, Cublas, FloatCheck, KernelReport, Kind, LaunchReport, ProblemReport, Report, Time,
@@ -33,6 +33,8 @@ pub struct Subject {
     pub family: String,
     /// What was chosen for the parameters of the family, if it has any.
     pub parameters: Choice,
+    /// Of how many real products it makes a complex one.
+    pub multiplications: Multiplications,
     /// Who chose it and its parameters.
     pub chosen_by: ChosenBy,
     /// The schedule that made it, in text form; empty for a program that was written by hand.
@@ -49,6 +51,7 @@ impl From<&Kernel> for Subject {
             name: kernel.name.clone(),
             family: kernel.family.clone(),
             parameters: kernel.parameters.clone(),
+            multiplications: kernel.multiplications(),
             chosen_by: ChosenBy::Named,
             schedule: kernel.schedule.text(),
             program: kernel.program().clone(),
@@ -64,6 +67,7 @@ impl Subject {
             name: program.name.clone(),
             family: "program".to_string(),
             parameters: Choice::default(),
+            multiplications: Multiplications::Four,
             chosen_by: ChosenBy::Named,
             schedule: String::new(),
             specification: gemm::specification(variant),
@@ -109,7 +113,8 @@ pub fn run(
     let mut outcome = match device {
         Device::Sim(_) => on_simulator(subject, &valid, &given, &operands, effort)?,
         Device::Cuda(gpu, target) => {
-            let options = GpuOptions { timing: effort.timing, cublas: effort.cublas };
+            let by = subject.multiplications;
+            let options = GpuOptions { timing: effort.timing, cublas: effort.cublas, multiplications: by };
             let run = gpu::run(gpu, target, &valid, &given, &operands, &options)?;
             beside_gpu(subject, &valid, &given, run, effort)?
         }
@@ -128,7 +133,7 @@ fn on_simulator(
     effort: &Effort,
 ) -> Result<Outcome, Diagnosis> {
     let checked = simulator::check(subject, valid, problem, &effort.simulation)?;
-    let simulated = simulator::run(valid, problem, operands, &effort.simulation)?;
+    let simulated = simulator::run(valid, problem, operands, &effort.simulation, subject.multiplications)?;
     let comparison = simulated.comparison.clone().and(checked.comparison.clone());
     let mut faults = simulated.faults;
     faults.extend(checked.faults.iter().cloned());

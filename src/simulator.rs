@@ -16,7 +16,7 @@ use warpwright_sim::{Arguments, Blocks, Claim, Mode, Options, Tensor, simulate};
 use crate::bind::{Argument, Binding, Role};
 use crate::inputs::{Operands, sprinkle};
 use crate::matrix::Matrix;
-use crate::problem::{Problem, Shape};
+use crate::problem::{Multiplications, Problem, Shape};
 use crate::reference::{Comparison, Region, expected};
 use crate::report::{CheckReport, Claims, Counters, ExactCheck, LaunchReport};
 use crate::run::Subject;
@@ -134,7 +134,7 @@ pub fn check(
         sprinkle(&mut operands.b, 3, options.seed.wrapping_add(2));
     }
     let whole = SimOptions { full: true, ..*options };
-    let special = run(valid, &small, &operands, &whole)?;
+    let special = run(valid, &small, &operands, &whole, subject.multiplications)?;
     faults.extend(
         special
             .comparison
@@ -179,21 +179,22 @@ pub struct Simulated {
     pub claims: Claims,
 }
 
-/// Runs a program on given operands.
+/// Runs a program, which makes complex products of so many real ones, on given operands.
 pub fn run(
     valid: &Valid,
     problem: &Problem,
     operands: &Operands,
     options: &SimOptions,
+    by: Multiplications,
 ) -> Result<Simulated, Diagnosis> {
     let blocks = if options.full || options.every_element { Blocks::All } else { Blocks::Sample(BLOCKS) };
     let (report, c) = execute(valid.program(), problem, operands, blocks, options.launch_size)?;
     let whole = report.claim == Claim::Launch;
     let comparison = if whole {
-        verify::compare(problem, operands, &c)
+        verify::compare(problem, operands, &c, by)
     } else {
         let compare = |region: &Region| {
-            expected(problem, &operands.a, &operands.b, Some(&operands.c), region).compare(&c)
+            expected(problem, &operands.a, &operands.b, Some(&operands.c), region).compare_by(by, &c)
         };
         computed(&c, &before(problem, operands))
             .iter()

@@ -5,7 +5,7 @@ use num_complex::Complex64;
 
 use crate::inputs::Operands;
 use crate::matrix::Matrix;
-use crate::problem::Problem;
+use crate::problem::{Multiplications, Problem};
 use crate::reference::{Class, Comparison, Region, class, expected};
 
 /// Multiply-adds that the reference may cost: about a second on two cores.
@@ -20,16 +20,18 @@ const MOST_ELEMENTS: usize = 2048;
 /// Compares a computed C with the reference. The product is sampled where the whole would take long: the corners,
 /// and elements drawn from all over the matrix. In any case every element is looked at for being finite, where the
 /// operands are, since an element that was never written is not.
-pub fn compare(problem: &Problem, operands: &Operands, found: &Matrix) -> Comparison {
+///
+/// `by` says of how many real products complex ones were made.
+pub fn compare(problem: &Problem, operands: &Operands, found: &Matrix, by: Multiplications) -> Comparison {
     let whole = Region::whole(problem);
     let one = |region: &Region| {
-        expected(problem, &operands.a, &operands.b, Some(&operands.c), region).compare(found)
+        expected(problem, &operands.a, &operands.b, Some(&operands.c), region).compare_by(by, found)
     };
     if 2.0 * problem.multiply_adds() <= BUDGET {
         return one(&whole);
     }
     let sampled = sample(problem, 1).iter().fold(Comparison::empty(), |sum, region| sum.and(one(region)));
-    sampled.and(not_finite(problem, operands, found))
+    sampled.and(not_finite(problem, operands, found, by))
 }
 
 /// The regions of a sample: four corners, and single elements spread over the matrix.
@@ -62,7 +64,7 @@ fn sample(problem: &Problem, seed: u64) -> Vec<Region> {
 }
 
 /// The elements that are not finite, where finite operands leave no reason for it.
-fn not_finite(problem: &Problem, operands: &Operands, found: &Matrix) -> Comparison {
+fn not_finite(problem: &Problem, operands: &Operands, found: &Matrix, by: Multiplications) -> Comparison {
     let mut comparison = Comparison::empty();
     let is_finite = |z: Complex64| class(z.re) == Class::Finite && class(z.im) == Class::Finite;
     let all_finite = |m: &Matrix| (0..m.rows()).all(|i| (0..m.columns()).all(|j| is_finite(m.get(i, j))));
@@ -76,8 +78,8 @@ fn not_finite(problem: &Problem, operands: &Operands, found: &Matrix) -> Compari
                 // Whether it is right after all, by overflow, is for the reference to say.
                 let region = Region { rows: row..row + 1, columns: column..column + 1 };
                 let old = Some(&operands.c);
-                comparison =
-                    comparison.and(expected(problem, &operands.a, &operands.b, old, &region).compare(found));
+                let right = expected(problem, &operands.a, &operands.b, old, &region);
+                comparison = comparison.and(right.compare_by(by, found));
                 if comparison.wrong >= MOST_WRONG {
                     return comparison;
                 }
@@ -95,7 +97,7 @@ mod tests {
     use super::{compare, sample};
     use crate::inputs::Operands;
     use crate::matrix::Matrix;
-    use crate::problem::Problem;
+    use crate::problem::{Multiplications, Problem};
     use num_complex::Complex64;
 
     fn problem(shape: &str) -> Problem {
@@ -121,9 +123,9 @@ mod tests {
         let mut o = Operands::random(&p, 1).unwrap();
         o.b.fill(|_, _| Complex64::new(0.0, 0.0));
         let mut c = Matrix::zeros(p.dtype(), 1024, 1024, 1024).unwrap();
-        assert!(compare(&p, &o, &c).passed());
+        assert!(compare(&p, &o, &c, Multiplications::Four).passed());
         c.set(777, 333, Complex64::new(f64::NAN, 0.0));
-        let comparison = compare(&p, &o, &c);
+        let comparison = compare(&p, &o, &c, Multiplications::Four);
         assert_eq!(comparison.first_wrong.map(|w| (w.row, w.column)), Some((777, 333)));
     }
 }

@@ -68,8 +68,8 @@ pub fn run(
         let timing = warpwright_cuda::measure::graph(&stream, options, |s, call| prepared.enqueue(s, call))
             .map_err(diagnosis)?;
         let after = gpu::result(&prepared, &sets, &stream, problem, &operands)?;
-        let passed = verify::compare(problem, &operands, &before)
-            .and(verify::compare(problem, &operands, &after))
+        let passed = verify::compare(problem, &operands, &before, kernel.multiplications)
+            .and(verify::compare(problem, &operands, &after, kernel.multiplications))
             .passed();
         let launches = executable.launches(&prepared);
         let of_cublas = reference.map(|seconds| seconds / timing.median);

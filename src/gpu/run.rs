@@ -10,7 +10,7 @@ use crate::bind::Binding;
 use crate::compile;
 use crate::inputs::Operands;
 use crate::matrix::Matrix;
-use crate::problem::Problem;
+use crate::problem::{Multiplications, Problem};
 use crate::reference::Comparison;
 use crate::report::LaunchReport;
 use crate::verify;
@@ -22,6 +22,8 @@ pub struct GpuOptions {
     pub timing: Option<MeasureOptions>,
     /// Whether to time cuBLAS too.
     pub cublas: bool,
+    /// Of how many real products the kernel makes a complex one.
+    pub multiplications: Multiplications,
 }
 
 /// What a run gave.
@@ -58,7 +60,7 @@ pub fn run(
     let once = OperandSets::single(device, problem, operands).map_err(diagnosis)?;
     let prepared = executable.prepare(device, &binding, &once)?;
     let c = result(&prepared, &once, &stream, problem, operands)?;
-    let mut comparison = verify::compare(problem, operands, &c);
+    let mut comparison = verify::compare(problem, operands, &c, options.multiplications);
     let launches = executable.launches(&prepared);
     let mut notices = executable.notices();
     let (mut timing, mut by_cublas) = (None, None);
@@ -72,7 +74,7 @@ pub fn run(
         );
         // Timing may bring out what a single run does not: what is left in scratch memory, say.
         let again = result(&prepared, &sets, &stream, problem, operands)?;
-        comparison = comparison.and(verify::compare(problem, operands, &again));
+        comparison = comparison.and(verify::compare(problem, operands, &again, options.multiplications));
         if options.cublas {
             by_cublas = time_cublas(device, &stream, problem, &sets, &measuring, &mut notices)?;
         }

@@ -17,7 +17,7 @@ use super::{OperandSets, Prepared, diagnosis, outside_c, reset_c};
 use crate::inputs::Operands;
 use crate::kernels::family::Family;
 use crate::matrix::Matrix;
-use crate::problem::Problem;
+use crate::problem::{Multiplications, Problem};
 use crate::reference::{Comparison, Expected, Region, expected};
 
 /// A problem on the GPU, and what its result must be.
@@ -162,11 +162,17 @@ impl Stage {
         Ok([short, Stage { problem: long, sets, operands, parts, found }])
     }
 
-    /// Runs a kernel once on a poisoned C and compares; gives the seconds of the run.
+    /// Runs a kernel, which makes complex products of so many real ones, once on a poisoned C and compares; gives the
+    /// seconds of the run.
     ///
     /// # Errors
     /// What a kernel can do wrong.
-    pub fn verify(&mut self, prepared: &Prepared, stream: &Stream) -> Result<f64, Fault> {
+    pub fn verify(
+        &mut self,
+        prepared: &Prepared,
+        stream: &Stream,
+        by: Multiplications,
+    ) -> Result<f64, Fault> {
         let run = || -> warpwright_cuda::Result<f64> {
             reset_c(&self.sets, stream, &self.problem, &self.operands)?;
             once(prepared, stream)
@@ -177,7 +183,7 @@ impl Stage {
         for Part { expected, first_row } in &self.parts {
             let rows = expected.region().rows.clone();
             self.sets.download_rows(stream, 0, &mut self.found, rows, *first_row).map_err(crashed)?;
-            comparison = comparison.and(expected.compare(&self.found));
+            comparison = comparison.and(expected.compare_by(by, &self.found));
         }
         if !self.sets.is_c_alone(stream, 0).map_err(crashed)? {
             return Err(Fault::Wrong(outside_c().at(self.problem.shape.to_string())));

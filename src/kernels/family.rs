@@ -15,7 +15,7 @@ use warpwright_core::target::Target;
 
 use super::gemm::{self, Fixed, Numbers};
 use super::{Kernel, Variant};
-use crate::problem::Problem;
+use crate::problem::{Multiplications, Problem};
 
 /// The value of a parameter.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -279,6 +279,15 @@ impl Family {
             foreign: None,
         };
         walk.extend(&Choice::default(), 0, each);
+    }
+
+    /// Of how many real products the kernel of a choice makes a complex one.
+    pub fn multiplications(&self, choice: &Choice) -> Multiplications {
+        if (self.needs)(choice).three_multiplications {
+            Multiplications::Three
+        } else {
+            Multiplications::Four
+        }
     }
 
     /// Whether permissions suffice for a choice.

@@ -20,7 +20,7 @@ use warpwright_core::ir::Program;
 use warpwright_core::schedule::Schedule;
 
 use self::family::{Choice, Family};
-use crate::problem::{Alignment, Layout, Precision, Problem};
+use crate::problem::{Alignment, Layout, Multiplications, Precision, Problem};
 
 /// What a kernel of the GEMM kind is generated for. Sizes are arguments of the call, not of the generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -84,6 +84,11 @@ impl Kernel {
     /// The finished program.
     pub fn program(&self) -> &Program {
         self.schedule.program()
+    }
+
+    /// Of how many real products it makes a complex one.
+    pub fn multiplications(&self) -> Multiplications {
+        family(&self.family).map_or(Multiplications::Four, |family| family.multiplications(&self.parameters))
     }
 }
 

@@ -16,6 +16,15 @@
 //! - *Complex.* The real and the imaginary part of a sum of K complex products are sums of 2K real ones whose
 //!   magnitudes are at most |x| |y|; scaling by a complex alpha mixes the parts. n = 2K + 8 and a factor 2
 //!   cover both.
+//! - *Complex, by three real products.* (x + iy)(u + iv) is made of P = xu, Q = yv and R = (x + y)(u + v), as P - Q and
+//!   R - P - Q, and likewise with other signs where numbers are conjugated. With S = sum (|x| + |y|) (|u| + |v|), which is
+//!   at least the magnitude of each of the three sums, P - Q has an error of (K + 1) u S at most, and R - P - Q, whose R
+//!   has two more roundings in each term, one of (2K + 6) u S; together sqrt(5) K + 7 at most, and scaling by alpha and
+//!   adding the old C as above is 4 more. No part is bounded by its own terms |x| |v| + |y| |u| alone, as it is where four
+//!   products are added up (Higham, "Stability of a method for multiplying complex matrices with three real matrix
+//!   multiplications", SIAM J. Matrix Anal. Appl. 13, 1992). In absolute values of complex numbers, of which magnitudes
+//!   here are made, |x| + |y| <= sqrt(2) |x + iy|, so S is at most twice the magnitude: n = 3K + 12 and the factor 2
+//!   cover all of it. An infinity may make a NaN of a part, since it may stand in R, P and Q at once.
 //! - *Storage narrower than the accumulator.* One more rounding, of the result.
 //! - *Matrix units.* Products are exact, but the sums inside one instruction are aligned and truncated
 //!   (Fasi, Higham, Mikaitis and Pranesh, "Numerical behavior of NVIDIA tensor cores", PeerJ Computer
@@ -28,7 +37,7 @@
 
 use warpwright_core::dtype::DType;
 
-use crate::problem::Precision;
+use crate::problem::{Multiplications, Precision};
 
 /// What is needed to bound the error of each element of one product.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,8 +51,8 @@ pub struct Rounding {
 }
 
 impl Rounding {
-    /// The rounding of a product with sums of `k` terms.
-    pub fn of(precision: Precision, k: u64) -> Rounding {
+    /// The rounding of a product with sums of `k` terms, complex ones made of so many real products.
+    pub fn of(precision: Precision, k: u64, multiplications: Multiplications) -> Rounding {
         let (dtype, result) = (precision.storage(), precision.result());
         if dtype == DType::I32 {
             return Rounding { relative: 0.0, storing: 0.0, absolute: 0.0 };
@@ -51,8 +60,11 @@ impl Rounding {
         let accumulator = dtype.accumulator();
         let on_matrix_units = dtype.is_half() || precision == Precision::Tf32;
         let unit = unit_roundoff(accumulator) * if on_matrix_units { 4.0 } else { 1.0 };
-        let (terms, factor) =
-            if dtype.is_complex() { (2.0 * k as f64 + 8.0, 2.0) } else { (k as f64 + 4.0, 1.0) };
+        let (terms, factor) = match (dtype.is_complex(), multiplications) {
+            (false, _) => (k as f64 + 4.0, 1.0),
+            (true, Multiplications::Four) => (2.0 * k as f64 + 8.0, 2.0),
+            (true, Multiplications::Three) => (3.0 * k as f64 + 12.0, 2.0),
+        };
         let cut = if precision == Precision::Tf32 { 2.0 * 2f64.powi(-10) + 2f64.powi(-20) } else { 0.0 };
         Rounding {
             relative: factor * terms * (unit + unit_roundoff(DType::F64)) * (1.0 + 4.0 * unit) + cut,

@@ -19,7 +19,7 @@ use warpwright_core::dtype::DType;
 
 use crate::matrix::Matrix;
 use crate::parallel;
-use crate::problem::{Op, Problem};
+use crate::problem::{Multiplications, Op, Precision, Problem};
 use bound::Rounding;
 
 /// A part of C.
@@ -53,7 +53,8 @@ pub struct Expected {
     unscaled: Option<Vec<Complex64>>,
     /// For each element, the sum of the magnitudes of everything that is added up in it.
     magnitudes: Vec<f64>,
-    rounding: Rounding,
+    precision: Precision,
+    terms: u64,
 }
 
 /// The outcome of a comparison.
@@ -164,7 +165,8 @@ pub fn expected(problem: &Problem, a: &Matrix, b: &Matrix, c: Option<&Matrix>, r
         values,
         unscaled,
         magnitudes: magnitudes(problem, &left, &right, old, k, region),
-        rounding: Rounding::of(problem.precision, k as u64),
+        precision: problem.precision,
+        terms: k as u64,
     }
 }
 
@@ -176,7 +178,7 @@ impl Expected {
         Expected {
             values: self.values.iter().map(|v| v * times).collect(),
             magnitudes: self.magnitudes.iter().map(|m| m * times).collect(),
-            rounding: Rounding::of(problem.precision, problem.shape.k as u64),
+            terms: problem.shape.k as u64,
             ..self.clone()
         }
     }
@@ -191,22 +193,47 @@ impl Expected {
         self.values[self.index(row, column)]
     }
 
-    /// Judges the same region of a computed C, bands of rows on all cores.
+    /// Judges the same region of a C that was computed by four real products for each complex one.
     pub fn compare(&self, found: &Matrix) -> Comparison {
+        self.compare_by(Multiplications::Four, found)
+    }
+
+    /// Judges the same region of a C that was computed by so many real products for each complex one, bands of rows on all
+    /// cores.
+    pub fn compare_by(&self, multiplications: Multiplications, found: &Matrix) -> Comparison {
+        let judge = Judge {
+            expected: self,
+            three: multiplications == Multiplications::Three && self.dtype.is_complex(),
+            rounding: Rounding::of(self.precision, self.terms, multiplications),
+        };
         let rows = self.region.rows.clone();
         let band = (BAND / self.region.columns.len().max(1)).max(1);
         let bands: Vec<_> =
             rows.clone().step_by(band).map(|first| first..(first + band).min(rows.end)).collect();
-        let judged = parallel::map(&bands, |rows| self.compare_rows(rows.clone(), found));
+        let judged = parallel::map(&bands, |rows| judge.rows(rows.clone(), found));
         judged.into_iter().fold(Comparison::empty(), Comparison::and)
     }
 
-    fn compare_rows(&self, rows: Range<usize>, found: &Matrix) -> Comparison {
+    fn index(&self, row: usize, column: usize) -> usize {
+        (row - self.region.rows.start) * self.region.columns.len() + (column - self.region.columns.start)
+    }
+}
+
+/// The judgement of a computed region.
+struct Judge<'a> {
+    expected: &'a Expected,
+    /// Whether complex products were made of three real ones.
+    three: bool,
+    rounding: Rounding,
+}
+
+impl Judge<'_> {
+    fn rows(&self, rows: Range<usize>, found: &Matrix) -> Comparison {
         let mut comparison = Comparison::empty();
         for row in rows {
-            for column in self.region.columns.clone() {
+            for column in self.expected.region.columns.clone() {
                 let found = found.get(row, column);
-                let (right, error, bound) = self.judge(self.index(row, column), found);
+                let (right, error, bound) = self.element(self.expected.index(row, column), found);
                 if worse(error, bound, comparison.max_error, comparison.bound) {
                     (comparison.max_error, comparison.bound) = (error, bound);
                 }
@@ -215,7 +242,7 @@ impl Expected {
                     comparison.first_wrong.get_or_insert_with(|| Wrong {
                         row,
                         column,
-                        expected: self.value(row, column),
+                        expected: self.expected.value(row, column),
                         found,
                     });
                 }
@@ -226,27 +253,25 @@ impl Expected {
     }
 
     /// Whether an element is right, its error, and its bound.
-    fn judge(&self, index: usize, found: Complex64) -> (bool, f64, f64) {
-        let expected = self.values[index];
-        let magnitude = self.magnitudes[index];
+    fn element(&self, index: usize, found: Complex64) -> (bool, f64, f64) {
+        let expected = self.expected.values[index];
+        let magnitude = self.expected.magnitudes[index];
         if !magnitude.is_finite() {
             // An infinity or a NaN took part: only the class of the result is determined.
-            let is_like =
-                |right: &Complex64| class(right.re) == class(found.re) && class(right.im) == class(found.im);
-            let unscaled = self.unscaled.as_ref().map(|values| &values[index]);
+            let of_a_part =
+                |right: f64, found: f64| class(right) == class(found) || self.three && found.is_nan();
+            let is_like = |right: &Complex64| of_a_part(right.re, found.re) && of_a_part(right.im, found.im);
+            let unscaled = self.expected.unscaled.as_ref().map(|values| &values[index]);
             return (is_like(&expected) || unscaled.is_some_and(is_like), 0.0, 0.0);
         }
         let bound = self.rounding.bound(magnitude, expected.norm());
         if !found.re.is_finite() || !found.im.is_finite() {
             // A partial sum may leave the range of the type although the data is finite.
-            return (magnitude + bound >= bound::largest(self.dtype), 0.0, bound);
+            let summed = if self.three { 2.0 * magnitude } else { magnitude };
+            return (summed + bound >= bound::largest(self.expected.dtype), 0.0, bound);
         }
         let error = (found - expected).norm();
         (error <= bound, error, bound)
-    }
-
-    fn index(&self, row: usize, column: usize) -> usize {
-        (row - self.region.rows.start) * self.region.columns.len() + (column - self.region.columns.start)
     }
 }
 

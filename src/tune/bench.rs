@@ -76,6 +76,7 @@ impl Bench {
         let unmakeable = |d: Diagnosis| (Status::Constraints, d);
         let crashed = |d: Diagnosis| (Status::Runtime, d);
         let kernel = self.family.build(&self.whole.problem, &request.choice).map_err(unmakeable)?;
+        let by = kernel.multiplications();
         let valid = compile::validated(kernel.program(), self.target).map_err(unmakeable)?;
         let source = compile::cuda_for(&valid, &self.whole.problem).map_err(unmakeable)?;
         let executable = Executable::new(&self.device, valid.program().clone(), source, self.target);
@@ -87,10 +88,10 @@ impl Bench {
         };
         if let Some(short) = &mut self.short {
             let prepared = prepare(short).map_err(crashed)?;
-            short.verify(&prepared, &self.stream).map_err(status)?;
+            short.verify(&prepared, &self.stream, by).map_err(status)?;
         }
         let prepared = prepare(&self.whole).map_err(crashed)?;
-        let first = self.whole.verify(&prepared, &self.stream).map_err(status)?;
+        let first = self.whole.verify(&prepared, &self.stream, by).map_err(status)?;
         trial.times.verify = start.elapsed().as_secs_f64();
         if let Some(limit) = request.best.map(|best| HOPELESS * best).filter(|limit| first > *limit) {
             // The first run may have loaded the kernel as well.
@@ -107,7 +108,7 @@ impl Bench {
         trial.times.measure = start.elapsed().as_secs_f64();
         let start = Instant::now();
         // Timing may bring out what a single run does not: what is left in scratch memory, say.
-        self.whole.verify(&prepared, &self.stream).map_err(status)?;
+        self.whole.verify(&prepared, &self.stream, by).map_err(status)?;
         trial.times.verify += start.elapsed().as_secs_f64();
         (trial.seconds, trial.quartiles) = (Some(timing.median), Some(timing.quartiles));
         trial.samples = timing.samples.len();

@@ -15,7 +15,7 @@ use warpwright_core::target::{self, Target};
 use crate::tall_skinny::forms;
 
 /// What makes two choices kernels of different forms.
-const NAMES: [&str; 4] = ["unit", "staging", "reduction", "c_source"];
+const NAMES: [&str; 5] = ["unit", "staging", "reduction", "c_source", "numbers"];
 
 /// A product that a family serves, of so many terms or rows; `wide` and `high` are its short extents.
 pub fn problem(family: &Family, long: i64, (high, wide): (i64, i64), dtype: &str) -> Problem {
@@ -34,7 +34,8 @@ pub fn is_right(family: &Family, problem: &Problem, choice: &Choice, operands: &
         compile::validated(kernel.program(), target::DEFAULT).unwrap_or_else(|e| panic!("{place}: {e}"));
     compile::cuda(&valid).unwrap_or_else(|e| panic!("{place}: {e}"));
     let options = SimOptions { full: true, every_element: true, ..SimOptions::default() };
-    let run = simulator::run(&valid, problem, operands, &options).unwrap_or_else(|e| panic!("{place}: {e}"));
+    let run = simulator::run(&valid, problem, operands, &options, kernel.multiplications())
+        .unwrap_or_else(|e| panic!("{place}: {e}"));
     assert_eq!(run.comparison.elements as i64, problem.shape.m * problem.shape.n, "{place}");
     assert!(run.comparison.passed() && !run.hazards.any(), "{place}: {:?}", run.faults);
 }
@@ -135,7 +136,7 @@ fn bits(kernel: &Kernel, problem: &Problem, operands: &Operands, gpu: &Target, l
     let valid = compile::validated(kernel.program(), gpu).unwrap_or_else(|e| panic!("{}: {e}", gpu.name));
     compile::cuda(&valid).unwrap_or_else(|e| panic!("{}: {e}", gpu.name));
     let options = SimOptions { full: true, every_element: true, launch_size, ..SimOptions::default() };
-    let run = simulator::run(&valid, problem, operands, &options).unwrap();
+    let run = simulator::run(&valid, problem, operands, &options, kernel.multiplications()).unwrap();
     assert!(run.comparison.passed(), "{} on {}: {:?}", kernel.name, gpu.name, run.faults);
     run.c.unwrap().bytes().to_vec()
 }

@@ -8,7 +8,7 @@ use warpwright_core::target::Target;
 
 use super::{Figure, Key, Operation, Placement, Size, length};
 use crate::kernels::family::{Choice, Family, Permissions};
-use crate::problem::Problem;
+use crate::problem::{Multiplications, Problem};
 use crate::report::ChosenBy;
 use crate::tune::file::WisdomFile;
 use crate::tune::record::{Gpu, hash};
@@ -34,6 +34,8 @@ pub struct Job {
     pub parameters: Choice,
     /// Who chose them.
     pub chosen_by: ChosenBy,
+    /// Of how many real products the kernel makes a complex one.
+    pub multiplications: Multiplications,
     /// The finished program.
     pub program: Program,
     /// Its CUDA text.
@@ -123,6 +125,7 @@ impl Maker<'_> {
         let valid = compile::validated(kernel.program(), self.target)?;
         let source = compile::cuda_for(&valid, problem)?;
         Ok(Job {
+            multiplications: kernel.multiplications(),
             parameters: kernel.parameters,
             chosen_by,
             program: valid.program().clone(),

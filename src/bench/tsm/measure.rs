@@ -300,7 +300,7 @@ impl<'a> Bench<'a> {
                 .map_err(|d| (Status::Constraints, d))?;
             let prepared =
                 executable.prepare(self.device, &binding, &stage.sets).map_err(|d| (Status::Compile, d))?;
-            stage.verify(&prepared, &self.stream).map_err(status)?;
+            stage.verify(&prepared, &self.stream, job.multiplications).map_err(status)?;
             last = Some(prepared);
         }
         let (Some(whole), Some(prepared)) = (stages.last_mut(), last) else { return Ok(()) };
@@ -328,7 +328,7 @@ impl<'a> Bench<'a> {
                 (Some(seconds(&cublas.sustained)), Some(seconds(&cublas.rested)));
         }
         // Timing may bring out what a single run does not: what is left in scratch memory, say.
-        whole.verify(&prepared, &self.stream).map_err(status)?;
+        whole.verify(&prepared, &self.stream, job.multiplications).map_err(status)?;
         if let Some(ours) = &ours {
             (point.seconds, point.rested) = (Some(seconds(&ours.sustained)), Some(seconds(&ours.rested)));
         }
