@@ -4,7 +4,7 @@ use warpwright_core::dtype::DType;
 use super::{Class, Region, class, expected};
 use crate::inputs::{Operands, sprinkle};
 use crate::matrix::Matrix;
-use crate::problem::{Op, Problem};
+use crate::problem::{Multiplications, Op, Problem};
 
 fn problem(shape: &str, dtype: &str, layout: &str) -> Problem {
     Problem::new(shape.parse().unwrap(), dtype.parse().unwrap(), layout.parse().unwrap())
@@ -177,4 +177,84 @@ fn integers_wrap() {
     let wrapped = i32::MAX.wrapping_mul(i32::MAX).wrapping_mul(2);
     assert_eq!(e.value(0, 0).re, f64::from(wrapped));
     assert_eq!(p.dtype(), DType::I32);
+}
+
+/// The product by three real ones, each rounded after every operation.
+fn computed_by_three(p: &Problem, o: &Operands) -> Matrix {
+    let mut result = o.c.clone();
+    for row in 0..p.shape.m as usize {
+        for column in 0..p.shape.n as usize {
+            let (mut real, mut imaginary, mut both) = (0.0, 0.0, 0.0);
+            for k in 0..p.shape.k as usize {
+                let x = op_element(&o.a, p.layout.a, row, k);
+                let y = op_element(&o.b, p.layout.b, k, column);
+                real += x.re * y.re;
+                imaginary += x.im * y.im;
+                both += (x.re + x.im) * (y.re + y.im);
+            }
+            result.set(row, column, p.alpha * Complex64::new(real - imaginary, both - real - imaginary));
+        }
+    }
+    result
+}
+
+#[test]
+fn three_real_products_have_a_bound_of_their_own() {
+    let (four, three) = (Multiplications::Four, Multiplications::Three);
+    for k in [1, 3, 50, 2000] {
+        let mut p = problem(&format!("7x6x{k}"), "c128", "cn");
+        p.alpha = Complex64::new(0.5, 2.0);
+        let mut o = Operands::random(&p, 8).unwrap();
+        // Imaginary parts that are small beside the real ones lose most of their digits.
+        for matrix in [&mut o.a, &mut o.b] {
+            let old = matrix.clone();
+            matrix.fill(|row, column| {
+                let z = old.get(row, column);
+                Complex64::new(z.re / 3.0, z.im * 1e-9)
+            });
+        }
+        let right = expected(&p, &o.a, &o.b, None, &Region::whole(&p));
+        let mut found = computed_by_three(&p, &o);
+        let comparison = right.compare_by(three, &found);
+        assert!(comparison.passed() && comparison.max_error > 0.0, "{:?}", comparison.first_wrong);
+        // What is off by less than twice the bound is found, in either part of a number.
+        let judged = |found: &Matrix, by| right.compare_by(by, found);
+        let tight = judged(&found, three).bound / judged(&found, four).bound;
+        assert!((1.4..1.6).contains(&tight), "{tight}");
+        for (row, off) in [Complex64::new(1.0, 0.0), Complex64::new(0.0, -1.0)].into_iter().enumerate() {
+            let region = Region { rows: row..row + 1, columns: 2..3 };
+            let one = expected(&p, &o.a, &o.b, None, &region);
+            let bound = one.compare_by(three, &found).bound;
+            let was = found.get(row, 2);
+            found.set(row, 2, one.value(row, 2) + off * bound * 0.9);
+            assert!(one.compare_by(three, &found).passed() && !one.compare_by(four, &found).passed());
+            found.set(row, 2, one.value(row, 2) + off * bound * 1.1);
+            assert!(!one.compare_by(three, &found).passed(), "{k}: {off}");
+            found.set(row, 2, was);
+        }
+    }
+    // Real numbers have one product each, whatever is said of complex ones.
+    let p = problem("3x3x40", "f64", "nn");
+    let o = Operands::random(&p, 2).unwrap();
+    let right = expected(&p, &o.a, &o.b, None, &Region::whole(&p));
+    assert_eq!(right.compare_by(three, &o.c), right.compare_by(four, &o.c));
+}
+
+#[test]
+fn an_infinity_may_leave_no_number_where_three_products_share_it() {
+    let p = problem("1x1x1", "c128", "nn");
+    let mut o = Operands::random(&p, 1).unwrap();
+    o.a.set(0, 0, Complex64::new(f64::INFINITY, 1.0));
+    o.b.set(0, 0, Complex64::new(1.0, 1.0));
+    let right = expected(&p, &o.a, &o.b, None, &Region::whole(&p));
+    let mut judge = |re: f64, im: f64, by| {
+        o.c.set(0, 0, Complex64::new(re, im));
+        right.compare_by(by, &o.c).passed()
+    };
+    let (infinite, nan) = (f64::INFINITY, f64::NAN);
+    for by in [Multiplications::Four, Multiplications::Three] {
+        assert!(judge(infinite, infinite, by) && judge(nan, nan, by), "{by:?}");
+        assert!(!judge(1.0, infinite, by) && !judge(-infinite, nan, by), "{by:?}");
+    }
+    assert!(judge(infinite, nan, Multiplications::Three) && !judge(infinite, nan, Multiplications::Four));
 }

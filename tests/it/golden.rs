@@ -46,6 +46,13 @@ const OF_FAMILIES: &[(&str, &str, &str, &str, &str)] = &[
         "cn",
         "unit=mma,numbers=parts,instruction=m16n8k8,parts=8,depth=16,stages=3",
     ),
+    (
+        "tsmttsm",
+        "9x12x4000",
+        "c128",
+        "cn",
+        "unit=mma,numbers=three,instruction=m16n8k4,parts=8,depth=16,stages=3",
+    ),
     ("tsmttsm", "7x9x4000", "c128", "cn", "unit=mma,numbers=whole,instruction=m8n8k4,parts=8,depth=16"),
     ("tsmm", "2000x12x12", "c128", "nn", "unit=mma,instruction=m8n8k4,rows=32,store=shared,blocks=8"),
     ("tsmm", "2000x64x64", "f32", "nn", "staging=shared,store=direct,rows=64,tm=8,tn=8,piece=4,blocks=8"),

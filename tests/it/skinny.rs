@@ -100,6 +100,9 @@ fn a_reproducible_kernel_is_the_same_for_every_gpu() {
     let refused =
         refusal("gemm 20x20x40000 --dtype f64 --layout tn --reproducible --allow-atomics --device sim");
     assert!(refused.contains("cannot be used with"), "{refused}");
+    let three = "gemm 20x20x40000 --dtype c128 --layout cn --reproducible --allow-three-multiplications";
+    let refused = refusal(three);
+    assert!(refused.contains("cannot be used with"), "{refused}");
 }
 
 #[test]
@@ -121,6 +124,28 @@ fn short_sums_are_right_in_every_type() {
             assert!(k > 32 || launches == 1, "{m}x{n}x{k} {dtype} takes {launches} launches");
         }
     }
+}
+
+#[test]
+fn three_multiplications_are_used_where_they_are_asked_for() {
+    let product = "64x64x20000 --dtype c128 --layout cn --device sim --json";
+    let report = json(&format!("gemm {product} --trials 1 --param unit=mma,numbers=three"), 0);
+    assert_eq!(report["kernel"]["parameters"]["numbers"], "three");
+    assert_eq!(report["kernel"]["deterministic"], true);
+    assert_eq!(report["check"]["passed"], true);
+    let chosen = |options: &str| {
+        let report = json(&format!("gemm {product} --trials 1 {options}"), 0);
+        assert_eq!(report["check"]["passed"], true);
+        report["kernel"]["parameters"]["numbers"].clone()
+    };
+    // They are less work, so the model takes them as soon as it may.
+    assert_eq!(chosen("--allow-three-multiplications"), "three");
+    assert_ne!(chosen(""), "three");
+    assert_ne!(chosen("--allow-atomics"), "three");
+    let tuned = |options: &str| json(&format!("tune {product} {options}"), 0);
+    let (usual, permitted) = (tuned(""), tuned("--allow-three-multiplications"));
+    assert!(permitted["candidates"].as_u64().unwrap() > usual["candidates"].as_u64().unwrap());
+    assert!(permitted.to_string().contains("three") && !usual.to_string().contains("three"));
 }
 
 #[test]

@@ -163,6 +163,49 @@ fn parts_come_together_by_atomics_where_that_is_permitted() {
     }
 }
 
+#[test]
+fn three_real_products_make_a_complex_one_where_that_is_permitted() {
+    let family = kernels::family("tsmttsm").unwrap();
+    let given = Choice::default().with("numbers", "three");
+    for (at, (widths, layout, same)) in
+        [((4, 3), "cn", false), ((20, 9), "tn", false), ((33, 33), "cn", true), ((12, 12), "tn", true)]
+            .into_iter()
+            .enumerate()
+    {
+        let mut problem = problem(family, widths, "c128");
+        problem.layout = layout.parse().unwrap();
+        problem.same = same;
+        problem.ld.a += [0, 1][at % 2];
+        problem.ld.b += [0, 1][at % 2];
+        let mut choices = Vec::new();
+        family.choices(&problem, target::DEFAULT, Permissions::NONE, &given, &mut |choice| {
+            choices.push(choice.clone());
+            true
+        });
+        for choice in choices.iter().step_by(choices.len() / 6) {
+            assert!((family.needs)(choice).three_multiplications && !(family.needs)(choice).any_order);
+            holds(family, &problem, choice, &[0, 331]);
+        }
+        // Nobody else is given them.
+        let allowed = |permissions| {
+            let all = forms(family, &problem, &["numbers"], permissions);
+            all.iter().any(|(form, _)| form == "three")
+        };
+        assert!(allowed(Permissions::ALL));
+        assert!(allowed(Permissions { three_multiplications: true, ..Permissions::NONE }));
+        assert!(!allowed(Permissions::NONE));
+        assert!(!allowed(Permissions { any_order: true, ..Permissions::NONE }));
+        let usual = family.complete(&Choice::default(), &problem, target::DEFAULT).unwrap();
+        assert_ne!(usual.word("numbers"), "three");
+    }
+    // Real numbers have no parts, and threads multiply them as they are.
+    for (dtype, unit) in [("f64", "mma"), ("c64", "fma"), ("c128", "fma")] {
+        let problem = problem(family, (8, 8), dtype);
+        let given = given.clone().with("unit", unit);
+        assert!(family.complete(&given, &problem, target::DEFAULT).is_err(), "{dtype} {unit}");
+    }
+}
+
 /// What `gemm` chooses where nothing was measured.
 fn chosen(problem: &Problem) -> Kernel {
     let family = choose::family(problem).unwrap_or_else(|| kernels::family("tsmttsm").unwrap());
@@ -222,6 +265,7 @@ fn areas_of_a_large_c_are_staged_by_blocks_of_their_own() {
         ("c128", (128, 128), "unit=mma,numbers=parts", [4, 8]),
         ("c128", (67, 65), "unit=mma,numbers=parts", [2, 4]),
         ("c128", (65, 65), "unit=mma,numbers=whole,reduction=global", [2, 4]),
+        ("c128", (128, 67), "unit=mma,numbers=three", [2, 4]),
         ("c128", (128, 40), "unit=fma,staging=shared,transposed=true", [2, 4]),
         ("c64", (125, 128), "unit=fma,staging=shared,transposed=true", [2, 4]),
         ("f32", (128, 128), "unit=fma,staging=shared,transposed=false", [2, 4]),
@@ -256,6 +300,10 @@ fn areas_of_a_matrix_times_itself_read_their_columns() {
         assert!(!kernel.program().to_string().contains("B["), "{form} reads B");
         holds(family, &problem, &choice, &[1, 150]);
     }
+    let mut problem = problem(family, (128, 128), "c128");
+    problem.same = true;
+    let three = parameters("unit=mma,areas=2,numbers=three");
+    assert!(family.complete(&three, &problem, target::DEFAULT).is_err());
 }
 
 #[test]
@@ -464,6 +512,8 @@ fn every_prefix_of_every_form_is_equal_to_the_specification() {
         ("tsmttsm", (9, 4), "f64", "unit=mma,copy=one,wk=2,parts=2"),
         ("tsmttsm", (4, 3), "c128", "unit=mma,wk=2,parts=2"),
         ("tsmttsm", (65, 66), "c128", "unit=mma,areas=2,wk=1,depth=4,parts=2"),
+        ("tsmttsm", (4, 3), "c128", "unit=mma,numbers=three,wk=2,parts=2"),
+        ("tsmttsm", (65, 66), "c128", "unit=mma,numbers=three,areas=2,wk=1,depth=4,parts=2"),
         ("tsmttsm", (128, 64), "f64", "unit=fma,staging=shared,areas=2,block=128,depth=4,parts=2"),
         ("tsmm", (5, 3), "f64", "staging=registers,block=128"),
         ("tsmm", (4, 8), "f32", "staging=shared,store=direct,blocks=2"),

@@ -136,8 +136,9 @@ bind({stage}.bj, block.x)
 pub(super) fn of_sets(problem: &Problem, choice: &Choice, rows: i64) -> Parts {
     let parts = choice.int("parts");
     let several = areas(problem, choice) > 1;
+    let inner: &[&str] = if numbers(problem, choice) == Numbers::Three { &["s", "p"] } else { &["s"] };
     let over_areas = |stage| {
-        if several { over_areas(stage, &["g"], &["s"], area(problem, choice)) } else { String::new() }
+        if several { over_areas(stage, &["g"], inner, area(problem, choice)) } else { String::new() }
     };
     if choice.word("reduction") == "global" {
         return Parts {

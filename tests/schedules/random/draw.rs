@@ -201,7 +201,7 @@ impl Draw<'_> {
             random,
             &["", ", combine=shared", ", combine=atomic", ", combine=shuffle", ", combine=shared_atomic"],
         );
-        let step = match random.below(44) {
+        let step = match random.below(45) {
             0..=3 => {
                 let tail = pick(random, &["", "", ", tail=guard", ", tail=fill"]);
                 format!("split({some_loop}, {factor}{tail}) -> o{number}, i{number}")
@@ -252,6 +252,7 @@ impl Draw<'_> {
                 let known: Vec<&str> = instr::all().map(|r| r.name).collect();
                 format!("tensorize({}, {})", names.one_of(&names.innermost, random), pick(random, &known))
             }
+            42 => format!("precompute({some_loop}, {}) -> b{number}", 1 + random.below(2)),
             _ => match random.below(3) {
                 0 => format!("storage_align({buffer}, {axis}, {})", random.below(5)),
                 1 => format!(

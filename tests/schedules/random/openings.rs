@@ -7,6 +7,8 @@ use super::names::Names;
 /// Steps that suit a tiled product, some only in certain layouts or before others.
 const OF_TILES: &[&str] = &[
     "unroll(acc.ki, acc.i, acc.j, ra.r, ra.c, rb.r, rb.c)",
+    "precompute(acc.ki, 1) -> before",
+    "precompute(acc.ko, 2) -> before",
     "double_buffer(acc.ko)",
     "double_buffer(acc.ki)",
     "pipeline(acc.ko, 2, via=shared)",
@@ -54,6 +56,7 @@ const OF_WARPS: &[&str] = &[
     "pipeline(acc.ks, 2, via=registers)",
     "double_buffer(acc.ko)",
     "unroll(acc.ks, acc.mi, acc.ni, As.u, Bs.u)",
+    "precompute(acc.ks, 1) -> before",
     "tail(acc.ko, peel)",
 ];
 
