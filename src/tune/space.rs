@@ -159,8 +159,8 @@ pub fn adapted(family: &Family, choice: &Choice, problem: &Problem, target: &Tar
 }
 
 /// The best choice by the model that changing one parameter at a time finds, beginning at the most usual one for every
-/// value of the first parameter: a bounded number of estimates, for where there is no time to rank the whole space.
-/// Permissions suffice for it.
+/// value of the first parameter, and for every value with it that needs a permission and has it: a bounded number of
+/// estimates, for where there is no time to rank the whole space. Permissions suffice for it.
 ///
 /// # Errors
 /// Constraints that no choice fulfils.
@@ -175,14 +175,11 @@ pub fn descend(
         rank::estimate(family, problem, choice, target).map_or(f64::INFINITY, |e| e.seconds)
     };
     let mut lowest = (seconds(&usual), usual);
-    let Some(first) = family.parameters.first() else { return Ok(lowest.1) };
-    for value in (first.values)(&Choice::default(), problem, target) {
-        let given = Choice::default().with(first.name, value);
-        let Ok(start) = family.complete(&given, problem, target) else { continue };
+    for (kept, start) in starts(family, problem, target, permissions) {
         let mut best = (seconds(&start), start);
         for _ in 0..ROUNDS {
             let before = best.0;
-            for parameter in &family.parameters[1..] {
+            for parameter in family.parameters.iter().filter(|p| kept.get(p.name).is_none()) {
                 for value in (parameter.values)(&best.1, problem, target) {
                     if best.1.get(parameter.name) == Some(&value) {
                         continue;
@@ -209,6 +206,31 @@ pub fn descend(
         }
     }
     Ok(lowest.1)
+}
+
+/// Where [`descend`] begins, and what it keeps on the way from there: the values that are the reason to begin there.
+fn starts(
+    family: &Family,
+    problem: &Problem,
+    target: &Target,
+    permissions: Permissions,
+) -> Vec<(Choice, Choice)> {
+    let Some((first, others)) = family.parameters.split_first() else { return Vec::new() };
+    let mut starts = Vec::new();
+    for value in (first.values)(&Choice::default(), problem, target) {
+        let given = Choice::default().with(first.name, value);
+        let Ok(start) = family.complete(&given, problem, target) else { continue };
+        let asked = others.iter().flat_map(|parameter| {
+            let values = (parameter.values)(&start, problem, target).into_iter();
+            values.map(|value| given.clone().with(parameter.name, value))
+        });
+        let needing = |choice: &Choice| (family.needs)(choice) != Permissions::NONE;
+        let permitted: Vec<Choice> = asked.filter(|c| needing(c) && family.permits(permissions, c)).collect();
+        starts.push((given, start));
+        let complete = |given: Choice| family.complete(&given, problem, target).ok().map(|c| (given, c));
+        starts.extend(permitted.into_iter().filter_map(complete));
+    }
+    starts
 }
 
 /// Rounds of [`descend`] at most; it ends sooner where a round finds nothing.

@@ -198,6 +198,17 @@ fn three_real_products_make_a_complex_one_where_that_is_permitted() {
         let usual = family.complete(&Choice::default(), &problem, target::DEFAULT).unwrap();
         assert_ne!(usual.word("numbers"), "three");
     }
+    // They are less work, so the model takes them where work is what takes the time.
+    let mut large = problem(family, (128, 128), "c128");
+    large.shape.k = 1_000_000;
+    let (target, gpu) = (target::DEFAULT, Gpu::of_target(target::DEFAULT));
+    for (three_multiplications, any_order) in [(true, false), (false, true)] {
+        let permissions = Permissions { any_order, three_multiplications };
+        let chosen =
+            choose::parameters(family, &large, target, &gpu, &Wisdom::default(), permissions).unwrap().0;
+        let is_three = chosen.parameters.word("numbers") == "three";
+        assert_eq!(is_three, three_multiplications, "{}", chosen.parameters);
+    }
     // Real numbers have no parts, and threads multiply them as they are.
     for (dtype, unit) in [("f64", "mma"), ("c64", "fma"), ("c128", "fma")] {
         let problem = problem(family, (8, 8), dtype);

@@ -27,11 +27,18 @@
 //! - `unit=mma`: groups of rows are staged in shared memory likewise. `wm` x `wn` warps share out C in tiles of matrix
 //!   instructions, `wk` such sets of warps share out the rows of a group.
 //!
-//! Matrix units multiply complex numbers in one of two ways. With `numbers=whole` each product of two tiles is four of
+//! Matrix units multiply complex numbers in one of three ways. With `numbers=whole` each product of two tiles is four of
 //! their real and imaginary parts. With `numbers=parts` the operands are taken as the real matrices of twice the width
 //! that they are in memory, whose product has all four products of the parts of an element side by side; the last step
 //! puts them together. That takes twice the registers for sums, but leaves over as little as real matrices do (36
 //! columns are 72 instead of 48 in whole instructions of 16 x 8), and loads go straight to where instructions want them.
+//!
+//! With `numbers=three`, which is chosen only where somebody asks for it or permits it, a product is made of three real
+//! ones (3M): C is specified by the sums `acc[p, i, j]`, `p` being 0 for the real parts, 1 for the imaginary parts and 2
+//! for the sums or differences of both. Rows are staged as they are; what a lane reads of them becomes the three factors
+//! in its registers (`precompute`), so that tiles of C take three instructions instead of four, one addition for each
+//! element of a fragment, and three registers of sums instead of four. The last step puts the three together. The error
+//! is bounded otherwise: see `crate::reference::bound`.
 //!
 //! In all forms C may be divided into `areas`, each of blocks of its own: a C of 128 x 128 complex128 is as large as all
 //! registers of a multiprocessor. What is staged is then the columns of the area.
