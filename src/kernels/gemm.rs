@@ -24,8 +24,7 @@ pub struct Fixed {
     pub flat: [bool; 3],
     /// Whether B is A, so that the kernel has no B.
     pub same: bool,
-    /// How products of complex numbers are made of products of real ones. Other than whole only where the columns of A and
-    /// B are those of C.
+    /// How products of complex numbers are made of products of real ones.
     pub numbers: Numbers,
     /// Whether the kernel is told that alpha is 1, by the flag `alpha1`, and then does without the factor: what an
     /// element of C costs besides its terms weighs where there are few of them.
@@ -41,7 +40,8 @@ pub enum Numbers {
     /// As products of complex numbers.
     #[default]
     Whole,
-    /// As all four products of their parts, which the last step puts together.
+    /// As all four products of their parts, which the last step puts together. Only where the columns of A and B are those
+    /// of C.
     Parts,
     /// As three real products: of the real parts, of the imaginary parts, and of the sums of both (Gauss's form, known
     /// as 3M; Higham, "Stability of a method for multiplying complex matrices with three real matrix multiplications",
@@ -82,47 +82,45 @@ pub fn specification_at(variant: Variant, fixed: Fixed) -> Program {
     let mut te = Expression::new("gemm").doc("C = alpha op(A) op(B) + beta C");
     let mut extent = |name: &str, known: Option<i64>| known.map_or_else(|| te.size(name), Index::from);
     let (m, n, k) = (extent("M", fixed.m), extent("N", fixed.n), extent("K", fixed.k));
-    let (m_read, n_read) = (m.scaled(wider), n.scaled(wider));
     let (alpha, beta, beta0) = (te.scalar("alpha", wide), te.scalar("beta", wide), te.flag("beta0"));
     let op = variant.layout;
     let alpha1 = fixed.alpha1.then(|| te.flag("alpha1"));
     let [a, b, c] = [
-        if op.a.transposes() { [&k, &m_read] } else { [&m_read, &k] },
-        if op.b.transposes() { [&n_read, &k] } else { [&k, &n_read] },
+        if op.a.transposes() { [&k, &m] } else { [&m, &k] },
+        if op.b.transposes() { [&n, &k] } else { [&k, &n] },
         [&m, &n],
     ];
-    let [a, b, c] = [(a, fixed.flat[0]), (b, fixed.flat[1]), (c, fixed.flat[2])]
-        .map(|([rows, columns], flat)| (rows, columns, columns.as_constant().filter(|_| flat)));
-    let extents = |(rows, columns, flat): (&Index, &Index, Option<i64>)| match flat {
-        Some(width) => vec![rows.scaled(width)],
-        None => vec![rows.clone(), columns.clone()],
+    let [a, b, c] = [(a, wider, fixed.flat[0]), (b, wider, fixed.flat[1]), (c, 1, fixed.flat[2])].map(
+        |([rows, columns], wider, flat)| {
+            let columns = columns.scaled(wider);
+            let width = columns.as_constant().filter(|_| flat);
+            (rows, columns, width)
+        },
+    );
+    let extents = |(rows, columns, flat): &(&Index, Index, Option<i64>)| match flat {
+        Some(width) => vec![rows.scaled(*width)],
+        None => vec![(*rows).clone(), columns.clone()],
     };
-    let mut operand_of = |name: &str, matrix, align: i64| {
-        let tensor = te.placeholder(name, declared, &extents(matrix).iter().collect::<Vec<_>>());
+    let mut operand_of = |name: &str, matrix: (&Index, Index, Option<i64>), align: i64| {
+        let tensor = te.placeholder(name, declared, &extents(&matrix).iter().collect::<Vec<_>>());
         te.align(&tensor, align);
         Matrix { tensor, flat: matrix.2 }
     };
     let a = operand_of("A", a, variant.align.a);
     let b = if fixed.same { a.clone() } else { operand_of("B", b, variant.align.b) };
-    let c = Matrix { tensor: te.update("C", result, &extents(c).iter().collect::<Vec<_>>()), flat: c.2 };
+    let c = Matrix { tensor: te.update("C", result, &extents(&c).iter().collect::<Vec<_>>()), flat: c.2 };
     te.align(&c.tensor, variant.align.c);
     let r = te.reduce_axis("k", &k);
     let term = r.var();
-    let left = |row: &Index| operand(&a, op.a, row, &term, declared);
-    let right = |column: &Index| operand(&b, op.b, &term, column, declared);
     let (extents, axes): (&[&Index], &[&str]) = match fixed.numbers {
-        Numbers::Whole | Numbers::Parts => (&[&m_read, &n_read], &["i", "j"]),
+        Numbers::Whole | Numbers::Parts => (&[&m.scaled(wider), &n.scaled(wider)], &["i", "j"]),
         Numbers::Three => (&[&Index::from(3), &m, &n], &["p", "i", "j"]),
     };
     let acc = te.intermediate("acc", declared.accumulator(), extents);
     te.compute(&acc, axes, |at| {
         let terms = match at {
-            [p, i, j] => {
-                let [of_a, of_b] = [op.a, op.b].map(is_conjugated);
-                factor(p, left(&part(i, 0)), left(&part(i, 1)), of_a)
-                    * factor(p, right(&part(j, 0)), right(&part(j, 1)), of_b)
-            }
-            _ => left(&at[0]) * right(&at[1]),
+            [p, i, j] => factor(p, &a, op.a, [i, &term]) * factor(p, &b, op.b, [&term, j]),
+            _ => operand(&a, op.a, &at[0], &term, declared) * operand(&b, op.b, &term, &at[1], declared),
         };
         sum(terms, &[&r])
     });
@@ -157,11 +155,13 @@ fn is_conjugated(op: Op) -> bool {
     op == Op::ConjugateTranspose
 }
 
-/// What the real product `p` of three takes of a number: its real part, its imaginary part, and their sum, or their
-/// difference where the number is conjugated.
-fn factor(p: &Index, real: Expr, imaginary: Expr, conjugated: bool) -> Expr {
+/// What the real product `p` of three takes of an element of op(X): its real part, its imaginary part, and their sum, or
+/// their difference where it is conjugated.
+fn factor(p: &Index, matrix: &Matrix, op: Op, [row, column]: [&Index; 2]) -> Expr {
+    let (row, column) = if op.transposes() { (column, row) } else { (row, column) };
+    let [real, imaginary] = [0, 1].map(|of| matrix.at(row, &part(column, of)));
     let both = (real.clone(), imaginary.clone());
-    let both = if conjugated { both.0 - both.1 } else { both.0 + both.1 };
+    let both = if is_conjugated(op) { both.0 - both.1 } else { both.0 + both.1 };
     let is = |product: i64| Cond::lt(p.clone(), Index::from(product + 1));
     select(is(0), real, select(is(1), imaginary, both))
 }

@@ -3,7 +3,8 @@
 use warpwright_core::dtype::DType;
 use warpwright_core::target::{Capability, Target};
 
-use super::family::Value;
+use super::family::{Choice, Value};
+use super::gemm::Numbers;
 use crate::problem::{Precision, Problem};
 
 /// Columns of C of every instruction on f64 and complex128.
@@ -24,6 +25,15 @@ pub(super) fn units(problem: &Problem, target: &Target, narrow: i64, outer: bool
         (true, true) => vec!["mma".into(), "fma".into()],
         (true, false) => vec!["fma".into(), "mma".into()],
         (false, _) => vec!["fma".into()],
+    }
+}
+
+/// How a choice makes products of complex numbers. Of real ones there is nothing to choose.
+pub(super) fn numbers(problem: &Problem, choice: &Choice) -> Numbers {
+    match choice.word("numbers") {
+        "parts" if problem.dtype().is_complex() => Numbers::Parts,
+        "three" if problem.dtype().is_complex() => Numbers::Three,
+        _ => Numbers::Whole,
     }
 }
 

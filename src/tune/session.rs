@@ -202,20 +202,23 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Takes up what earlier runs have recorded, as far as the same choice still means the same schedule. A kernel that
-    /// could not be made is tried again, which costs milliseconds: this version may know how.
+    /// Takes up what earlier runs have recorded, as far as the same choice still means the same schedule; parameters that
+    /// came later have their usual values in it. A kernel that could not be made is tried again, which costs
+    /// milliseconds: this version may know how.
     fn remember(&mut self, records: &[&Record]) {
+        let Session { family, problem, target, .. } = self.session;
         for record in records {
             let same = |c: &Candidate| c.schedule == record.schedule;
-            let place = self.space.place(&record.trial.choice);
+            let Ok(choice) = family.complete(&record.trial.choice, problem, target) else { continue };
+            let place = self.space.place(&choice);
             if !place.is_some_and(|p| same(&self.space.candidates()[p])) {
                 continue;
             }
             self.spent_before += record.trial.times.all;
             if record.trial.status == Status::Constraints {
-                self.unmakeable.push(record.trial.choice.clone());
+                self.unmakeable.push(choice);
             } else {
-                self.note(record.trial.clone());
+                self.note(Trial { choice, ..record.trial.clone() });
             }
         }
     }

@@ -118,6 +118,13 @@ const FORMS: &[(&str, &str, &str, &str, &str)] = &[
     ("tsmttsm", "64x64x1000000", "c128", "cn", "numbers=three,instruction=m16n8k4,wm=4,wn=2,wk=1,depth=16"),
     ("tsmttsm", "64x64x1000000", "c128", "cn", "numbers=three,instruction=m16n8k8,wm=2,wn=2,wk=1,depth=16"),
     ("tsmm", "1000000x36x36", "c128", "nn", "unit=mma,instruction=m8n8k4,rows=32,wm=2,wn=5,store=shared"),
+    (
+        "tsmm",
+        "1000000x64x64",
+        "c128",
+        "nn",
+        "unit=mma,numbers=three,instruction=m16n8k4,rows=64,wm=4,wn=2,store=direct",
+    ),
     ("tsmm", "1000000x64x64", "f32", "nn", "staging=shared,rows=128,depth=32,tm=8,tn=8,steps=4"),
 ];
 

@@ -194,6 +194,29 @@ fn a_tuner_killed_at_any_moment_goes_on_and_tries_nothing_twice() {
 }
 
 #[test]
+fn what_was_tried_before_there_was_a_parameter_is_not_tried_again() {
+    let (scratch, older) = (Scratch::new("newer"), Scratch::new("older"));
+    tune(&scratch.file(), &EXHAUSTIVE, &mut MadeUp::new(Duration::ZERO));
+    let family = kernels::family("tsmm").unwrap();
+    let mut without = 0;
+    for mut record in scratch.file().load().unwrap().records {
+        let others = record.trial.choice.iter().filter(|(name, _)| *name != "c_source");
+        let others = others.fold(Choice::default(), |c, (name, value)| c.with(name, value.clone()));
+        let usual = family.complete(&others, &problem(), target::DEFAULT);
+        if others != record.trial.choice && usual.as_ref() == Ok(&record.trial.choice) {
+            record.trial.choice = others;
+            without += 1;
+        }
+        older.file().append(&[record]).unwrap();
+    }
+    let mut measure = MadeUp::new(Duration::ZERO);
+    let found = tune(&older.file(), &EXHAUSTIVE, &mut measure);
+    assert!(without > 10 && found.tried == found.candidates, "{without} of {}", found.tried);
+    let makeable = |c: &&Choice| found.best.iter().any(|t| t.choice == **c);
+    assert_eq!(measure.order.iter().filter(makeable).count(), 0);
+}
+
+#[test]
 fn two_tuners_on_one_file_lose_and_spoil_nothing() {
     let scratch = Scratch::new("two");
     let file = scratch.file();

@@ -3,8 +3,8 @@
 use warpwright_core::target::{Capability, Target};
 
 use super::mapping::{
-    Tiles, Warps, band, bands, depth, in_parts, moved_a, moved_c, rows, small_extents, staged_bytes, team,
-    terms_at_once, threads,
+    Tiles, Warps, band, bands, depth, in_parts, is_three, moved_a, moved_c, rows, small_extents, staged,
+    staged_bytes, team, terms_at_once, threads,
 };
 use super::schedule::columns;
 use crate::kernels::family::{Choice, Footprint};
@@ -58,26 +58,26 @@ fn staged_footprint(problem: &Problem, choice: &Choice) -> Footprint {
 
 fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target) -> Footprint {
     let Warps { high, terms, rows, columns } = Warps::of(problem, choice);
-    let (bytes, complex) = (problem.dtype().bytes(), problem.dtype().is_complex());
+    let (dtype, _) = staged(problem, choice);
+    let (bytes, complex) = (dtype.bytes(), dtype.is_complex());
     let over_rows = problem.shape.m as f64 / rows as f64 * (choice.int("wn") * bands(problem, choice)) as f64;
     // Steps of all warps, an instruction deep.
     let steps = over_rows * (small_extents(problem, choice).0 / terms) as f64;
+    // As in the family tsmttsm.
+    let (products, parts_read) = if is_three(problem, choice) { (3, 2) } else { (1, 1) };
     let fragments = (rows + columns) * terms / 32;
-    let small = target.has(Capability::MmaF64Wide)
-        && choice.word("instruction") == "m8n8k4"
-        && !problem.dtype().is_complex();
+    let small = target.has(Capability::MmaF64Wide) && choice.word("instruction") == "m8n8k4" && !complex;
     let common = staged_footprint(problem, choice);
     Footprint {
-        registers: (rows * columns / 32 + 2 * fragments) * bytes / 4 + 24,
-        // As in the family tsmttsm.
+        registers: products * (rows * columns / 32 + 2 * fragments) * bytes / 4 + 24,
         multiply_adds: steps
-            * (rows * columns * terms) as f64
+            * (products * rows * columns * terms) as f64
             * if small { 1.9 } else { 1.0 }
             * if complex { 4.0 } else { 1.0 },
         matrix_units: true,
-        wavefronts: common.wavefronts + steps * (fragments * bytes) as f64 / 4.0,
+        wavefronts: common.wavefronts + steps * (parts_read * fragments * bytes) as f64 / 4.0,
         instructions: common.instructions
-            + steps * (fragments + rows / high * columns / ACROSS + 4) as f64
+            + steps * (products * (fragments + rows / high * columns / ACROSS) + 4) as f64
             + over_rows * (rows * columns / 32 * 2) as f64,
         ..common
     }

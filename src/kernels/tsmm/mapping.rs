@@ -3,6 +3,7 @@
 use warpwright_core::dtype::DType;
 
 use crate::kernels::family::Choice;
+use crate::kernels::gemm::Numbers;
 use crate::kernels::staging::{self, ACROSS, Moved, ceil};
 use crate::problem::Problem;
 
@@ -17,6 +18,18 @@ pub(super) fn band(problem: &Problem, choice: &Choice) -> i64 {
 /// How many bands there are.
 pub(super) fn bands(problem: &Problem, choice: &Choice) -> i64 {
     ceil(problem.shape.n, band(problem, choice))
+}
+
+/// Of what rows consist in shared memory, and how many of it make a number: the real numbers that complex ones are stored
+/// as, where products are made of three real ones.
+pub(super) fn staged(problem: &Problem, choice: &Choice) -> (DType, i64) {
+    let dtype = problem.dtype();
+    if is_three(problem, choice) { (dtype.real(), 2) } else { (dtype, 1) }
+}
+
+/// Whether a product of complex numbers is made of three real ones.
+pub(super) fn is_three(problem: &Problem, choice: &Choice) -> bool {
+    staging::numbers(problem, choice) == Numbers::Three
 }
 
 /// Terms of the rows of A that a block copies at a time: all of them, or some.
@@ -143,7 +156,7 @@ pub(super) fn small_extents(problem: &Problem, choice: &Choice) -> (i64, i64) {
 /// By how many elements rows of A, of the small matrix and of the result grow in shared memory, so that the lanes of a
 /// warp meet different banks. Rows that are moved as one do not.
 pub(super) fn paddings(problem: &Problem, choice: &Choice) -> [i64; 3] {
-    let dtype = problem.dtype();
+    let (dtype, of_a_number) = staged(problem, choice);
     let whole = 16 / dtype.bytes();
     let (_, columns) = small_extents(problem, choice);
     let mma = choice.word("unit") == "mma";
@@ -151,6 +164,8 @@ pub(super) fn paddings(problem: &Problem, choice: &Choice) -> [i64; 3] {
     // eight rows of the result, every other column. Threads read a piece of 16 bytes of several rows.
     let [of_a, of_b, of_c]: [fn(i64) -> bool; 3] = match (mma, dtype) {
         (true, DType::C128) => [|c| c % 8 == 4, |c| matches!(c % 8, 2 | 6), |c| c % 2 == 1],
+        // Both parts of a number at once.
+        (true, _) if of_a_number == 2 => [|c| c % 16 == 8, |c| matches!(c % 16, 4 | 12), |c| c % 16 == 8],
         (true, _) => [|c| matches!(c % 16, 4 | 12), |c| matches!(c % 16, 4 | 12), |c| c % 16 == 8],
         (false, DType::F32) => [|c| c % 8 == 4, |c| c % 4 == 0, |c| c % 4 == 0],
         (false, DType::C128) => [|c| c % 2 == 1, |_| true, |_| true],
@@ -162,8 +177,8 @@ pub(super) fn paddings(problem: &Problem, choice: &Choice) -> [i64; 3] {
         _ => staging::padding(columns, piece, free),
     };
     [
-        pad(moved_a(problem, choice), depth(problem, choice), whole, of_a),
-        pad(Moved::Rows, columns, if mma { 1 } else { whole }, of_b),
+        pad(moved_a(problem, choice), of_a_number * depth(problem, choice), whole, of_a),
+        pad(Moved::Rows, of_a_number * columns, if mma { 1 } else { whole }, of_b),
         pad(moved_c(problem, choice), band(problem, choice), whole, of_c),
     ]
 }
@@ -171,12 +186,16 @@ pub(super) fn paddings(problem: &Problem, choice: &Choice) -> [i64; 3] {
 /// Bytes of shared memory of a block of the forms that stage rows.
 pub(super) fn staged_bytes(problem: &Problem, choice: &Choice) -> i64 {
     let [a, b, c] = paddings(problem, choice);
+    let (dtype, of_a_number) = staged(problem, choice);
     let depth = depth(problem, choice);
     let (rows_of_b, columns_of_b) = small_extents(problem, choice);
     let rows = rows(problem, choice);
-    let result = if choice.word("store") == "shared" { rows * (band(problem, choice) + c) } else { 0 };
-    (choice.int("stages") * rows * (depth + a) + rows_of_b * (columns_of_b + b) + result)
-        * problem.dtype().bytes()
+    let sums = if is_three(problem, choice) { 3 } else { 1 };
+    let result = if choice.word("store") == "shared" { sums * rows * (band(problem, choice) + c) } else { 0 };
+    (choice.int("stages") * rows * (of_a_number * depth + a)
+        + rows_of_b * (of_a_number * columns_of_b + b)
+        + result)
+        * dtype.bytes()
 }
 
 /// Terms that a thread reads of a row of A at once: as many as divide what is copied of the row, in 16 bytes at most.

@@ -8,6 +8,9 @@
 //!   through shared memory, so that device memory sees whole lines.
 //! - `unit=mma`: the same, but `wm` x `wn` warps multiply by matrix instructions.
 //!
+//! Matrix units multiply complex numbers whole, or, with `numbers=three`, by three real products, as in the family
+//! `tsmttsm`: only where somebody asks for it or permits it.
+//!
 //! Where rows are staged, they belong to a block, whose warps wait for copies together, or, with `team=part`, each of
 //! its `wm` parts of `wn` warps takes groups of its own, copies them itself and waits for no other: while one of them
 //! waits or stores, the others multiply.
@@ -23,10 +26,12 @@ mod schedule;
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::target::Capability;
 
-use self::mapping::{Tiles, Warps, band, bands, group, in_parts, moved_a, moved_c, staged_bytes, threads};
+use self::mapping::{
+    Tiles, Warps, band, bands, group, in_parts, is_three, moved_a, moved_c, staged, staged_bytes, threads,
+};
 use self::schedule::columns;
 use super::family::{Choice, Constraint, Family, Parameter, Permissions, Value};
-use super::gemm::{Fixed, Numbers};
+use super::gemm::Fixed;
 use super::staging::{self, ACROSS, Moved, ceil};
 use crate::problem::{Op, Problem, alignment};
 
@@ -39,14 +44,17 @@ pub const FAMILY: Family = Family {
         let dense = |moved: Moved| is_staged(choice) && moved != Moved::Strided;
         [dense(moved_a(problem, choice)), false, dense(moved_c(problem, choice))]
     },
-    numbers: |_, _| Numbers::Whole,
+    numbers: staging::numbers,
     suits: |problem| {
         let short = problem.shape.k.max(problem.shape.n);
         fixed(problem).is_ok() && problem.shape.m >= 8 * short
     },
     parameters: PARAMETERS,
     constraints: CONSTRAINTS,
-    needs: |_| Permissions::NONE,
+    needs: |choice| Permissions {
+        three_multiplications: choice.word("numbers") == "three",
+        ..Permissions::NONE
+    },
     // A thread adds up the terms of an element one after the other.
     reproducible: |_| Choice::default().with("unit", "fma").with("staging", "registers"),
     schedule: |problem, choice| {
@@ -159,12 +167,20 @@ const PARAMETERS: &[Parameter] = &[
         values: |c, _, _| with_stages(c, ["block", "part"]),
     },
     Parameter {
+        name: "numbers",
+        about: "how matrix units take complex numbers: whole, or by three real products",
+        values: |c, problem, _| {
+            if problem.dtype().is_complex() { with_mma(c, ["whole", "three"]) } else { Vec::new() }
+        },
+    },
+    Parameter {
         name: "instruction",
         about: "extents of the matrix instruction",
         values: |c, problem, target| {
+            let (dtype, _) = staged(problem, c);
             // Where there are larger ones, 8 rows of doubles take as long as 16, and a group has rows in plenty.
-            let small = target.has(Capability::MmaF64Wide) && !problem.dtype().is_complex();
-            let all = staging::instructions(problem.dtype(), target).into_iter();
+            let small = target.has(Capability::MmaF64Wide) && !dtype.is_complex();
+            let all = staging::instructions(dtype, target).into_iter();
             with_mma(c, all.filter(|i| !small || *i != "m8n8k4"))
         },
     },
@@ -339,7 +355,8 @@ const CONSTRAINTS: &[Constraint] = &[
         holds: |c, p, t| {
             let w = Warps::of(p, c);
             let most = i64::from(t.limits.registers_per_block) / threads(p, c);
-            (w.rows * w.columns + (w.rows + w.columns) * w.terms) / 32 * p.dtype().bytes() / 4
+            let sums = if is_three(p, c) { 3 } else { 1 };
+            (w.rows * w.columns + (w.rows + w.columns) * w.terms) / 32 * sums * staged(p, c).0.bytes() / 4
                 <= most.min(255) - 40
         },
     },

@@ -1,8 +1,10 @@
 //! The schedules of the forms.
 
+use warpwright_core::dtype::DType;
+
 use super::mapping::{
-    Tiles, Warps, band, bands, depth, group, in_parts, moved_a, moved_c, paddings, team, terms_at_once,
-    threads,
+    Tiles, Warps, band, bands, depth, group, in_parts, is_three, moved_a, moved_c, paddings, staged, team,
+    terms_at_once, threads,
 };
 use crate::kernels::family::Choice;
 use crate::kernels::staging::{self, ACROSS, Moved, copied_at_once};
@@ -61,13 +63,15 @@ pub(super) fn from_shared(problem: &Problem, choice: &Choice) -> String {
     let [pad_a, pad_b, pad_c] = paddings(problem, choice);
     let (of_a, of_c) = (moved_a(problem, choice), moved_c(problem, choice));
     let depth = depth(problem, choice);
-    let (dtype, align) = (problem.dtype(), problem.alignment_of_rows());
-    let pieces = |moved: Moved, width: i64, staged: i64, align: i64| match moved {
+    // A and B may be staged as the real numbers that they are stored as.
+    let ((dtype, of_a_number), align) = (staged(problem, choice), problem.alignment_of_rows());
+    let pieces = |dtype: DType, moved: Moved, width: i64, staged: i64, align: i64| match moved {
         Moved::AsOne => align / dtype.bytes(),
         _ => copied_at_once(dtype, width, staged, align),
     };
-    let piece_a = pieces(of_a, problem.shape.k, depth, align.a);
-    let piece_c = pieces(of_c, problem.shape.n, band(problem, choice), align.c);
+    let (row_of_a, copied_of_a) = (of_a_number * problem.shape.k, of_a_number * depth);
+    let piece_a = pieces(dtype, of_a, row_of_a, copied_of_a, align.a);
+    let piece_c = pieces(problem.dtype(), of_c, problem.shape.n, band(problem, choice), align.c);
     // The innermost loop over blocks, and the steps that make it and the loop over the parts of a block that take groups
     // of their own. The blocks of one group of rows are neighbours: they read it at about the same time.
     let (block, parted) = (if bands(problem, choice) == 1 { "C.g" } else { "C.bj" }, in_parts(choice));
@@ -98,7 +102,7 @@ pub(super) fn from_shared(problem: &Problem, choice: &Choice) -> String {
     let specialize =
         if aligned.is_empty() { String::new() } else { format!("specialize({})\n", aligned.join(", ")) };
     let in_rows = |moved: Moved, at: Moved| {
-        if moved == at { format!(", rows={}", problem.shape.k) } else { String::new() }
+        if moved == at { format!(", rows={row_of_a}") } else { String::new() }
     };
     // The nest whose tiles are shared out, and the one that adds up the products.
     let through_shared = choice.word("store") == "shared";
@@ -132,12 +136,19 @@ tail(C.u, hoist)
     let (copied_at, [before, after]) = if depth < problem.shape.k {
         let pieces = format!(
             "split({sum}.k, {depth}) -> ko, k
-reorder({sum}.ko, {sum}.i, {sum}.j, {sum}.k)
-"
+reorder({sum}.ko, {p}{sum}.i, {sum}.j, {sum}.k)
+",
+            p = over_products(problem, choice, sum),
         );
         (format!("{sum}.ko"), [tiles + &pieces, String::new()])
     } else {
         ("C.blk".to_string(), [String::new(), tiles])
+    };
+    // Of what fragments are made where three real products share them, they are made later.
+    let read_a = if is_three(problem, choice) {
+        String::new()
+    } else {
+        format!("cache_read(As, {sum}, reg{}) -> a\n", in_rows(of_a, Moved::AsOne))
     };
     format!(
         "{specialize}{copy_in_registers}cache_read(A, {sum}, shared{rows_in_shared}) -> As
@@ -146,20 +157,19 @@ split(C.i, {group}) -> blk, i
 split(C.blk, {groups}) -> blk, g
 {shared_out}{place}compute_at({sum}, C.blk)
 {before}compute_at(As, {copied_at}{private})
-{longer_a}cache_read(As, {sum}, reg{rows_in_registers}) -> a
-{after}{copy}{products}{longer_b}fuse(Bs.r, Bs.c) -> f
+{longer_a}{read_a}{after}{copy}{products}{longer_b}fuse(Bs.r, Bs.c) -> f
 split(Bs.f, {threads}) -> u, t
 reorder(Bs.t, Bs.u)
 bind(Bs.t, threads)
 {result}pipeline({copied_at}, {stages}, via=cp_async)
 {unrolled}",
         rows_in_shared = in_rows(of_a, Moved::Rows),
-        rows_in_registers = in_rows(of_a, Moved::AsOne),
+        read_a = read_a,
         group = group(problem, choice),
         groups = choice.int("blocks") * if parted { choice.int("wm") } else { 1 },
         longer_a = staging::pad("As", pad_a),
         longer_b = staging::pad("Bs", pad_b),
-        copy = staging::copy_steps("As", of_a, [depth, piece_a], team, dtype),
+        copy = staging::copy_steps("As", of_a, [copied_of_a, piece_a], team, dtype),
         stages = choice.int("stages"),
     )
 }
@@ -169,9 +179,13 @@ bind(Bs.t, threads)
 /// it, and what lies behind its ends is then zero there.
 fn by_matrix_units(problem: &Problem, choice: &Choice, [block, tiled, sum]: [&str; 3]) -> [String; 3] {
     let Warps { high, terms, rows, columns } = Warps::of(problem, choice);
-    let instruction = choice.word("instruction");
-    let below = if rows > high { format!(", a.ro, {tiled}.io") } else { String::new() };
-    let beside = if columns > ACROSS { format!(", b.co, {tiled}.jo") } else { String::new() };
+    let (instruction, three) = (choice.word("instruction"), is_three(problem, choice));
+    let [of_sum, of_tiled] = [sum, tiled].map(|stage| over_products(problem, choice, stage));
+    // What is stored of C has no products of its own.
+    let of_tiled = if tiled == "C" { String::new() } else { of_tiled };
+    let (of_a, of_b) = if three { ("a.io", "b.jo") } else { ("a.ro", "b.co") };
+    let below = if rows > high { format!(", {of_a}, {tiled}.io") } else { String::new() };
+    let beside = if columns > ACROSS { format!(", {of_b}, {tiled}.jo") } else { String::new() };
     let pairs = if pieces_are_aligned(problem, choice, 2) {
         staging::pairs(tiled, problem.dtype(), problem.shape.n)
     } else {
@@ -180,7 +194,7 @@ fn by_matrix_units(problem: &Problem, choice: &Choice, [block, tiled, sum]: [&st
     let warps = if in_parts(choice) {
         format!(
             "split({tiled}.j, {columns}) -> wn, j
-reorder({tiled}.wn, {tiled}.i, {tiled}.j)
+reorder({tiled}.wn, {of_tiled}{tiled}.i, {tiled}.j)
 bind({tiled}.wn, threads@32)
 "
         )
@@ -188,29 +202,51 @@ bind({tiled}.wn, threads@32)
         format!(
             "split({tiled}.i, {rows}) -> wm, i
 split({tiled}.j, {columns}) -> wn, j
-reorder({tiled}.wm, {tiled}.wn, {tiled}.i, {tiled}.j)
+reorder({tiled}.wm, {tiled}.wn, {of_tiled}{tiled}.i, {tiled}.j)
 bind({tiled}.wm, {tiled}.wn, threads@32)
 "
         )
     };
+    let fragments = if three {
+        format!(
+            "compute_at(Bs, {block})
+precompute({sum}.ks, 1) -> a
+precompute({sum}.ks, 2) -> b
+storage_order(b, c, r)
+"
+        )
+    } else {
+        format!(
+            "compute_at(a, {sum}.ks)
+cache_read(Bs, {sum}, reg) -> b
+compute_at(b, {sum}.ks)
+compute_at(Bs, {block})
+"
+        )
+    };
+    let products = if three { format!(", a.p, b.p, {of_sum}{of_tiled}") } else { String::new() };
     [
         warps + &format!("compute_at({sum}, {tiled}.wn)\n"),
         format!(
             "split({sum}.k, {terms}) -> ks, k
-reorder({sum}.ks, {sum}.i, {sum}.j, {sum}.k)
-compute_at(a, {sum}.ks)
-cache_read(Bs, {sum}, reg) -> b
-compute_at(b, {sum}.ks)
-compute_at(Bs, {block})
-split({sum}.i, {high}) -> mi, i
+reorder({sum}.ks, {of_sum}{sum}.i, {sum}.j, {sum}.k)
+{fragments}split({sum}.i, {high}) -> mi, i
 split({sum}.j, {ACROSS}) -> ni, j
-reorder({sum}.ks, {sum}.mi, {sum}.ni, {sum}.i, {sum}.j, {sum}.k)
+reorder({sum}.ks, {of_sum}{sum}.mi, {sum}.ni, {sum}.i, {sum}.j, {sum}.k)
 tensorize({sum}.i, mma_{instruction}_{dtype})
 ",
-            dtype = problem.dtype(),
+            dtype = staged(problem, choice).0,
         ),
-        format!("{pairs}unroll({sum}.ks, {sum}.mi, {sum}.ni{below}{beside})\n"),
+        format!(
+            "{pairs}unroll({sum}.ks, {sum}.mi, {sum}.ni{below}{beside}{products})\n",
+            products = products.trim_end_matches(", "),
+        ),
     ]
+}
+
+/// The loop of a stage over the three real products that make a complex one, as the beginning of a list of loops.
+fn over_products(problem: &Problem, choice: &Choice, stage: &str) -> String {
+    if is_three(problem, choice) { format!("{stage}.p, ") } else { String::new() }
 }
 
 /// Whether so many elements that go straight from registers to C lie at a multiple of their size in each of its rows.

@@ -3,11 +3,11 @@
 use warpwright_core::target::{Capability, Target};
 
 use super::mapping::{
-    Threads, Warps, area, areas, numbers, pieces, read, row_bytes, slices_bytes, slices_of_a_group, sums,
+    Threads, Warps, area, areas, pieces, read, row_bytes, slices_bytes, slices_of_a_group, sums,
 };
 use crate::kernels::family::{Choice, Footprint};
 use crate::kernels::gemm::Numbers;
-use crate::kernels::staging::ACROSS;
+use crate::kernels::staging::{ACROSS, numbers};
 use crate::problem::Problem;
 
 /// Parts of an element that a thread of the second pass has under way at a time. Chosen so that 396 parts of 128 slices,

@@ -4,17 +4,8 @@ use warpwright_core::dtype::DType;
 
 use crate::kernels::family::Choice;
 use crate::kernels::gemm::Numbers;
-use crate::kernels::staging::{self, ACROSS, Moved, ceil, copied_at_once};
+use crate::kernels::staging::{self, ACROSS, Moved, ceil, copied_at_once, numbers};
 use crate::problem::{Alignment, Layout, Offsets, Op, Precision, Problem, Shape, Strides};
-
-/// How a choice makes products of complex numbers.
-pub(super) fn numbers(problem: &Problem, choice: &Choice) -> Numbers {
-    match choice.word("numbers") {
-        "parts" if problem.dtype().is_complex() => Numbers::Parts,
-        "three" if problem.dtype().is_complex() => Numbers::Three,
-        _ => Numbers::Whole,
-    }
-}
 
 /// Sums that make an element of C.
 pub(super) fn sums(problem: &Problem, choice: &Choice) -> i64 {

@@ -68,7 +68,7 @@ pub const FAMILY: Family = Family {
         let [a, b] = mapping::moved(problem, choice).map(|moved| staged && moved != Moved::Strided);
         [a, b, false]
     },
-    numbers: mapping::numbers,
+    numbers: staging::numbers,
     suits: |problem| {
         let short = problem.shape.m.max(problem.shape.n);
         fixed(problem).is_ok() && problem.shape.k >= 8 * short
@@ -382,7 +382,7 @@ const CONSTRAINTS: &[Constraint] = &[
             let threads = 32 * c.int("wm") * c.int("wn") * c.int("wk");
             let most = (i64::from(t.limits.registers_per_block) / threads).min(255);
             let bytes =
-                read(p, c).dtype().bytes() * if mapping::numbers(p, c) == Numbers::Three { 3 } else { 1 };
+                read(p, c).dtype().bytes() * if staging::numbers(p, c) == Numbers::Three { 3 } else { 1 };
             (w.rows * w.columns + (w.rows + w.columns) * w.terms) / 32 * bytes / 4 <= most - 40
         },
     },

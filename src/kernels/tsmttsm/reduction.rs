@@ -1,8 +1,9 @@
 //! How the parts of the sum come together.
 
-use super::mapping::{Threads, area, areas, covered, numbers, shares};
+use super::mapping::{Threads, area, areas, covered, shares};
 use crate::kernels::family::Choice;
 use crate::kernels::gemm::Numbers;
+use crate::kernels::staging::numbers;
 use crate::problem::Problem;
 
 /// The steps by which a sum becomes parts that come together again.

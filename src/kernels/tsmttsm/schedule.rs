@@ -1,13 +1,12 @@
 //! The schedules of the three forms.
 
 use super::mapping::{
-    Threads, Warps, covered, moved, numbers, one_copy, padding, pieces, read, slices_of_a_group,
-    staged_columns,
+    Threads, Warps, covered, moved, one_copy, padding, pieces, read, slices_of_a_group, staged_columns,
 };
 use super::reduction::{self, Parts};
 use crate::kernels::family::Choice;
 use crate::kernels::gemm::Numbers;
-use crate::kernels::staging::{self, ACROSS, Moved, copied_at_once};
+use crate::kernels::staging::{self, ACROSS, Moved, copied_at_once, numbers};
 use crate::problem::{Op, Problem};
 
 pub(super) fn by_threads(problem: &Problem, choice: &Choice) -> String {

@@ -30,7 +30,8 @@
 //!
 //! Where the record wants a fragment, the buffer's last two dimensions are cut into its tiles, once, and the nests
 //! that touch single elements of it become loops over what each thread owns: `i` becomes a loop `io` over tiles and,
-//! with the column, `for (i, j) in own`, which later steps name by its first variable. A copy of the loop that the instruction does not fit, such as the general version beside a
+//! with the column, `for (i, j) in own`, which later steps name by its first variable. Elements at one place of several
+//! tiles have one owner, so such a nest may touch them all. A copy of the loop that the instruction does not fit, such as the general version beside a
 //! specialised one, stays as it is; the step is refused if it fits none.
 
 use std::collections::HashMap;
@@ -412,6 +413,34 @@ mod tests {
         ] {
             assert!(text.contains(wanted), "{wanted}\n{text}");
         }
+    }
+
+    #[test]
+    fn elements_at_one_place_in_several_tiles_have_one_owner() {
+        let with = |sum: &str| {
+            let text = WARP_TILE
+                .replace("f32[2@32, 16, 16] reg", "f32[2@32, 2, 16, 16] reg")
+                .replace(
+                    "{ for i in 0..16, j in 0..16 { acc[w, i, j] = 0",
+                    "{ for h in 0..2, i in 0..16, j in 0..16 { acc[w, h, i, j] = 0",
+                )
+                .replace(
+                    "for h in 0..2, i in 0..16, j in 0..8, k",
+                    "for h in 0..2, v in 0..2, i in 0..16, j in 0..8, k",
+                )
+                .replace(
+                    "acc[w, i, 8*h + j] += f32(b[k, 8*h + j])",
+                    "acc[w, v, i, 8*h + j] += f32(b[k, 8*h + j])",
+                )
+                .replace("= acc[w, i, j] }", &format!("= {sum} }}"));
+            run(&text, "tensorize(acc.i, mma_m16n8k16_bf16)").unwrap()
+        };
+        let text = with("acc[w, 0, i, j] + acc[w, 1, i, j]");
+        let wanted = "for (i, j) in own acc[w, 0, jo, :, :] {
+          z[16*w + i, 8*jo + j] = acc[w, 0, jo, i, j] + acc[w, 1, jo, i, j]";
+        assert!(text.contains(wanted), "{wanted}\n{text}");
+        let text = with("acc[w, 0, i, j] + acc[w, 1, i, 15 - j]");
+        assert!(!text.contains("own acc[w, 0"), "other places have other owners\n{text}");
     }
 
     #[test]

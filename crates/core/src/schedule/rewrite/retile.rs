@@ -214,7 +214,8 @@ fn own_nest(l: &For, tiling: &Tiling, buffers: &HashMap<Sym, Buffer>, place: &Pl
             _ => break,
         }
     }
-    let index = touched(&body, &tiling.buffer.sym)?;
+    let touched = touched(&body, &tiling.buffer.sym);
+    let index = touched.first()?;
     // A product of register tiles is for an instruction: its operands are spread in different ways.
     if touches_other_registers(&body, &tiling.buffer.sym, buffers) {
         return None;
@@ -225,7 +226,13 @@ fn own_nest(l: &For, tiling: &Tiling, buffers: &HashMap<Sym, Buffer>, place: &Pl
     let (i, row_start) = stepped(row, &loops)?;
     let (j, column_start) = stepped(column, &loops)?;
     let both = [(i, row_start, tiling.rows), (j, column_start, tiling.columns)];
-    if i == j || lead.iter().any(|x| both.iter().any(|(v, ..)| x.mentions(&loops[*v].var))) {
+    // Elements at one place in several tiles have one owner.
+    let at_one_place = |other: &Vec<Index>| other.ends_with(&[row.clone(), column.clone()]);
+    let leads = touched.iter().flat_map(|other| &other[..lead.len()]);
+    if i == j
+        || !touched.iter().all(at_one_place)
+        || leads.into_iter().any(|x| both.iter().any(|(v, ..)| x.mentions(&loops[*v].var)))
+    {
         return None;
     }
     // The loops move inward past others: their iterations must not touch one element.
@@ -278,8 +285,8 @@ fn own_nest(l: &For, tiling: &Tiling, buffers: &HashMap<Sym, Buffer>, place: &Pl
     Some(outer)
 }
 
-/// The one element of a buffer that statements without loops touch.
-fn touched(stmts: &[Stmt], buffer: &Sym) -> Option<Vec<Index>> {
+/// The elements of a buffer that statements touch; none if there are loops among these.
+fn touched(stmts: &[Stmt], buffer: &Sym) -> Vec<Vec<Index>> {
     let mut elements: Vec<Vec<Index>> = Vec::new();
     let mut plain = true;
     walk::for_each(stmts, &mut |stmt| match stmt {
@@ -295,7 +302,7 @@ fn touched(stmts: &[Stmt], buffer: &Sym) -> Option<Vec<Index>> {
         Stmt::If(If { .. }) => {}
         _ => plain = false,
     });
-    (plain && elements.len() == 1).then(|| elements.swap_remove(0))
+    if plain { elements } else { Vec::new() }
 }
 
 fn touches_other_registers(stmts: &[Stmt], buffer: &Sym, buffers: &HashMap<Sym, Buffer>) -> bool {
