@@ -107,8 +107,8 @@ pub struct PermissionOptions {
     /// Permit kernels that add by atomics, in any order, so that their bits differ from run to run.
     #[arg(long)]
     pub allow_atomics: bool,
-    /// Permit kernels that make complex products of three real ones instead of four (3M), whose error is bounded by the
-    /// sums of the magnitudes of real and imaginary parts, about twice as much.
+    /// Permit kernels that make complex products of three real ones instead of four (3M): less work, but the bound of
+    /// their error is half as large again, and does not tell real and imaginary parts apart.
     #[arg(long)]
     pub allow_three_multiplications: bool,
 }

@@ -232,12 +232,10 @@ mod tests {
                 let words = (shape.parse().unwrap(), key.dtype.parse().unwrap(), key.layout.parse().unwrap());
                 let problem = Problem::new(words.0, words.1, words.2);
                 let choice = &record.trial.choice;
-                assert_eq!(
-                    family.complete(choice, &problem, target).as_ref(),
-                    Ok(choice),
-                    "{shape} {}",
-                    key.dtype
-                );
+                // Parameters that came later have their usual values in it.
+                let whole = family.complete(choice, &problem, target);
+                let whole = whole.unwrap_or_else(|e| panic!("{shape} {}: {e}", key.dtype));
+                assert!(choice.iter().all(|(name, value)| whole.get(name) == Some(value)), "{whole}");
             }
         }
     }
