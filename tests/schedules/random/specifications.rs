@@ -43,6 +43,20 @@ const OTHERS: &[&str] = &[
       for i in 0..M, j in 0..N { acc[i, j] = 0  for k in 0..K { acc[i, j] += conj(A[k, i]) * B[k, j] } }
       for i in 0..M, j in 0..N { C[i, j] = alpha * acc[i, j] }
     }",
+    "program three_products(M: size, N: size, K: size,
+        A: in f64[K, 2*M; lda], B: in f64[K, 2*N; ldb], C: out c128[M, N; ldc]) {
+      alloc acc: f64[3, M, N] global
+      for p in 0..3, i in 0..M, j in 0..N {
+        acc[p, i, j] = 0
+        for k in 0..K {
+          acc[p, i, j] += (p < 1 ? A[k, 2*i] : p < 2 ? A[k, 2*i + 1] : A[k, 2*i] - A[k, 2*i + 1])
+                        * (p < 1 ? B[k, 2*j] : p < 2 ? B[k, 2*j + 1] : B[k, 2*j] + B[k, 2*j + 1])
+        }
+      }
+      for i in 0..M, j in 0..N {
+        C[i, j] = c128(acc[0, i, j] + acc[1, i, j]) + times_i(c128(acc[2, i, j] - acc[0, i, j] + acc[1, i, j]))
+      }
+    }",
     "program matrix_vector(M: size, K: size, A: in f32[M, K; lda], x: in f32[K], y: out f32[M]) {
       for i in 0..M { y[i] = 0  for k in 0..K { y[i] += A[i, k] * x[k] } }
     }",
