@@ -131,7 +131,7 @@ pub(super) fn copy_steps(
 ) -> String {
     let of_a_row = ceil(columns, piece);
     let rows = threads / of_a_row.max(1);
-    let in_place = moved == Moved::Strided
+    let in_place = moved != Moved::AsOne
         && columns % piece == 0
         && threads % of_a_row != 0
         && 4 * rows * of_a_row >= 3 * threads;

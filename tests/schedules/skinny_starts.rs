@@ -170,3 +170,25 @@ fn copies_are_as_large_as_the_start_allows() {
         assert!(program.contains(&format!("cp_async16_{dtype}(Bs")), "{dtype} {width} at {start}\n{program}");
     }
 }
+
+#[test]
+fn rows_that_are_copied_each_for_itself_are_read_in_whole_pieces() {
+    let tsmttsm = kernels::family("tsmttsm").unwrap();
+    for (dtype, width, tile, piece) in
+        [("f32", 33, 4, "float4"), ("c64", 33, 6, "float4"), ("f64", 9, 2, "double2")]
+    {
+        let problem = problem(tsmttsm, 2_000, (width, width), dtype);
+        let given = Choice::default().with("unit", "fma").with("staging", "shared").with("block", 128);
+        let given = given.with("tm", tile).with("tn", tile);
+        for (copy, whole) in [("rows", true), ("one", false)] {
+            let choice =
+                tsmttsm.complete(&given.clone().with("copy", copy), &problem, target::DEFAULT).unwrap();
+            assert_eq!(choice.word("copy"), copy);
+            let kernel = tsmttsm.build(&problem, &choice).unwrap();
+            let valid = compile::validated(kernel.program(), target::DEFAULT).unwrap();
+            let text = compile::cuda(&valid).unwrap().text;
+            assert_eq!(text.contains(&format!("const {piece}*)&As[")), whole, "{dtype} copied as {copy}:\n{text}");
+            holds(tsmttsm, &problem, &choice, &[61]);
+        }
+    }
+}

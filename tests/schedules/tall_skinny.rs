@@ -252,6 +252,19 @@ fn short_sums_take_few_threads_and_one_launch() {
 }
 
 #[test]
+fn large_blocks_have_rows_for_all_their_slices() {
+    let family = kernels::family("tsmttsm").unwrap();
+    for (width, block) in [(1, 512), (1, 1024), (4, 1024)] {
+        let mut problem = problem(family, (width, width), "f64");
+        problem.shape.k = 10_000;
+        let given = Choice::default().with("unit", "fma").with("staging", "shared").with("block", block);
+        let choice = family.complete(&given.with("tm", 1), &problem, target::DEFAULT).unwrap();
+        assert!(choice.int("depth") >= 64, "{choice}");
+        holds(family, &problem, &choice, &[1000]);
+    }
+}
+
+#[test]
 fn areas_of_c_are_blocks_of_one_launch() {
     let family = kernels::family("tsmttsm").unwrap();
     for (dtype, widths) in [("f64", (5, 7)), ("c64", (64, 2)), ("f32", (17, 33)), ("c128", (1, 128))] {

@@ -232,7 +232,11 @@ const PARAMETERS: &[Parameter] = &[
             }
         },
     },
-    Parameter { name: "tm", about: "rows of a thread", values: |c, _, _| with_tiles(c, [8, 4, 2, 1]) },
+    Parameter {
+        name: "tm",
+        about: "rows of a thread",
+        values: |c, _, _| with_tiles(c, [8, 4, 2, 1, 16, 12]),
+    },
     Parameter {
         name: "piece",
         about: "neighbouring columns of a thread",

@@ -118,14 +118,20 @@ pub(super) fn slices_bytes(problem: &Problem, choice: &Choice) -> i64 {
     sums * area[0] * area[1] * problem.result_dtype().bytes()
 }
 
-/// Elements of a row of A and of one of B that a thread reads at once: 16 bytes, if an area is made of whole tiles, and
-/// these and rows of whole pieces.
+/// Elements of a row of A and of one of B that a thread reads at once: 16 bytes, if the tiles of threads consist of such
+/// pieces, and so do rows in shared memory. Matrix instructions take one by one.
 pub(super) fn pieces(problem: &Problem, choice: &Choice) -> [i64; 2] {
     let (most, shape) = (16 / problem.dtype().bytes(), problem.shape);
     let [height, width] = area(problem, choice);
-    [(shape.m, height, "tm"), (shape.n, width, "tn")].map(|(row, columns, tile)| {
+    let [of_a, of_b] = moved(problem, choice);
+    [(shape.m, height, of_a, "tm"), (shape.n, width, of_b, "tn")].map(|(row, columns, moved, tile)| {
         let tile = choice.int(tile);
-        if columns % tile == 0 && tile % most == 0 && row % most == 0 { most } else { 1 }
+        if tile == 0 || tile % most != 0 {
+            return 1;
+        }
+        // Rows that are copied each for itself have as many columns there as tiles have.
+        let whole = columns % tile == 0 && row % most == 0 || moved != Moved::AsOne;
+        if whole { most } else { 1 }
     })
 }
 
@@ -159,10 +165,10 @@ impl Warps {
 
 /// By how many elements a row of `columns`, of which `width` are copied, grows: as much as takes the four rows and eight
 /// columns that a warp reads for a matrix instruction to different banks. Threads read the same row together, so other
-/// types stay as they are.
-pub(super) fn padding(dtype: DType, width: i64, columns: i64) -> i64 {
+/// types stay as they are. Threads read `read` elements at once.
+pub(super) fn padding(dtype: DType, width: i64, columns: i64, read: i64) -> i64 {
     // However small the pieces that are copied, those that are read are large.
-    let piece = copied_at_once(dtype, width, columns, Alignment::MOST);
+    let piece = copied_at_once(dtype, width, columns, Alignment::MOST).max(read);
     match dtype {
         DType::F64 => staging::padding(columns, piece, |c| matches!(c % 16, 4 | 12) || c % 2 == 1),
         // A quarter of a warp reads two columns of four rows at a time.
@@ -204,12 +210,20 @@ pub(super) fn tiled_columns(problem: &Problem, choice: &Choice) -> [i64; 2] {
 
 /// How the rows of A and B are copied to shared memory.
 pub(super) fn moved(problem: &Problem, choice: &Choice) -> [Moved; 2] {
+    movable(problem, choice).map(|moved| match moved {
+        Moved::AsOne if choice.word("copy") == "rows" => Moved::Rows,
+        moved => moved,
+    })
+}
+
+/// How they would be copied if nobody wanted rows.
+pub(super) fn movable(problem: &Problem, choice: &Choice) -> [Moved; 2] {
     let problem = &read(problem, choice);
     let (m, n, align) = (problem.shape.m, problem.shape.n, problem.alignment());
     [(m, problem.ld.a == m, align.a), (n, problem.ld.b == n, align.b)].map(|(columns, dense, align)| {
         match Moved::of(problem.dtype(), columns, dense, align) {
             // A block that needs some of the columns copies these.
-            Moved::AsOne if choice.word("copy") == "rows" || areas(problem, choice) > 1 => Moved::Rows,
+            Moved::AsOne if areas(problem, choice) > 1 => Moved::Rows,
             moved => moved,
         }
     })
@@ -220,11 +234,13 @@ pub(super) fn moved(problem: &Problem, choice: &Choice) -> [Moved; 2] {
 pub(super) fn row_elements(problem: &Problem, choice: &Choice) -> [i64; 2] {
     let [a, b] = staged_columns(problem, choice);
     let [of_a, of_b] = moved(problem, choice);
+    let [read_a, read_b] = pieces(problem, choice);
     let read = read(problem, choice);
     let dtype = read.dtype();
-    [(read.shape.m, a, of_a), (read.shape.n, b, of_b)].map(|(width, staged, moved)| match moved {
+    let rows = [(read.shape.m, a, of_a, read_a), (read.shape.n, b, of_b, read_b)];
+    rows.map(|(width, staged, moved, piece)| match moved {
         Moved::AsOne => width,
-        _ => staged + padding(dtype, width, staged),
+        _ => staged + padding(dtype, width, staged, piece),
     })
 }
 

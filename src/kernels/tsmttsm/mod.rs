@@ -248,7 +248,7 @@ const PARAMETERS: &[Parameter] = &[
         name: "copy",
         about: "how dense rows that are no multiple of the largest pieces are copied: as one, or as rows in smaller pieces",
         values: |c, problem, _| {
-            let as_one = mapping::moved(problem, c).contains(&Moved::AsOne);
+            let as_one = mapping::movable(problem, c).contains(&Moved::AsOne);
             if as_one { with_stages(c, ["one", "rows"]) } else { Vec::new() }
         },
     },
@@ -261,7 +261,8 @@ const PARAMETERS: &[Parameter] = &[
             }
             // As many rows for each slice of threads.
             let slices = Threads::of(problem, c).slices;
-            with_stages(c, [4, 8, 2, 1, 16, 32].map(|rows| slices * rows).into_iter().filter(|d| *d <= 256))
+            let depths = [4, 8, 2, 1, 16, 32].map(|rows| slices * rows);
+            with_stages(c, depths.into_iter().filter(|d| *d <= slices.max(256)))
         },
     },
     Parameter {

@@ -184,9 +184,10 @@ fn staged(problem: &Problem, choice: &Choice, threads: i64, at: &str) -> Staged 
     let mut aligned = Vec::new();
     let (mut copies, mut groups) = (String::new(), String::new());
     let align = read.alignment_of_rows();
+    let [read_a, read_b] = pieces(problem, choice);
     let operands = [
-        ("A", "As", read.shape.m, a, "lda", of_a, align.a),
-        ("B", "Bs", read.shape.n, b, "ldb", of_b, align.b),
+        ("A", "As", read.shape.m, [a, read_a], "lda", of_a, align.a),
+        ("B", "Bs", read.shape.n, [b, read_b], "ldb", of_b, align.b),
     ];
     let mut fragments =
         if one_copy(problem, choice) { vec![vec!["a", "b"]] } else { vec![vec!["a"], vec!["b"]] };
@@ -194,7 +195,7 @@ fn staged(problem: &Problem, choice: &Choice, threads: i64, at: &str) -> Staged 
         // Fragments hold what is made of the rows, not the rows.
         fragments.iter_mut().for_each(Vec::clear);
     }
-    for ((operand, tile, width, staged, stride, moved, align), fragments) in
+    for ((operand, tile, width, [staged, at_once], stride, moved, align), fragments) in
         operands.into_iter().zip(&fragments)
     {
         // Where B is A, a copy of its own is that of one of the two reads.
@@ -224,7 +225,7 @@ fn staged(problem: &Problem, choice: &Choice, threads: i64, at: &str) -> Staged 
             "compute_at({tile}, mine.ko)
 {}{}{}{}",
             staging::copy_steps(tile, moved, [staged, piece], threads, dtype),
-            staging::pad(tile, padding(dtype, width, staged)),
+            staging::pad(tile, padding(dtype, width, staged, at_once)),
             each_read(tile, fragments, ""),
             computed_at(fragments, at),
         );
