@@ -13,7 +13,7 @@ use crate::bind::Binding;
 use crate::compile;
 use crate::kernels::family::{Choice, Family, Permissions};
 use crate::kernels::{self, Kernel, Recipe, Variant};
-use crate::problem::Problem;
+use crate::problem::{Alignment, Problem};
 use crate::report::ChosenBy;
 use crate::tune::rank;
 use crate::tune::record::{Gpu, Key, LONG};
@@ -44,9 +44,15 @@ pub fn parameters(
         let kernel = family.build(problem, &choice).ok()?;
         compile::validated(kernel.program(), target).is_ok().then_some(kernel)
     };
-    if let Some(kernel) = wisdom.best(gpu, family.name, &key, permissions).and_then(|r| make(&r.trial.choice))
-    {
-        return Ok((kernel, ChosenBy::Wisdom));
+    if let Some(best) = wisdom.best(gpu, family.name, &key, permissions) {
+        if let Some(kernel) = make(&best.trial.choice) {
+            return Ok((kernel, ChosenBy::Wisdom));
+        }
+        // Matrices of one class may still start at different multiples of its alignment.
+        let adapted = || make(&space::adapted(family, &best.trial.choice, problem, target));
+        if let Some(kernel) = (key.start < Alignment::MOST).then(adapted).flatten() {
+            return Ok((kernel, ChosenBy::Neighbour));
+        }
     }
     let near = wisdom.near(gpu, family.name, &key, permissions);
     let near = near.into_iter().filter(|(_, r)| is_near(&key, &r.problem)).take(NEIGHBOURS);

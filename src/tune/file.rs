@@ -149,7 +149,8 @@ mod tests {
     use super::super::tests::{Scratch, record};
     use super::{SHIPPED, on_family};
     use crate::kernels;
-    use crate::problem::Problem;
+    use crate::problem::{Alignment, Offsets, Problem, Strides};
+    use crate::tune::record::Key;
     use crate::tune::wisdom;
     use warpwright_core::target::Target;
 
@@ -220,6 +221,27 @@ mod tests {
         assert!(file.load().unwrap_err().to_string().contains("cannot be read"));
     }
 
+    /// A problem of this size whose matrices stand in memory as a key says: where rows are some way apart, as near as its
+    /// alignment allows, and where they start elsewhere, each in a place of its own.
+    fn placed(mut problem: Problem, key: &Key) -> Problem {
+        let bytes = problem.dtype().bytes();
+        if key.start < Alignment::MOST {
+            let one = key.start / bytes;
+            problem.offset = Offsets { a: one, b: 2 * one, c: 3 * one };
+        }
+        if !key.dense {
+            let Strides { a, b, c } = problem.ld;
+            // The small matrix is as it is: B of tsmm, C of tsmttsm.
+            let tall = [(a, problem.stored_a().0), (b, problem.stored_b().0), (c, problem.stored_c().0)];
+            let [a, b, c] = tall.map(|(ld, rows)| {
+                let fits = |ld: &i64| 1 << (ld * bytes).trailing_zeros().min(5) == key.align;
+                if rows > 128 { (ld + 1..).find(fits).unwrap() } else { ld }
+            });
+            problem.ld = Strides { a, b, c };
+        }
+        problem
+    }
+
     #[test]
     fn every_line_that_ships_is_read_and_is_a_choice_of_its_family() {
         for (name, text) in SHIPPED {
@@ -230,7 +252,8 @@ mod tests {
                 let target = Target::by_product(&record.gpu.name, record.gpu.sm_count).unwrap();
                 let shape = format!("{}x{}x{}", key.m, key.n, key.k);
                 let words = (shape.parse().unwrap(), key.dtype.parse().unwrap(), key.layout.parse().unwrap());
-                let problem = Problem::new(words.0, words.1, words.2);
+                let problem = placed(Problem::new(words.0, words.1, words.2), key);
+                assert_eq!(Key::of(&problem), *key);
                 let choice = &record.trial.choice;
                 // Parameters that came later have their usual values in it.
                 let whole = family.complete(choice, &problem, target);

@@ -6,7 +6,7 @@ use warpwright_core::target::Target;
 use warpwright_cuda::DeviceInfo;
 
 use crate::kernels::family::Choice;
-use crate::problem::{Alignment, Problem, Shape, alignment};
+use crate::problem::{Alignment, Problem, Shape};
 
 /// The version of the form of a line. Lines of another form are passed over.
 pub const FORMAT: u32 = 1;
@@ -159,7 +159,8 @@ pub struct Key {
     pub dtype: String,
     /// A letter for each operand.
     pub layout: String,
-    /// The largest power of two, up to 16, that divides the start of every matrix and the bytes from row to row.
+    /// The largest power of two that divides the start of every matrix and the bytes from row to row of those with the most
+    /// rows: up to 16, or up to 32, a sector, where rows are padded.
     pub align: i64,
     /// The largest power of two, up to 16, that divides the start of every matrix, in bytes.
     #[serde(default = "aligned", skip_serializing_if = "is_aligned")]
@@ -186,12 +187,23 @@ fn is_aligned(bytes: &i64) -> bool {
 impl Key {
     /// The key of a problem.
     pub fn of(problem: &Problem) -> Key {
-        let (ld, dense) = (problem.ld, Problem::new(problem.shape, problem.precision, problem.layout).ld);
+        let usual = Problem::new(problem.shape, problem.precision, problem.layout).ld;
+        let (ld, dense) = (problem.ld, problem.ld == usual);
         let (operand, result) = (problem.dtype().bytes(), problem.result_dtype().bytes());
         let Alignment { a, b, c } = problem.alignment();
         let start = a.min(b).min(c);
-        let row_bytes = [ld.a * operand, ld.b * operand, ld.c * result];
-        let align = row_bytes.into_iter().fold(start, |least, bytes| least.min(alignment(bytes)));
+        // Where rows are some way apart, it matters whether they begin where sectors do. A small matrix is read once.
+        let most = if dense { Alignment::MOST } else { SECTOR };
+        let rows = [problem.stored_a().0, problem.stored_b().0, problem.stored_c().0];
+        let longest = rows.into_iter().max().unwrap_or(0);
+        let strides = [ld.a * operand, ld.b * operand, ld.c * result];
+        let long = strides.into_iter().zip(rows).filter(|(_, rows)| *rows == longest);
+        let of_rows = long.map(|(bytes, _)| 1 << bytes.trailing_zeros().min(most.trailing_zeros())).min();
+        let align = if start < Alignment::MOST {
+            start.min(of_rows.unwrap_or(start))
+        } else {
+            of_rows.unwrap_or(most)
+        };
         let is = |value: num_complex::Complex64, number: f64, word: &str| {
             if value.im == 0.0 && value.re == number { word } else { "any" }.to_string()
         };
@@ -203,7 +215,7 @@ impl Key {
             layout: problem.layout.to_string(),
             align,
             start,
-            dense: ld == dense,
+            dense,
             alpha: is(problem.alpha, 1.0, "one"),
             beta: is(problem.beta, 0.0, "zero"),
             same: problem.same,
@@ -235,6 +247,8 @@ impl Key {
 pub const LONG: i64 = 1000;
 const LONG_COUNTS: f64 = 0.2;
 const ALIGNED_OTHERWISE: f64 = 0.7;
+/// Bytes that memory is read and written in at least.
+const SECTOR: i64 = 32;
 
 impl Record {
     /// A trial of this program as a record.
@@ -351,6 +365,12 @@ mod tests {
         let padded = Key::of(&padded);
         assert_eq!((padded.align, padded.dense, padded.beta.as_str()), (8, false, "any"));
         assert_eq!(dense.distance(&padded), None);
+        let apart = |a: i64, b: i64| {
+            let mut apart = problem("20x20x1000");
+            (apart.ld.a, apart.ld.b) = (a, b);
+            Key::of(&apart).align
+        };
+        assert_eq!((apart(22, 24), apart(24, 28), apart(24, 20)), (16, 32, 32), "sectors are 4 elements");
         let late = |a: i64, shape: &str| {
             let mut late = problem(shape);
             late.offset.a = a;
