@@ -7,7 +7,9 @@
 use std::fs;
 use std::path::Path;
 
+use warpwright::bind::Binding;
 use warpwright::compile::validated;
+use warpwright::gpu;
 use warpwright::kernels::family::{Choice, parse_parameter};
 use warpwright::kernels::{self, Variant};
 use warpwright::problem::{Offsets, Problem};
@@ -208,6 +210,38 @@ fn compiled(source: &Source, target: &str) -> compile::Compiled {
     let unit = compile::Source::new(&source.name, &source.text);
     compile::compile(&unit, &Options::for_arch(&arch))
         .unwrap_or_else(|error| panic!("{} for {arch}: {error}\n{}", source.name, source.text))
+}
+
+/// NVRTC 13.0 finds no registers for this kernel, and what it makes then gives wrong results on an H200.
+#[test]
+fn a_kernel_without_registers_is_refused() {
+    if !nvrtc_is_here() {
+        return;
+    }
+    let h200 = Target::by_name("h200").unwrap();
+    let problem =
+        Problem::new("33x33x2000000".parse().unwrap(), "c128".parse().unwrap(), "cn".parse().unwrap());
+    let family = kernels::family("tsmttsm").unwrap();
+    let ahead = |depth: i64| {
+        let words =
+            "unit=mma numbers=parts instruction=m16n8k4 reduction=two-pass wm=1 wn=3 wk=4 stages=2 parts=132";
+        let choice = words.split(' ').map(|word| parse_parameter(word).unwrap());
+        let choice =
+            choice.fold(Choice::default(), |c, (name, value)| c.with(&name, value)).with("depth", depth);
+        let kernel = family.build(&problem, &choice).unwrap();
+        let valid = validated(kernel.program(), h200).unwrap();
+        let source = warpwright::compile::cuda_for(&valid, &problem).unwrap();
+        let binding = Binding::new(valid.program(), &problem, 132).unwrap();
+        gpu::compile_ahead("sm_90a", &source, h200, &|sym| binding.value(sym)).map_err(|d| d.to_string())
+    };
+    // 60 sums of doubles take 120 registers; with 16 rows at a time there are enough.
+    assert!(ahead(16).unwrap() > Some(120));
+    match ahead(64) {
+        Err(refused) => {
+            assert!(refused.contains("found no registers") && refused.contains("a smaller tile"), "{refused}");
+        }
+        Ok(registers) => assert!(registers > Some(120), "another compiler finds some: {registers:?}"),
+    }
 }
 
 /// Whether NVRTC can be loaded; if not, says what gets it.

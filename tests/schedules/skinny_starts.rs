@@ -187,7 +187,11 @@ fn rows_that_are_copied_each_for_itself_are_read_in_whole_pieces() {
             let kernel = tsmttsm.build(&problem, &choice).unwrap();
             let valid = compile::validated(kernel.program(), target::DEFAULT).unwrap();
             let text = compile::cuda(&valid).unwrap().text;
-            assert_eq!(text.contains(&format!("const {piece}*)&As[")), whole, "{dtype} copied as {copy}:\n{text}");
+            assert_eq!(
+                text.contains(&format!("const {piece}*)&As[")),
+                whole,
+                "{dtype} copied as {copy}:\n{text}"
+            );
             holds(tsmttsm, &problem, &choice, &[61]);
         }
     }

@@ -136,7 +136,8 @@ fn thread_footprint(problem: &Problem, choice: &Choice) -> Footprint {
     let b_passes = k * columns as f64 * small_passes.max(if small_passes > 0.0 { 1.0 } else { 0.0 });
     // Lanes side by side in a long row write to lines of their own.
     let of_a_row = (n * size / 128.0).min(across as f64);
-    let c_passes = (unroll * columns) as f64 * lines(n).max(rows_of_warp * of_a_row.floor()).max(32.0 * size / 128.0);
+    let c_passes =
+        (unroll * columns) as f64 * lines(n).max(rows_of_warp * of_a_row.floor()).max(32.0 * size / 128.0);
     let fill = if shared_bytes > 0 { blocks * small_bytes as f64 / 64.0 } else { 0.0 };
     let once_a_block = if choice.word("c_source") == "shared" { 1.0 } else { 0.0 };
     let passes_over_c = if problem.beta.norm() == 0.0 { 1.0 } else { 2.0 };
