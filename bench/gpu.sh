@@ -84,11 +84,14 @@ if part bench; then
     step "$binary" bench dgemm --dtype f64 --sizes 1024,4096 --record "$out"
 fi
 if part limits; then
-    # What no kernel that reads and multiplies doubles can pass: a program of its own, for which there has to be nvcc.
+    # What no kernel that reads and multiplies doubles, or reads and writes padded rows, can pass: programs of their own, for
+    # which there has to be nvcc.
     if command -v nvcc >/dev/null; then
         limits=$(mktemp)
-        step nvcc -O3 -std=c++17 -gencode=arch=compute_90a,code=sm_90a -o "$limits" bench/limits/reads_and_products.cu
-        step "$limits" | tee "$out/limits.txt"
+        for source in bench/limits/*.cu; do
+            step nvcc -O3 -std=c++17 -gencode=arch=compute_90a,code=sm_90a -o "$limits" "$source"
+            step "$limits" | tee "$out/limits-$(basename "$source" .cu).txt"
+        done
         rm -f "$limits"
     else
         echo "nvcc is not on the PATH; the limits are skipped"
