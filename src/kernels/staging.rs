@@ -120,8 +120,8 @@ pub(super) fn copied_at_once(dtype: DType, width: i64, staged: i64, align: i64) 
 }
 
 /// The steps that share out a copy of rows of `columns` elements to shared memory among so many threads, in pieces,
-/// asynchronously. Whether all of it is there is asked once. Where rows are some way apart and their pieces do not divide
-/// the threads, a thread keeps to its place in a row, so that it need not divide for every piece.
+/// asynchronously. Whether all of it is there is asked once. Where rows are some way apart, or are copied in small pieces,
+/// and these do not divide the threads, a thread keeps to its place in a row, so that it need not divide for every piece.
 pub(super) fn copy_steps(
     tile: &str,
     moved: Moved,
@@ -131,10 +131,9 @@ pub(super) fn copy_steps(
 ) -> String {
     let of_a_row = ceil(columns, piece);
     let rows = threads / of_a_row.max(1);
-    let in_place = moved != Moved::AsOne
-        && columns % piece == 0
-        && threads % of_a_row != 0
-        && 4 * rows * of_a_row >= 3 * threads;
+    let of_many = moved == Moved::Strided || moved == Moved::Rows && dtype.bytes() * piece < 16;
+    let in_place =
+        of_many && columns % piece == 0 && threads % of_a_row != 0 && 4 * rows * of_a_row >= 3 * threads;
     let shared_out = if in_place {
         format!(
             "split({tile}.c, {piece}) -> c, e

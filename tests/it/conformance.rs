@@ -238,7 +238,10 @@ fn a_kernel_without_registers_is_refused() {
     assert!(ahead(16).unwrap() > Some(120));
     match ahead(64) {
         Err(refused) => {
-            assert!(refused.contains("found no registers") && refused.contains("a smaller tile"), "{refused}");
+            assert!(
+                refused.contains("found no registers") && refused.contains("a smaller tile"),
+                "{refused}"
+            );
         }
         Ok(registers) => assert!(registers > Some(120), "another compiler finds some: {registers:?}"),
     }

@@ -365,16 +365,19 @@ fn gemm_uses_what_was_tuned_and_says_who_chose() {
         (kernel["chosen_by"].as_str().unwrap().to_string(), kernel["parameters"]["unroll"].as_i64())
     };
     let by = |arguments: &str| chosen(arguments).0;
-    assert_eq!(by("4000x12x20 --dtype f64"), "model");
+    // Nothing that ships is about products that add to C.
+    assert_eq!(by("4000x12x20 --dtype f64 --beta 0.5"), "model");
     let gpu = Gpu::of_target(target::DEFAULT);
-    let tuned = Problem::new("4000x12x20".parse().unwrap(), "f64".parse().unwrap(), "nn".parse().unwrap());
+    let mut tuned =
+        Problem::new("4000x12x20".parse().unwrap(), "f64".parse().unwrap(), "nn".parse().unwrap());
+    tuned.beta.re = 0.5;
     let choice = Choice::default().with("unit", "fma").with("unroll", 3);
     let trial = Trial { choice, seconds: Some(1e-3), ..Trial::default() };
     file.append(&[Record::new("2026-11-22", &gpu, "tsmm", &Key::of(&tuned), "", trial)]).unwrap();
-    assert_eq!(chosen("4000x12x20 --dtype f64"), ("wisdom".to_string(), Some(3)));
-    assert_eq!(chosen("4000x12x20 --dtype f64 --kernel tsmm").0, "wisdom");
-    assert_eq!(chosen("3000x14x18 --dtype f64"), ("neighbour".to_string(), Some(3)));
-    assert_eq!(by("4000x12x20 --dtype f32"), "model");
+    assert_eq!(chosen("4000x12x20 --dtype f64 --beta 0.5"), ("wisdom".to_string(), Some(3)));
+    assert_eq!(chosen("4000x12x20 --dtype f64 --beta 0.5 --kernel tsmm").0, "wisdom");
+    assert_eq!(chosen("3000x14x18 --dtype f64 --beta 0.5"), ("neighbour".to_string(), Some(3)));
+    assert_eq!(by("4000x12x20 --dtype f32 --beta 0.5"), "model");
     assert_eq!(by("4000x12x20 --dtype f64 --param unroll=2"), "named");
     assert_eq!(by("40x40x40 --kernel sgemm_naive"), "named");
     assert_eq!(by("40x40x40"), "rule");
