@@ -26,8 +26,8 @@ tune() {
     local wisdom=$1 left=$((limit - SECONDS))
     shift
     [ $left -gt 5 ] || return 0
-    WARPWRIGHT_WISDOM=$wisdom WARPWRIGHT_NO_SHIPPED_WISDOM=1 timeout --signal=INT $left \
-        taskset -c "$cpus" "$binary" tune "$@" --json 2>/dev/null | best
+    WARPWRIGHT_WISDOM=$wisdom timeout --signal=INT $left \
+        taskset -c "$cpus" "$binary" tune "$@" --alone --json 2>/dev/null | best
 }
 
 for gpu in $(seq 0 $((gpus - 1))); do

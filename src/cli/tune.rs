@@ -65,6 +65,9 @@ pub struct Options {
     /// Try every candidate, however long it takes.
     #[arg(long)]
     exhaustive: bool,
+    /// Do without the wisdom that ships with the program, as if nobody had tuned anything before.
+    #[arg(long)]
+    alone: bool,
     /// Try again what is known already.
     #[arg(long)]
     again: bool,
@@ -317,6 +320,7 @@ fn on_gpu(
         given: &options.given(),
         file: file.as_ref(),
         again: options.again,
+        alone: options.alone,
     };
     let found = {
         let shape = problem.shape;

@@ -38,6 +38,8 @@ pub struct Session<'a> {
     pub file: Option<&'a WisdomFile>,
     /// Whether to try again what is known.
     pub again: bool,
+    /// Whether to do without the wisdom that ships with the program, as if nobody had tuned before.
+    pub alone: bool,
 }
 
 /// How far a session is.
@@ -98,7 +100,11 @@ impl Session<'_> {
         tell: &mut dyn FnMut(&Progress),
     ) -> Result<Found, Diagnosis> {
         let key = Key::of(self.problem);
-        let (wisdom, mut notices) = summary::known(self.family.name, self.file, true)?;
+        let (wisdom, mut notices) = if self.alone {
+            summary::of_file(self.family.name, self.file)?
+        } else {
+            summary::known(self.family.name, self.file, true)?
+        };
         let space = Space::of(self.family, self.problem, self.target, self.permissions, self.given);
         if space.is_empty() {
             return Err(Diagnosis::new(format!(

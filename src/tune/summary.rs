@@ -57,6 +57,17 @@ pub fn known(family: &str, file: Option<&WisdomFile>, all: bool) -> Result<(Wisd
     Ok((wisdom, loaded.notices))
 }
 
+/// What a user's file says of a family, all of it, and what is worth a line on standard error.
+///
+/// # Errors
+/// A file that is there and cannot be read.
+pub fn of_file(family: &str, file: Option<&WisdomFile>) -> Result<(Wisdom, Vec<String>), Diagnosis> {
+    let loaded = file.map_or_else(|| Ok(Loaded::default()), |file| file.load_where(&on_family(family)))?;
+    let mut wisdom = Wisdom::default();
+    wisdom.extend(loaded.records);
+    Ok((wisdom, loaded.notices))
+}
+
 /// The text of the summary and what was appended to the file since, if the summary is one of this file.
 fn summarised(file: &WisdomFile) -> Option<(String, String)> {
     let summary = std::fs::read_to_string(path_of(file)).ok()?;

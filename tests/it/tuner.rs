@@ -88,8 +88,33 @@ fn tune(file: &WisdomFile, plan: &Plan, measure: &mut MadeUp) -> Found {
         given: &Choice::default(),
         file: Some(file),
         again: false,
+        alone: false,
     };
     session.run(plan, measure, &mut |_| {}).unwrap()
+}
+
+/// What ships is known of a product from the start, unless the tuner is alone.
+#[test]
+fn what_ships_is_left_out_where_the_tuner_is_alone() {
+    let gpu = Gpu::of_target(target::DEFAULT);
+    let shipped = Problem::new("10000x16x16".parse().unwrap(), "f64".parse().unwrap(), "nn".parse().unwrap());
+    let known_before = |alone: bool| {
+        let session = Session {
+            gpu: &gpu,
+            target: target::DEFAULT,
+            family: kernels::family("tsmm").unwrap(),
+            problem: &shipped,
+            permissions: Permissions::NONE,
+            given: &Choice::default(),
+            file: None,
+            again: false,
+            alone,
+        };
+        let plan = Plan { candidates: 5, ..Plan::default() };
+        let found = session.run(&plan, &mut MadeUp::new(Duration::ZERO), &mut |_| {}).unwrap();
+        found.tried - found.tried_now
+    };
+    assert_eq!((known_before(false), known_before(true)), (1, 0));
 }
 
 /// A file in a directory of its own, which goes when this does.
@@ -302,6 +327,7 @@ fn a_time_that_no_gpu_can_reach_is_no_result() {
         given: &Choice::default(),
         file: Some(&scratch.file()),
         again: false,
+        alone: false,
     };
     let found =
         session.run(&Plan { candidates: 1, ..Plan::default() }, &mut Impossible, &mut |_| {}).unwrap();
