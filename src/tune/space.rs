@@ -8,6 +8,7 @@ use warpwright_core::target::Target;
 use super::rank;
 use super::record::hash;
 use crate::kernels::family::{Choice, Family, Permissions, Value};
+use crate::parallel;
 use crate::problem::Problem;
 
 /// Candidates, the most promising first, and which of them differ in one parameter.
@@ -31,6 +32,9 @@ pub struct Candidate {
     pub modelled: f64,
 }
 
+/// Choices that one core looks at before it asks for more.
+const AT_ONCE: usize = 200;
+
 impl Space {
     /// All candidates of a family for a problem that have the values which are `given`, as far as
     /// permissions suffice for them.
@@ -41,16 +45,19 @@ impl Space {
         permissions: Permissions,
         given: &Choice,
     ) -> Space {
-        let mut found = Vec::new();
+        let mut choices = Vec::new();
         family.choices(problem, target, permissions, given, &mut |choice| {
-            let modelled = rank::estimate(family, problem, choice, target);
-            found.push(Candidate {
-                choice: choice.clone(),
-                schedule: hash((family.schedule)(problem, choice).as_bytes()),
-                modelled: modelled.map_or(f64::INFINITY, |e| e.seconds),
-            });
+            choices.push(choice.clone());
             true
         });
+        let candidate = |choice: &Choice| Candidate {
+            choice: choice.clone(),
+            schedule: hash((family.schedule)(problem, choice).as_bytes()),
+            modelled: rank::estimate(family, problem, choice, target).map_or(f64::INFINITY, |e| e.seconds),
+        };
+        let some: Vec<&[Choice]> = choices.chunks(AT_ONCE).collect();
+        let found = parallel::map(&some, |choices| choices.iter().map(candidate).collect::<Vec<_>>());
+        let found = found.into_iter().flatten().collect();
         Space::from_candidates(found)
     }
 
@@ -58,23 +65,19 @@ impl Space {
     pub fn from_candidates(mut found: Vec<Candidate>) -> Space {
         // The sort is stable: equals stay in the order of the family's values, the usual ones first.
         found.sort_by(|a, b| a.modelled.total_cmp(&b.modelled));
-        let mut space = Space::default();
+        let mut space = Space { values: values(&found), ..Space::default() };
         let mut by_schedule: HashMap<String, usize> = HashMap::new();
-        let mut seen: HashMap<String, HashSet<Value>> = HashMap::new();
         for candidate in found {
-            for (name, value) in candidate.choice.iter() {
-                if seen.entry(name.to_string()).or_default().insert(value.clone()) {
-                    match space.values.iter_mut().find(|(known, _)| known == name) {
-                        Some((_, values)) => values.push(value.clone()),
-                        None => space.values.push((name.to_string(), vec![value.clone()])),
-                    }
-                }
-            }
             let next = space.candidates.len();
-            let place = *by_schedule.entry(candidate.schedule.clone()).or_insert(next);
-            space.places.insert(candidate.choice.clone(), place);
-            if place == next {
-                space.candidates.push(candidate);
+            match by_schedule.get(&candidate.schedule) {
+                Some(place) => {
+                    space.places.insert(candidate.choice, *place);
+                }
+                None => {
+                    by_schedule.insert(candidate.schedule.clone(), next);
+                    space.places.insert(candidate.choice.clone(), next);
+                    space.candidates.push(candidate);
+                }
             }
         }
         space
@@ -136,6 +139,21 @@ impl Space {
         places.retain(|p| *p != place);
         places
     }
+}
+
+/// The names of the parameters of candidates, and every value that some candidate has, in the order of the candidates.
+fn values(found: &[Candidate]) -> Vec<(String, Vec<Value>)> {
+    let mut names: Vec<(&str, Vec<Value>)> = Vec::new();
+    let mut seen: HashMap<&str, HashSet<&Value>> = HashMap::new();
+    for (name, value) in found.iter().flat_map(|candidate| candidate.choice.iter()) {
+        if seen.entry(name).or_default().insert(value) {
+            match names.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, values)) => values.push(value.clone()),
+                None => names.push((name, vec![value.clone()])),
+            }
+        }
+    }
+    names.into_iter().map(|(name, values)| (name.to_string(), values)).collect()
 }
 
 /// A choice for another problem as it suits this one: numbers become the nearest of those worth trying here, by their

@@ -145,7 +145,7 @@ const TUNER: &[(&str, &[&str])] = &[
     ("accuracy", &[]),
     ("record", &[]),
     ("rank", &["occupancy"]),
-    ("space", &["rank", "record"]),
+    ("space", &["parallel", "rank", "record"]),
     ("search", &["record", "space"]),
     ("wisdom", &["record"]),
     ("t4", &["record"]),
