@@ -33,8 +33,8 @@ pub struct Bench {
 /// A candidate that takes this many times as long as the best in a single run is not timed further.
 const HOPELESS: f64 = 4.0;
 
-/// Seconds that the host may add to a run that stands alone, of two launches: they took up to 40 us where the same launches
-/// in a graph take 3 us (one H200, 2026-11-22).
+/// Seconds that the host may add to a run that stands alone: runs took up to 35 us whose launches take 1.5 to 5 us in a
+/// graph (one H200, 2026-11-22).
 const ALONE: f64 = 100e-6;
 
 /// Whether a single run of so many seconds shows that a candidate need not be timed any further.
