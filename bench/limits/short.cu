@@ -1,0 +1,304 @@
+// How fast a short product can be at all: calls that read 4 to 128 MiB, and what it costs to start them and to bring
+// the partial sums of their blocks together. For each size it times
+//
+//     read              one launch that only reads
+//     partial sums      every block writes a partial sum, and a second launch of one block adds them up
+//     begun early       the same, the second launch beginning while the first runs (programmatic dependent launch)
+//     last block        one launch, in which the block that arrives last adds the partial sums up
+//     read and write    one launch that copies: half the bytes are read, half are written
+//
+// each with the best of 36 shapes: blocks on a multiprocessor, threads of a block, and 16-byte loads that a thread has
+// under way at a time. The calls are nodes of a graph, 104 or more, which is replayed; neighbouring calls use different
+// parts of 1 GiB, so that nothing is in the second-level cache. A line has the median and the quartiles of 25 replays
+// in microseconds for each call; the least time of its bytes at 4555 GB/s (reads) or 4069 GB/s (copies), which is what
+// long operands reach on an H200; that time and two empty launches; and the median as a multiple of the latter. Sums
+// are checked. Takes about 20 seconds. Build and run:
+//
+//     nvcc -O3 -std=c++17 -gencode=arch=compute_90a,code=sm_90a -o limits short.cu && ./limits
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cuda_runtime.h>
+#include <vector>
+
+constexpr size_t MIB = 1 << 20;
+constexpr size_t BYTES = 1024 * MIB;
+constexpr int MOST_SLOTS = 256;  // Parts of 4 MiB.
+constexpr int MOST_BLOCKS = 8 * 1024;
+constexpr int LOOKS = 5, REPLAYS = 25, WARM = 2;
+constexpr double READS = 4555e9, COPIES = 4069e9;
+
+static void check(cudaError_t error, int line = __builtin_LINE()) {
+    if (error == cudaSuccess) return;
+    printf("failed at line %d: %s\n", line, cudaGetErrorString(error));
+    exit(1);
+}
+
+// Halves of odd numbers from -7.5 to 7.5 in no order: sums of them stay small and are exact.
+__global__ void fill(float* p, size_t n) {
+    for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += size_t(gridDim.x) * blockDim.x) {
+        unsigned long long h = (i + 1) * 0x9E3779B97F4A7C15ull;
+        h ^= h >> 29;
+        h *= 0xBF58476D1CE4E5B9ull;
+        p[i] = float(h >> 60) - 7.5f;
+    }
+}
+
+__global__ void empty() {}
+
+// The sum over a block, in its first thread.
+__device__ float sum_of_block(float v) {
+    __shared__ float of_warps[32];
+    for (int lanes = 16; lanes > 0; lanes /= 2) v += __shfl_down_sync(~0u, v, lanes);
+    if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = v;
+    __syncthreads();
+    if (threadIdx.x < 32) {
+        v = threadIdx.x < blockDim.x / 32 ? of_warps[threadIdx.x] : 0;
+        for (int lanes = 16; lanes > 0; lanes /= 2) v += __shfl_down_sync(~0u, v, lanes);
+    }
+    return v;
+}
+
+__device__ float sum_of_partial(const float* partial, unsigned blocks) {
+    float sum = 0;
+    for (unsigned i = threadIdx.x; i < blocks; i += blockDim.x) sum += __ldcg(&partial[i]);
+    return sum_of_block(sum);
+}
+
+// What becomes of what a block has read.
+enum After { NOTHING, PARTIAL, EARLY, LAST };
+
+template <After AFTER, int IN_FLIGHT>
+__global__ void __launch_bounds__(1024, 1)
+    read(const float4* a, unsigned n, float* partial, unsigned* arrived, float* out) {
+    if (AFTER == EARLY) asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+    const unsigned step = gridDim.x * blockDim.x;
+    float sum = 0;
+    for (unsigned first = blockIdx.x * blockDim.x + threadIdx.x; first < n; first += IN_FLIGHT * step) {
+        float4 held[IN_FLIGHT];
+#pragma unroll
+        for (int u = 0; u < IN_FLIGHT; ++u) {
+            held[u] = first + u * step < n ? __ldcs(&a[first + u * step]) : float4{0, 0, 0, 0};
+        }
+#pragma unroll
+        for (int u = 0; u < IN_FLIGHT; ++u) sum += (held[u].x + held[u].y) + (held[u].z + held[u].w);
+    }
+    if (AFTER == NOTHING) {
+        if (sum == 1.2345f) out[0] = sum;  // Never, but the compiler does not know.
+        return;
+    }
+    sum = sum_of_block(sum);
+    if (threadIdx.x == 0) partial[blockIdx.x] = sum;
+    if (AFTER == LAST) {
+        __shared__ bool last;
+        if (threadIdx.x == 0) {
+            __threadfence();
+            last = atomicAdd(arrived, 1) == gridDim.x - 1;
+            __threadfence();
+        }
+        __syncthreads();
+        if (!last) return;
+        sum = sum_of_partial(partial, gridDim.x);
+        if (threadIdx.x == 0) {
+            out[0] = sum;
+            *arrived = 0;
+        }
+    }
+}
+
+// The second launch; where the first one may still be running, it waits for its end.
+template <bool WAITS> __global__ void add_up(const float* partial, unsigned blocks, float* out) {
+    if (WAITS) asm volatile("griddepcontrol.wait;" ::: "memory");
+    const float sum = sum_of_partial(partial, blocks);
+    if (threadIdx.x == 0) out[0] = sum;
+}
+
+template <int IN_FLIGHT> __global__ void __launch_bounds__(1024, 1) copy(const float4* a, float4* c, unsigned n) {
+    const unsigned step = gridDim.x * blockDim.x;
+    for (unsigned first = blockIdx.x * blockDim.x + threadIdx.x; first < n; first += IN_FLIGHT * step) {
+        float4 held[IN_FLIGHT];
+#pragma unroll
+        for (int u = 0; u < IN_FLIGHT; ++u) {
+            if (first + u * step < n) held[u] = __ldcs(&a[first + u * step]);
+        }
+#pragma unroll
+        for (int u = 0; u < IN_FLIGHT; ++u) {
+            if (first + u * step < n) c[first + u * step] = held[u];
+        }
+    }
+}
+
+// What each part has to come to: a block for a part.
+__global__ void expect(const float4* a, unsigned n, float* sums) {
+    float sum = 0;
+    for (unsigned i = threadIdx.x; i < n; i += blockDim.x) {
+        const float4 v = a[blockIdx.x * size_t(n) + i];
+        sum += (v.x + v.y) + (v.z + v.w);
+    }
+    sum = sum_of_block(sum);
+    if (threadIdx.x == 0) sums[blockIdx.x] = sum;
+}
+
+struct Shape {
+    int blocks, threads, in_flight;  // Blocks of the whole grid.
+};
+
+static cudaStream_t stream;
+static cudaEvent_t events[REPLAYS + 1];
+static int multiprocessors;
+static float4 *a, *c;
+static float *partial, *out, *expected;
+static unsigned* arrived;
+static double empty_launches;  // Microseconds of two.
+
+// Microseconds of a call in each replay of a graph of calls, in ascending order. `call(slot)` launches one; all slots
+// are used equally often.
+template <class Call> std::vector<float> replays(int slots, int times, Call call) {
+    const int calls = (100 + slots - 1) / slots * slots;
+    cudaGraph_t graph;
+    cudaGraphExec_t executable;
+    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    for (int i = 0; i < calls; ++i) call(i % slots);
+    check(cudaStreamEndCapture(stream, &graph));
+    check(cudaGraphInstantiate(&executable, graph, 0));
+    for (int i = 0; i < WARM; ++i) check(cudaGraphLaunch(executable, stream));
+    check(cudaEventRecord(events[0], stream));
+    for (int i = 0; i < times; ++i) {
+        check(cudaGraphLaunch(executable, stream));
+        check(cudaEventRecord(events[i + 1], stream));
+    }
+    check(cudaStreamSynchronize(stream));
+    std::vector<float> each(times);
+    for (int i = 0; i < times; ++i) {
+        check(cudaEventElapsedTime(&each[i], events[i], events[i + 1]));
+        each[i] *= 1e3f / calls;
+    }
+    std::sort(each.begin(), each.end());
+    check(cudaGraphExecDestroy(executable));
+    check(cudaGraphDestroy(graph));
+    return each;
+}
+
+template <After AFTER> void launch_read(Shape shape, const float4* from, unsigned n, float* result) {
+    const auto kernel = shape.in_flight == 1   ? read<AFTER, 1>
+                        : shape.in_flight == 2 ? read<AFTER, 2>
+                        : shape.in_flight == 4 ? read<AFTER, 4>
+                                               : read<AFTER, 8>;
+    kernel<<<shape.blocks, shape.threads, 0, stream>>>(from, n, partial, arrived, result);
+    check(cudaGetLastError());
+    if (AFTER == PARTIAL) {
+        add_up<false><<<1, 256, 0, stream>>>(partial, shape.blocks, result);
+        check(cudaGetLastError());
+    }
+    if (AFTER == EARLY) {
+        cudaLaunchAttribute attribute = {};
+        attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+        attribute.val.programmaticStreamSerializationAllowed = 1;
+        cudaLaunchConfig_t config = {};
+        config.gridDim = dim3(1);
+        config.blockDim = dim3(256);
+        config.stream = stream;
+        config.attrs = &attribute;
+        config.numAttrs = 1;
+        check(cudaLaunchKernelEx(&config, add_up<true>, (const float*)partial, unsigned(shape.blocks), result));
+    }
+}
+
+void launch_copy(Shape shape, const float4* from, float4* to, unsigned n) {
+    const auto kernel = shape.in_flight == 1   ? copy<1>
+                        : shape.in_flight == 2 ? copy<2>
+                        : shape.in_flight == 4 ? copy<4>
+                                               : copy<8>;
+    kernel<<<shape.blocks, shape.threads, 0, stream>>>(from, to, n);
+    check(cudaGetLastError());
+}
+
+// Looks at every shape, measures the best one, and prints a line. `call(shape, slot)` launches one call.
+template <class Call> void measure(const char* what, size_t bytes, double bandwidth, bool sums, Call call) {
+    const int slots = int(BYTES / bytes);
+    float least = 1e9f;
+    Shape best = {};
+    for (int on_one : {1, 2, 4, 8}) {
+        for (int threads : {256, 512, 1024}) {
+            if (on_one * threads > 2048) continue;
+            for (int in_flight : {1, 2, 4, 8}) {
+                const Shape shape = {on_one * multiprocessors, threads, in_flight};
+                const float look = replays(slots, LOOKS, [&](int slot) { call(shape, slot); })[LOOKS / 2];
+                if (look < least) least = look, best = shape;
+            }
+        }
+    }
+    check(cudaMemset(out, 0xff, MOST_SLOTS * sizeof(float)));
+    const auto each = replays(slots, REPLAYS, [&](int slot) { call(best, slot); });
+    const double median = each[REPLAYS / 2], memory = bytes / bandwidth * 1e6, both = memory + empty_launches;
+    printf("%4d  %-15s %d x %4d x %d %9.2f  (%6.2f to %6.2f) %9.2f %9.2f %7.2f\n", int(bytes / MIB), what,
+           best.blocks / multiprocessors, best.threads, best.in_flight, median, each[REPLAYS / 4],
+           each[REPLAYS * 3 / 4], memory, both, median / both);
+    fflush(stdout);
+    if (!sums) return;
+    std::vector<float> got(slots), want(slots);
+    check(cudaMemcpy(got.data(), out, slots * sizeof(float), cudaMemcpyDeviceToHost));
+    check(cudaMemcpy(want.data(), expected, slots * sizeof(float), cudaMemcpyDeviceToHost));
+    for (int slot = 0; slot < slots; ++slot) {
+        if (got[slot] == want[slot]) continue;
+        printf("failed: part %d came to %g instead of %g\n", slot, got[slot], want[slot]);
+        exit(1);
+    }
+}
+
+template <After AFTER> void measure_read(const char* what, size_t bytes) {
+    const unsigned n = unsigned(bytes / sizeof(float4));
+    measure(what, bytes, READS, AFTER != NOTHING,
+            [&](Shape shape, int slot) { launch_read<AFTER>(shape, a + slot * size_t(n), n, out + slot); });
+}
+
+int main() {
+    setenv("CUDA_MODULE_LOADING", "EAGER", 1);  // No kernel is first loaded while its launch is captured.
+    cudaDeviceProp device;
+    if (cudaGetDeviceProperties(&device, 0) != cudaSuccess || device.major < 9) {
+        printf("this needs a GPU of compute capability 9.0 or newer; skipped\n");
+        return 0;
+    }
+    multiprocessors = device.multiProcessorCount;
+    if (cudaMalloc(&a, BYTES) != cudaSuccess || cudaMalloc(&c, BYTES / 2) != cudaSuccess) {
+        printf("there is no room for 1.5 GiB; skipped\n");
+        return 0;
+    }
+    check(cudaMalloc(&partial, MOST_BLOCKS * sizeof(float)));
+    check(cudaMalloc(&out, MOST_SLOTS * sizeof(float)));
+    check(cudaMalloc(&expected, MOST_SLOTS * sizeof(float)));
+    check(cudaMalloc(&arrived, sizeof(unsigned)));
+    check(cudaMemset(arrived, 0, sizeof(unsigned)));
+    check(cudaStreamCreate(&stream));
+    for (auto& event : events) check(cudaEventCreate(&event));
+    for (int i = 0; i < 200; ++i) fill<<<2048, 256>>>((float*)a, BYTES / sizeof(float));  // The clock rises meanwhile.
+    check(cudaGetLastError());
+    check(cudaDeviceSynchronize());
+
+    printf("%s, microseconds of a call\n", device.name);
+    for (Shape shape : {Shape{1, 32, 0}, Shape{multiprocessors, 256, 0}}) {
+        const auto each = replays(MOST_SLOTS, REPLAYS, [&](int) {
+            empty<<<shape.blocks, shape.threads, 0, stream>>>();
+            check(cudaGetLastError());
+        });
+        printf("an empty launch of %d x %d threads: %.2f (%.2f to %.2f)\n", shape.blocks, shape.threads,
+               each[REPLAYS / 2], each[REPLAYS / 4], each[REPLAYS * 3 / 4]);
+        empty_launches += each[REPLAYS / 2];
+    }
+    printf("\n MiB  what             best shape           us    (quartiles)       memory +launches   ratio\n");
+    for (size_t bytes = 4 * MIB; bytes <= 128 * MIB; bytes *= 2) {
+        const unsigned n = unsigned(bytes / sizeof(float4));
+        expect<<<BYTES / bytes, 1024>>>(a, n, expected);
+        check(cudaGetLastError());
+        check(cudaDeviceSynchronize());
+        measure_read<NOTHING>("read", bytes);
+        measure_read<PARTIAL>("partial sums", bytes);
+        measure_read<EARLY>("begun early", bytes);
+        measure_read<LAST>("last block", bytes);
+        measure("read and write", bytes, COPIES, false, [&](Shape shape, int slot) {
+            const size_t first = slot * size_t(n / 2);
+            launch_copy(shape, a + first, c + first, n / 2);
+        });
+    }
+}
