@@ -159,7 +159,10 @@ impl Executable {
         let mut launches = Vec::new();
         for number in numbers {
             let kernel = &self.source.kernels[number];
-            let Some(config) = configuration(kernel, &value)? else { continue };
+            let Some(mut config) = configuration(kernel, &value)? else { continue };
+            if kernel.waits && !launches.is_empty() {
+                config = config.waiting_itself();
+            }
             let mut values = Vec::new();
             for set in 0..arguments.sets() {
                 let of = |wanted| argument(wanted, arguments, set, &scratch);

@@ -48,17 +48,26 @@ pub struct LaunchConfig {
     pub shared_bytes: u32,
     /// Blocks of a cluster in x, y, z.
     pub cluster: Option<[u32; 3]>,
+    /// Whether blocks may begin before the launch before it in the stream has ended: the kernel waits for it itself.
+    /// GPUs below compute capability 9.0 do not know this, and there it is as if it were not asked for.
+    pub waits_itself: bool,
 }
 
 impl LaunchConfig {
     /// A launch with no dynamic shared memory and no clusters.
     pub fn new(grid: [u32; 3], block: [u32; 3]) -> Self {
-        Self { grid, block, shared_bytes: 0, cluster: None }
+        Self { grid, block, shared_bytes: 0, cluster: None, waits_itself: false }
     }
 
     /// With dynamic shared memory.
     pub fn shared(mut self, bytes: u32) -> Self {
         self.shared_bytes = bytes;
+        self
+    }
+
+    /// With blocks that may begin before the launch before has ended, since they wait for it themselves.
+    pub fn waiting_itself(mut self) -> Self {
+        self.waits_itself = true;
         self
     }
 
@@ -115,6 +124,9 @@ impl Kernel {
         if let Some(cluster) = config.cluster {
             self.allow_cluster(cluster)?;
             attributes.push(cluster_attribute(cluster));
+        }
+        if config.waits_itself && self.device().info().compute_capability >= (9, 0) {
+            attributes.push(begins_early_attribute());
         }
         let raw = sys::CUlaunchConfig {
             gridDimX: config.grid[0],
@@ -223,6 +235,16 @@ fn cluster_attribute([x, y, z]: [u32; 3]) -> sys::CUlaunchAttribute {
     value.clusterDim = sys::CUlaunchAttributeValue_union__bindgen_ty_1 { x, y, z };
     sys::CUlaunchAttribute {
         id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+        pad: [0; 4],
+        value,
+    }
+}
+
+fn begins_early_attribute() -> sys::CUlaunchAttribute {
+    let mut value = sys::CUlaunchAttributeValue { pad: [0; 64] };
+    value.programmaticStreamSerializationAllowed = 1;
+    sys::CUlaunchAttribute {
+        id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
         pad: [0; 4],
         value,
     }

@@ -55,6 +55,13 @@ __device__ __forceinline__ void mma_m16n8k4_c128_conj(double2 (&d)[4], const dou
     for (int i = 0; i < 4; ++i) d[i] = make_double2(re[i], im[i]);
 }
 
+// Lets the blocks of the next launch, which waits for this one itself, take what room there is.
+__device__ __forceinline__ void let_next_launch_begin() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+
 __device__ __forceinline__ double2 cadd(double2 a, double2 b) { return make_double2(a.x + b.x, a.y + b.y); }
 
 __device__ __forceinline__ double2 cmul(double2 a, double2 b) {
@@ -66,11 +73,19 @@ __device__ __forceinline__ double2 cfma(double2 a, double2 b, double2 c) {
     return make_double2(fma(-a.y, b.y, fma(a.x, b.x, c.x)), fma(a.y, b.x, fma(a.x, b.y, c.y)));
 }
 
+// Waits until the launch before this one has ended and what it wrote can be read.
+__device__ __forceinline__ void wait_for_launch_before() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 // Grid: 8 blocks of 128 threads; 46496 bytes of shared memory.
 extern "C" __global__ void __launch_bounds__(128, 3)
 tsmttsm_c128_cn_m20_n20_1(int K, const double2* __restrict__ A, const double2* __restrict__ B,
     double2* __restrict__ slice)
 {
+    let_next_launch_begin();
     const int tid = threadIdx.x;
     const int g = blockIdx.x;
     const int s = tid/32;
@@ -205,8 +220,9 @@ tsmttsm_c128_cn_m20_n20_1(int K, const double2* __restrict__ A, const double2* _
 // Grid: 20 blocks of 160 threads; 2560 bytes of shared memory.
 extern "C" __global__ void __launch_bounds__(160)
 tsmttsm_c128_cn_m20_n20_2(double2 alpha, double2 beta, bool beta0, double2* __restrict__ C, int ldc,
-    const double2* __restrict__ slice)
+    const double2* slice)
 {
+    wait_for_launch_before();
     const int tid = threadIdx.x;
     const int i = blockIdx.x;
     __shared__ __align__(128) double2 sub[8][1][20];

@@ -41,6 +41,13 @@ __device__ __forceinline__ void mma_m8n8k4_c128_conj(double2 (&d)[2], const doub
     d[1] = make_double2(sums[1], sums[3]);
 }
 
+// Lets the blocks of the next launch, which waits for this one itself, take what room there is.
+__device__ __forceinline__ void let_next_launch_begin() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+
 __device__ __forceinline__ double2 cadd(double2 a, double2 b) { return make_double2(a.x + b.x, a.y + b.y); }
 
 __device__ __forceinline__ double2 cmul(double2 a, double2 b) {
@@ -52,11 +59,19 @@ __device__ __forceinline__ double2 cfma(double2 a, double2 b, double2 c) {
     return make_double2(fma(-a.y, b.y, fma(a.x, b.x, c.x)), fma(a.y, b.x, fma(a.x, b.y, c.y)));
 }
 
+// Waits until the launch before this one has ended and what it wrote can be read.
+__device__ __forceinline__ void wait_for_launch_before() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 // Grid: 8 blocks of 128 threads; 28544 bytes of shared memory.
 extern "C" __global__ void __launch_bounds__(128, 7)
 tsmttsm_c128_cn_m7_n9_1(int K, const double2* __restrict__ A, const double2* __restrict__ B,
     double2* __restrict__ slice)
 {
+    let_next_launch_begin();
     const int tid = threadIdx.x;
     const int g = blockIdx.x;
     const int s = tid/32;
@@ -160,8 +175,9 @@ tsmttsm_c128_cn_m7_n9_1(int K, const double2* __restrict__ A, const double2* __r
 // Grid: 7 blocks of 96 threads; 1152 bytes of shared memory.
 extern "C" __global__ void __launch_bounds__(96)
 tsmttsm_c128_cn_m7_n9_2(double2 alpha, double2 beta, bool beta0, double2* __restrict__ C, int ldc,
-    const double2* __restrict__ slice)
+    const double2* slice)
 {
+    wait_for_launch_before();
     const int tid = threadIdx.x;
     const int i = blockIdx.x;
     __shared__ __align__(128) double2 sub[8][1][9];

@@ -36,6 +36,13 @@ __device__ __forceinline__ void mma_m16n8k8_f64(double (&d)[4], const double (&a
           "d"(b[0]), "d"(b[1]));
 }
 
+// Lets the blocks of the next launch, which waits for this one itself, take what room there is.
+__device__ __forceinline__ void let_next_launch_begin() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+
 __device__ __forceinline__ double2 times_i(double2 a) { return make_double2(-a.y, a.x); }
 __device__ __forceinline__ double2 cadd(double2 a, double2 b) { return make_double2(a.x + b.x, a.y + b.y); }
 
@@ -48,11 +55,19 @@ __device__ __forceinline__ double2 cfma(double2 a, double2 b, double2 c) {
     return make_double2(fma(-a.y, b.y, fma(a.x, b.x, c.x)), fma(a.y, b.x, fma(a.x, b.y, c.y)));
 }
 
+// Waits until the launch before this one has ended and what it wrote can be read.
+__device__ __forceinline__ void wait_for_launch_before() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 // Grid: 8 blocks of 64 threads; 24992 bytes of shared memory.
 extern "C" __global__ void __launch_bounds__(64, 8)
 tsmttsm_c128_cn_m9_n12_parts_1(int K, const double* __restrict__ A, const double* __restrict__ B,
     double* __restrict__ slice)
 {
+    let_next_launch_begin();
     const int tid = threadIdx.x;
     const int g = blockIdx.x;
     const int s = tid/32;
@@ -185,8 +200,9 @@ tsmttsm_c128_cn_m9_n12_parts_1(int K, const double* __restrict__ A, const double
 // Grid: 9 blocks of 192 threads; 3072 bytes of shared memory.
 extern "C" __global__ void __launch_bounds__(192)
 tsmttsm_c128_cn_m9_n12_parts_2(double2 alpha, double2 beta, bool beta0, double2* __restrict__ C, int ldc,
-    const double* __restrict__ slice)
+    const double* slice)
 {
+    wait_for_launch_before();
     const int tid = threadIdx.x;
     const int i = blockIdx.x;
     __shared__ __align__(128) double sub[8][2][24];

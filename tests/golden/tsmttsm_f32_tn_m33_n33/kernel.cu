@@ -22,11 +22,26 @@ template <int N> __device__ __forceinline__ void cp_async_wait() {
     asm volatile("cp.async.wait_group %0;" :: "n"(N) : "memory");
 }
 
+// Lets the blocks of the next launch, which waits for this one itself, take what room there is.
+__device__ __forceinline__ void let_next_launch_begin() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+
+// Waits until the launch before this one has ended and what it wrote can be read.
+__device__ __forceinline__ void wait_for_launch_before() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 // Grid: 8 blocks of 128 threads; 29632 bytes of shared memory.
 extern "C" __global__ void __launch_bounds__(128)
 tsmttsm_f32_tn_m33_n33_1(int K, const float* __restrict__ A, const float* __restrict__ B,
     float* __restrict__ slice)
 {
+    let_next_launch_begin();
     const int tid = threadIdx.x;
     const int g = blockIdx.x;
     const int s = tid/9;
@@ -153,8 +168,9 @@ tsmttsm_f32_tn_m33_n33_1(int K, const float* __restrict__ A, const float* __rest
 // Grid: 33 blocks of 288 threads; 1056 bytes of shared memory.
 extern "C" __global__ void __launch_bounds__(288)
 tsmttsm_f32_tn_m33_n33_2(float alpha, float beta, bool beta0, float* __restrict__ C, int ldc,
-    const float* __restrict__ slice)
+    const float* slice)
 {
+    wait_for_launch_before();
     const int tid = threadIdx.x;
     const int i = blockIdx.x;
     __shared__ __align__(128) float sub[8][1][33];

@@ -2,11 +2,26 @@
 
 __device__ __forceinline__ int ceil_div(int a, int b) { return (a + b - 1)/b; }
 
+// Lets the blocks of the next launch, which waits for this one itself, take what room there is.
+__device__ __forceinline__ void let_next_launch_begin() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+
+// Waits until the launch before this one has ended and what it wrote can be read.
+__device__ __forceinline__ void wait_for_launch_before() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 // Grid: 8 blocks of 128 threads; 17408 bytes of shared memory.
 extern "C" __global__ void __launch_bounds__(128, 5)
 tsmttsm_f64_tn_m8_n8_1(int K, const double* __restrict__ A, int lda, const double* __restrict__ B, int ldb,
     double* __restrict__ part)
 {
+    let_next_launch_begin();
     const int tid = threadIdx.x;
     const int g = blockIdx.x;
     __shared__ __align__(128) double share[2][1][8][8];
@@ -62,8 +77,9 @@ tsmttsm_f64_tn_m8_n8_1(int K, const double* __restrict__ A, int lda, const doubl
 // Grid: 8 blocks of 64 threads; 512 bytes of shared memory.
 extern "C" __global__ void __launch_bounds__(64)
 tsmttsm_f64_tn_m8_n8_2(double alpha, double beta, bool beta0, double* __restrict__ C, int ldc,
-    const double* __restrict__ part)
+    const double* part)
 {
+    wait_for_launch_before();
     const int tid = threadIdx.x;
     const int i = blockIdx.x;
     __shared__ __align__(128) double sub[8][1][8];

@@ -54,6 +54,8 @@ pub(super) struct Body<'a> {
     pub(super) written: HashSet<Sym>,
     /// Buffers that are loaded ahead of a barrier.
     pub(super) ahead: HashSet<Sym>,
+    /// Buffers that launches before this one write, which it waits for itself.
+    pub(super) written_before: HashSet<Sym>,
     pub(super) lines: Lines,
     /// `threadIdx.x`
     pub(super) tid: Sym,

@@ -6,9 +6,10 @@ use super::ahead::loaded_ahead;
 use super::body::{Body, Unit};
 use super::names::Names;
 use super::source::{Argument, Kernel, Scratch};
-use super::spelling::{Prelude, barrier, mbarrier, tensor_map};
+use super::spelling::{Prelude, barrier, launch as between, mbarrier, tensor_map};
 use super::text::{Lines, Strength, WIDTH};
 use super::threads::Executing;
+use super::{Neighbours, Writer};
 use crate::diag::Diagnosis;
 use crate::dtype::DType;
 use crate::index::{Index, Interval};
@@ -34,21 +35,27 @@ const LARGEST_ORDINAL: i64 = 1 << 30;
 
 /// Writes one launch. Returns the kernel and its text.
 pub(super) fn kernel(
-    unit: &Unit<'_>,
+    writer: &mut Writer<'_>,
     launch: &Launch<'_>,
     name: String,
-    prelude: &mut Prelude,
-    extra_scratch: &mut Vec<Scratch>,
+    neighbours: Neighbours,
 ) -> Result<(Kernel, String), Diagnosis> {
-    let mut body = Body::new(unit, launch, std::mem::take(prelude));
+    let unit = writer.unit;
+    let mut body = Body::new(unit, launch, std::mem::take(&mut writer.prelude));
+    if neighbours.before {
+        body.written_before.clone_from(&writer.written);
+    }
     let grid = body.grid(launch);
     let ticket = launch.blocks.iter().any(|b| b.ordered);
     let (names, statements) = body.launch(launch)?;
-    let declarations = body.captured(1, |s| s.top(launch, &grid, ticket, names))?;
+    let declarations = body.captured(1, |s| {
+        s.neighbours(neighbours);
+        s.top(launch, &grid, ticket, names)
+    })?;
     let mut arguments = body.arguments();
     if ticket {
-        arguments.push(Argument::Scratch(unit.scratch.len() + extra_scratch.len()));
-        extra_scratch.push(Scratch {
+        arguments.push(Argument::Scratch(unit.scratch.len() + writer.tickets.len()));
+        writer.tickets.push(Scratch {
             name: format!("ticket of {name}"),
             element_bytes: 4,
             extents: vec![1.into()],
@@ -64,6 +71,7 @@ pub(super) fn kernel(
         dynamic_shared_bytes: if launch.shared.bytes > STATIC_SHARED_BYTES { launch.shared.bytes } else { 0 },
         shared_bytes: launch.shared.bytes,
         int_products: body.int_products.clone(),
+        waits: neighbours.before,
     };
     let mut lines = Lines::at_depth(0);
     body.heading(&mut lines, launch, &grid, &kernel, ticket);
@@ -73,7 +81,8 @@ pub(super) fn kernel(
     }
     lines.append(statements);
     lines.push("}");
-    *prelude = body.prelude;
+    writer.prelude = body.prelude;
+    writer.written.extend(body.written);
     Ok((kernel, lines.into_text()))
 }
 
@@ -129,6 +138,7 @@ impl<'a> Body<'a> {
             used: HashSet::new(),
             written: HashSet::new(),
             ahead: loaded_ahead(launch.body, &unit.buffers),
+            written_before: HashSet::new(),
             lines: Lines::default(),
             tid,
             block_threads: launch.threads,
@@ -260,6 +270,19 @@ impl<'a> Body<'a> {
     }
 
     /// What stands before the statements: the numbers of the block and the thread, and shared memory.
+    /// Waits for the launch before before anything is read, and lets the one behind begin: not sooner, so that what was
+    /// waited for has ended for that one too.
+    fn neighbours(&mut self, neighbours: Neighbours) {
+        if neighbours.before {
+            self.prelude.require(&between::WAIT_FOR_LAUNCH_BEFORE);
+            self.line("wait_for_launch_before();");
+        }
+        if neighbours.after {
+            self.prelude.require(&between::LET_NEXT_LAUNCH_BEGIN);
+            self.line("let_next_launch_begin();");
+        }
+    }
+
     fn top(&mut self, launch: &Launch<'_>, grid: &Grid, ticket: bool, names: Lines) -> Result<(), Diagnosis> {
         if !launch.shared.rings.is_empty() || ticket {
             self.used.insert(self.tid.clone());
@@ -518,12 +541,14 @@ impl<'a> Body<'a> {
     }
 
     /// A pointer to a tensor, which nothing else in the kernel points to; that is kept from the compiler where it
-    /// would move loads past barriers (see `ahead.rs`).
+    /// would move loads past barriers (see `ahead.rs`) or past the wait for the launch before.
     fn pointer(&mut self, sym: &Sym) -> String {
         let Some(dtype) = self.unit.buffers.get(sym).map(|b| b.dtype) else { return String::new() };
         let written = self.written.contains(sym);
         let constant = if written { "" } else { "const " };
-        let silent = self.ahead.contains(sym) || (written && !self.ahead.is_empty());
+        let silent = self.ahead.contains(sym)
+            || self.written_before.contains(sym)
+            || (written && !self.ahead.is_empty());
         let restrict = if silent { "" } else { "__restrict__ " };
         format!("{constant}{}* {restrict}{}", self.c_type(dtype), self.names.of(sym))
     }

@@ -34,6 +34,8 @@ mod threads;
 mod value;
 mod vector;
 
+use std::collections::HashSet;
+
 pub use source::{
     Argument, Kernel, LARGEST_LAUNCH_PARAMETER, LARGEST_LONG_SIZE, LARGEST_SIZE, Scratch, Source, Step,
     TensorMap, product,
@@ -49,6 +51,7 @@ use crate::instr;
 use crate::ir::Launch;
 use crate::ir::validate::Valid;
 use crate::ir::{Program, Stmt, walk};
+use crate::sym::Sym;
 use crate::target::{Capability, Target};
 
 /// The program as CUDA C++.
@@ -73,7 +76,7 @@ fn emit_up_to(valid: &Valid, largest_size: i64) -> Result<Source, Diagnosis> {
     let mut unit = Unit::new(program, target, largest_size);
     unit.allot_scratch();
     let mut writer = Writer::new(&unit, Launch::all(&program.body)?.len());
-    let host = writer.steps(&program.body)?;
+    let host = writer.steps(&program.body, Neighbours::default())?;
     let text = writer.text(&writer.texts);
     let units = writer.texts.iter().map(|kernel| writer.text(std::slice::from_ref(kernel))).collect();
     let mut scratch = unit.scratch.clone();
@@ -98,6 +101,15 @@ struct Writer<'a> {
     kernels: Vec<Kernel>,
     texts: Vec<String>,
     tickets: Vec<Scratch>,
+    /// What the kernels so far write.
+    written: HashSet<Sym>,
+}
+
+/// Whether other launches of a call come before and after one.
+#[derive(Clone, Copy, Debug, Default)]
+struct Neighbours {
+    before: bool,
+    after: bool,
 }
 
 impl<'a> Writer<'a> {
@@ -109,18 +121,25 @@ impl<'a> Writer<'a> {
             kernels: Vec::new(),
             texts: Vec::new(),
             tickets: Vec::new(),
+            written: HashSet::new(),
         }
     }
 
-    fn steps(&mut self, stmts: &[Stmt]) -> Result<Vec<Step>, Diagnosis> {
+    /// The steps of some statements of the host, which stand among others.
+    fn steps(&mut self, stmts: &[Stmt], outside: Neighbours) -> Result<Vec<Step>, Diagnosis> {
         let mut steps = Vec::new();
-        for stmt in stmts {
+        for (at, stmt) in stmts.iter().enumerate() {
+            let neighbours = Neighbours {
+                before: outside.before || !Launch::all(&stmts[..at])?.is_empty(),
+                after: outside.after || !Launch::all(&stmts[at + 1..])?.is_empty(),
+            };
             if let Stmt::If(i) = stmt {
-                let (then, otherwise) = (self.steps(&i.then)?, self.steps(&i.otherwise)?);
+                let (then, otherwise) =
+                    (self.steps(&i.then, neighbours)?, self.steps(&i.otherwise, neighbours)?);
                 steps.push(Step::If { cond: i.cond.clone(), then, otherwise });
             } else if let Some(launch) = Launch::of(stmt)? {
                 steps.push(Step::Launch(self.kernels.len()));
-                self.launch(&launch)?;
+                self.launch(&launch, neighbours)?;
             } else if !kernel::is_scratch(stmt) {
                 return Err(Diagnosis::new("a statement stands outside every launch")
                     .because("the host only allots scratch memory, chooses and launches"));
@@ -129,14 +148,14 @@ impl<'a> Writer<'a> {
         Ok(steps)
     }
 
-    fn launch(&mut self, launch: &Launch<'_>) -> Result<(), Diagnosis> {
+    fn launch(&mut self, launch: &Launch<'_>, neighbours: Neighbours) -> Result<(), Diagnosis> {
         let mut name = Names::of_kernel(&self.unit.program.name);
         if self.launches > 1 {
             name = format!("{name}_{}", self.kernels.len() + 1);
         }
         let body = coordinates::name_coordinates(launch.body, &self.unit.buffers);
         let launch = &Launch { body: &body, ..launch.clone() };
-        let (kernel, text) = kernel::kernel(self.unit, launch, name, &mut self.prelude, &mut self.tickets)?;
+        let (kernel, text) = kernel::kernel(self, launch, name, neighbours)?;
         self.kernels.push(kernel);
         self.texts.push(text);
         Ok(())

@@ -9,6 +9,7 @@ pub(super) mod chained;
 pub(super) mod complex;
 pub(super) mod convert;
 pub(super) mod integer;
+pub(super) mod launch;
 pub(super) mod matrix;
 pub(super) mod mbarrier;
 pub(super) mod tensor_map;
