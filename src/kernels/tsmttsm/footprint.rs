@@ -3,16 +3,13 @@
 use warpwright_core::target::{Capability, Target};
 
 use super::mapping::{
-    Threads, Warps, area, areas, pieces, read, row_bytes, slices_bytes, slices_of_a_group, sums,
+    Threads, Warps, area, areas, pieces, read, row_bytes, rows_at_once, slices_bytes, slices_of_a_group, sums,
 };
+use super::reduction;
 use crate::kernels::family::{Choice, Footprint};
 use crate::kernels::gemm::Numbers;
 use crate::kernels::staging::{ACROSS, numbers};
 use crate::problem::Problem;
-
-/// Parts of an element that a thread of the second pass has under way at a time. Chosen so that 396 parts of 128 slices,
-/// whose second pass took most of 77 us on an H200 (complex64 4 x 4 x 100000, 2026-11-22), take about as long.
-const PARTS_AT_A_TIME: f64 = 10.0;
 
 pub(super) fn footprint(problem: &Problem, choice: &Choice, target: &Target) -> Footprint {
     let (m, n, k) = (problem.shape.m as f64, problem.shape.n as f64, problem.shape.k as f64);
@@ -32,12 +29,13 @@ pub(super) fn footprint(problem: &Problem, choice: &Choice, target: &Target) -> 
         real => real as f64 / 2.0,
     };
     let left_behind = passes_over_parts * (parts * sets) as f64 * of_a_number * m * n;
-    // Waits before the first rows and after the last; the launch that adds up parts waits for them, and many a time
-    // where there are many: a warp's share of an element's parts is read in pieces, one after the other.
+    // Waits before the first rows and after the last; the launch that adds up parts waits for them, and several times
+    // where a thread has more of them to add up than it reads at a time.
     let around = if launches == 1 {
         2.0
     } else {
-        4.0 + ((parts * sets) as f64 * of_a_number / 32.0).floor() / PARTS_AT_A_TIME
+        let of_a_thread = (parts * sets / reduction::second_pass_shares(problem, choice)) as f64;
+        4.0 + (of_a_thread * of_a_number / reduction::PARTS_AT_A_TIME as f64).floor()
     };
     let common = Footprint {
         blocks: (parts * areas(problem, choice)) as f64,
@@ -69,7 +67,8 @@ fn thread_footprint(problem: &Problem, choice: &Choice, common: Footprint) -> Fo
     };
     let warps = k * covering * areas(problem, choice) as f64 / 32.0;
     let loads = tm + tn;
-    let ahead = if choice.flag("leapfrog") { 2 } else { 1 };
+    let at_once = rows_at_once(choice);
+    let ahead = if choice.flag("leapfrog") { 2 } else { at_once };
     Footprint {
         threads: slices * mt * nt,
         registers: (tm * tn + ahead * loads) * bytes / 4 + 16,
@@ -77,7 +76,7 @@ fn thread_footprint(problem: &Problem, choice: &Choice, common: Footprint) -> Fo
         multiply_adds: warps * 32.0 * (tm * tn) as f64 * if problem.dtype().is_complex() { 4.0 } else { 1.0 },
         wavefronts: warps * (tm as f64 * passes(along_m, tm) + tn as f64 * passes(along_n, tn)),
         instructions: warps * (2 * loads + 8) as f64,
-        steps: k / (parts * slices) as f64 + common.steps,
+        steps: (k / (parts * slices * at_once) as f64).ceil() + common.steps,
         overlaps: choice.flag("leapfrog"),
         ..common
     }

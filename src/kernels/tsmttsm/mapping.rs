@@ -141,6 +141,11 @@ pub(super) fn slices_of_a_group(problem: &Problem, choice: &Choice) -> i64 {
     (1..=most).rev().find(|s| choice.int("depth") % s == 0).unwrap_or(1)
 }
 
+/// Rows that a thread has under way at a time where it reads them into registers.
+pub(super) fn rows_at_once(choice: &Choice) -> i64 {
+    choice.int("unroll").max(1)
+}
+
 /// How the warps of a block stand over an area of C.
 pub(super) struct Warps {
     /// Rows of C of an instruction.

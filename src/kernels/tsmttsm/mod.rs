@@ -212,6 +212,14 @@ const PARAMETERS: &[Parameter] = &[
         },
     },
     Parameter {
+        name: "unroll",
+        about: "rows that a thread reads into registers at a time",
+        values: |c, _, _| {
+            let ahead = c.word("staging") != "registers" || c.flag("leapfrog");
+            if ahead { Vec::new() } else { with_fma(c, [1, 2, 4, 8]) }
+        },
+    },
+    Parameter {
         name: "numbers",
         about: "how matrix units take complex numbers: whole, as columns of real and of imaginary parts, or by three real products",
         values: |c, problem, _| {
@@ -342,6 +350,14 @@ const CONSTRAINTS: &[Constraint] = &[
             let (tm, tn) = (c.int("tm"), c.int("tn"));
             let rows = if c.flag("leapfrog") { 2 } else { 1 };
             (tm * tn + rows * (tm + tn)) * p.result_dtype().bytes() / 4 <= 224
+        },
+    },
+    Constraint {
+        about: "rows that a thread reads at a time take at most a quarter of its registers",
+        on: &["tm", "tn", "unroll"],
+        holds: |c, p, _| {
+            let rows = c.int("unroll");
+            rows == 1 || rows * (c.int("tm") + c.int("tn")) * p.result_dtype().bytes() / 4 <= 64
         },
     },
     Constraint {

@@ -3,7 +3,7 @@
 use super::mapping::{Threads, area, areas, covered, shares};
 use crate::kernels::family::Choice;
 use crate::kernels::gemm::Numbers;
-use crate::kernels::staging::numbers;
+use crate::kernels::staging::{ceil, numbers};
 use crate::problem::Problem;
 
 /// The steps by which a sum becomes parts that come together again.
@@ -110,7 +110,7 @@ cache_write(slice, reg) -> mine
         taken_by: "slice",
         block,
         bind: "",
-        last: if reduction == "two-pass" { second_pass(problem, choice) } else { String::new() },
+        last: if reduction == "two-pass" { second_pass(problem, choice, None) } else { String::new() },
     }
 }
 
@@ -132,10 +132,10 @@ bind({stage}.bj, block.x)
     )
 }
 
-/// The parts of a sum over sets of threads, which have `rows` rows of a group each. They stay apart until they are
+/// The parts of a sum over so many sets of threads, which share out the rows of a group. They stay apart until they are
 /// read, or added to the result.
-pub(super) fn of_sets(problem: &Problem, choice: &Choice, rows: i64) -> Parts {
-    let parts = choice.int("parts");
+pub(super) fn of_sets(problem: &Problem, choice: &Choice, sets: i64) -> Parts {
+    let (parts, rows) = (choice.int("parts"), choice.int("depth") / sets);
     let several = areas(problem, choice) > 1;
     let inner: &[&str] = if numbers(problem, choice) == Numbers::Three { &["s", "p"] } else { &["s"] };
     let over_areas = |stage| {
@@ -169,25 +169,30 @@ cache_write(slice, reg) -> mine
         taken_by: "slice",
         block: if several { "slice.bj" } else { "slice.g" },
         bind: if several { "" } else { "bind(slice.g, block.x)\n" },
-        last: format!("{}{SETS_AS_THEY_ARE_READ}", second_pass(problem, choice)),
+        last: second_pass(problem, choice, Some(sets)),
     }
 }
 
 /// The launch that adds up the parts: a block for each row of C, in which several threads share out the parts of an
-/// element and one adds up what they have, always in the same order.
-fn second_pass(problem: &Problem, choice: &Choice) -> String {
-    let [_, columns] = covered(problem, choice);
-    let most = (SECOND_PASS_THREADS / columns).min(choice.int("parts")).min(32);
-    let shares = (0..=5).map(|e| 1 << e).rfind(|shares| *shares <= most).unwrap_or(1);
+/// element and one adds up what they have, always in the same order. Where sets of threads have left their own parts
+/// behind, these become one as they are read.
+fn second_pass(problem: &Problem, choice: &Choice, sets: Option<i64>) -> String {
+    let shares = second_pass_shares(problem, choice);
     // Where numbers come in parts, a row of C takes two rows of sums, and an element four sums.
     let (outer, unrolled) = match numbers(problem, choice) {
         Numbers::Whole => ("sub.t, sub.i, sub.j", "acc.t"),
         Numbers::Parts => ("sub.t, sub.j, sub.i", "acc.i, acc.j, acc.t"),
         Numbers::Three => ("sub.t, sub.j, sub.p, sub.i", "acc.p, acc.t"),
     };
+    // Parts are read together, as many as there are registers for, since each wait takes longer than the work.
+    let (of_a_thread, most) = (ceil(choice.int("parts"), shares), PARTS_AT_A_TIME / sets.unwrap_or(1));
+    let together = ceil(of_a_thread, ceil(of_a_thread, most.max(4)));
+    let as_they_are_read =
+        if sets.is_some() { "set_scope(part, reg)\ncompute_at(part, sum.g)\nunroll(part.s)\n" } else { "" };
     format!(
         "split_reduce(acc.g, {shares}, combine=shared, order=cyclic) -> sub, t
 cache_write(sub, reg) -> sum
+split(sum.g, {together}) -> go, g
 bind(C.i, block.x)
 bind(C.j, threads)
 set_scope(acc, reg)
@@ -196,16 +201,20 @@ compute_at(sub, C.i)
 reorder({outer})
 bind(sub.t, sub.j, threads)
 compute_at(sum, sub.j)
-unroll({unrolled})
+{as_they_are_read}unroll(sum.g, {unrolled})
 "
     )
 }
 
+/// How many threads of the second pass share out the parts of an element of C.
+pub(super) fn second_pass_shares(problem: &Problem, choice: &Choice) -> i64 {
+    let [_, columns] = covered(problem, choice);
+    let most = (SECOND_PASS_THREADS / columns).min(choice.int("parts")).min(32);
+    (0..=5).map(|e| 1 << e).rfind(|shares| *shares <= most).unwrap_or(1)
+}
+
+/// Parts of an element of C that a thread of the second pass reads at a time, those of all sets of threads counted.
+pub(super) const PARTS_AT_A_TIME: i64 = 36;
+
 /// Threads of a block that adds up parts, at most.
 const SECOND_PASS_THREADS: i64 = 512;
-
-/// The steps that make the sets of a part, which the first launch leaves behind, one sum as they are read.
-const SETS_AS_THEY_ARE_READ: &str = "set_scope(part, reg)
-compute_at(part, sum.g)
-unroll(part.s)
-";

@@ -1,7 +1,8 @@
 //! The schedules of the three forms.
 
 use super::mapping::{
-    Threads, Warps, covered, moved, one_copy, padding, pieces, read, slices_of_a_group, staged_columns,
+    Threads, Warps, covered, moved, one_copy, padding, pieces, read, rows_at_once, slices_of_a_group,
+    staged_columns,
 };
 use super::reduction::{self, Parts};
 use crate::kernels::family::Choice;
@@ -32,16 +33,24 @@ reorder({slice}.s, {slice}.it, {slice}.jt, {slice}.i, {slice}.j)
     };
     let (second, nth) = if problem.same { ("A", FIRST_READ) } else { ("B", "") };
     let overlap = if choice.flag("leapfrog") { "pipeline(mine.ko, 2, via=registers)\n" } else { "" };
+    // Loads of rows that are unrolled need no value of the rows before, so they are under way together.
+    let [rows, each, unrolled] = match rows_at_once(choice) {
+        1 => [format!("split(acc.k, {slices}) -> ko, s\n"), "mine.ko".to_string(), String::new()],
+        rows => [
+            format!("split(acc.k, {}) -> ko, k\nsplit(acc.k, {slices}) -> u, s\n", rows * slices),
+            "mine.u".to_string(),
+            "mine.u, ".to_string(),
+        ],
+    };
     format!(
-        "split(acc.k, {slices}) -> ko, s
-{split}{mapping}bind({slice}.s, {slice}.it, {slice}.jt, threads)
+        "{rows}{split}{mapping}bind({slice}.s, {slice}.it, {slice}.jt, threads)
 compute_at(mine, {slice}.jt)
-reorder(mine.ko, mine.i, mine.j)
+reorder(mine.ko, {unrolled}mine.i, mine.j)
 cache_read(A, mine, reg{nth}) -> a
-compute_at(a, mine.ko)
+compute_at(a, {each})
 cache_read({second}, mine, reg) -> b
-compute_at(b, mine.ko)
-unroll(a.c, b.c, mine.i, mine.j)
+compute_at(b, {each})
+unroll({unrolled}a.c, b.c, mine.i, mine.j)
 {overlap}{last}"
     )
 }
@@ -61,8 +70,7 @@ pub(super) fn by_threads_from_shared(problem: &Problem, choice: &Choice) -> Stri
             format!("unroll({fragment}.c)\n")
         };
     }
-    let Parts { split, taken_by: slice, block, bind, last } =
-        reduction::of_sets(problem, choice, depth / slices);
+    let Parts { split, taken_by: slice, block, bind, last } = reduction::of_sets(problem, choice, slices);
     let order = if transposed {
         format!(
             "reorder({block}, {slice}.vi, {slice}.vj, {slice}.s, {slice}.it, {slice}.jt, {slice}.i, {slice}.j)
@@ -91,7 +99,7 @@ pub(super) fn by_matrix_units(problem: &Problem, choice: &Choice) -> String {
     let Warps { high, terms, rows, columns } = Warps::of(problem, choice);
     let (depth, stages) = (choice.int("depth"), choice.int("stages"));
     let Parts { split, taken_by: slice, block, bind, last } =
-        reduction::of_sets(problem, choice, depth / choice.int("wk"));
+        reduction::of_sets(problem, choice, choice.int("wk"));
     let threads = 32 * choice.int("wm") * choice.int("wn") * choice.int("wk");
     let (instruction, dtype) = (choice.word("instruction"), read(problem, choice).dtype());
     let conjugate =
