@@ -290,6 +290,46 @@ fn areas_of_c_are_blocks_of_one_launch() {
 }
 
 #[test]
+fn rows_that_are_read_together_are_all_of_them_added_up() {
+    let family = kernels::family("tsmttsm").unwrap();
+    for (dtype, widths) in [("f64", (1, 1)), ("c64", (3, 2)), ("f32", (5, 7)), ("c128", (2, 4))] {
+        let problem = problem(family, widths, dtype);
+        for (unroll, transposed, reduction) in
+            [(2, true, "two-pass"), (4, false, "global"), (8, true, "local")]
+        {
+            let given = Choice::default().with("staging", "registers").with("unroll", unroll);
+            let given = given.with("transposed", transposed).with("reduction", reduction).with("parts", 3);
+            let choice = family.complete(&given.with("tm", 1), &problem, target::DEFAULT).unwrap();
+            holds(family, &problem, &choice, &[0, 1, 255, 256, 257, 6 * 1024 - 1, 6 * 1024 + 1]);
+        }
+    }
+}
+
+#[test]
+fn parts_that_are_read_together_are_all_of_them_added_up() {
+    let family = kernels::family("tsmttsm").unwrap();
+    // A thread of the second pass has 1, 2 and 33 parts of an element, and 40 in two groups; then those of several sets.
+    for (form, parts) in [
+        ("staging=registers", [7, 33, 1056, 1270]),
+        ("unit=mma,wk=4,depth=16", [7, 33, 132, 264]),
+        ("staging=shared,block=128,depth=64", [7, 33, 132, 264]),
+    ] {
+        for parts in parts {
+            let problem = problem(family, (4, 3), "f64");
+            let given = form.split(',').fold(Choice::default(), |c, p| {
+                let (name, value) = p.split_once('=').unwrap();
+                match value.parse::<i64>() {
+                    Ok(number) => c.with(name, number),
+                    Err(_) => c.with(name, value),
+                }
+            });
+            let choice = family.complete(&given.with("parts", parts), &problem, target::DEFAULT).unwrap();
+            holds(family, &problem, &choice, &[0, 331, 5000]);
+        }
+    }
+}
+
+#[test]
 fn areas_of_a_large_c_are_staged_by_blocks_of_their_own() {
     let family = kernels::family("tsmttsm").unwrap();
     for (dtype, (high, wide), form, areas) in [
