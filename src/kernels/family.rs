@@ -268,16 +268,7 @@ impl Family {
         given: &Choice,
         each: &mut dyn FnMut(&Choice) -> bool,
     ) {
-        let mut walk = Walk {
-            family: self,
-            given,
-            problem,
-            target,
-            permissions,
-            broken: None,
-            idle: None,
-            foreign: None,
-        };
+        let mut walk = Walk::new(self, given, problem, target, permissions);
         walk.extend(&Choice::default(), 0, each);
     }
 
@@ -307,17 +298,7 @@ impl Family {
     /// # Errors
     /// A parameter or a value that the family does not know, and constraints that no choice fulfils.
     pub fn complete(&self, given: &Choice, problem: &Problem, target: &Target) -> Result<Choice, Diagnosis> {
-        let permissions = Permissions::NONE;
-        let mut walk = Walk {
-            family: self,
-            given,
-            problem,
-            target,
-            permissions,
-            broken: None,
-            idle: None,
-            foreign: None,
-        };
+        let mut walk = Walk::new(self, given, problem, target, Permissions::NONE);
         let mut first = None;
         walk.extend(&Choice::default(), 0, &mut |choice| {
             first = Some(choice.clone());
@@ -417,7 +398,17 @@ struct Walk<'a> {
     foreign: Option<(&'static str, &'a Value, Vec<Value>)>,
 }
 
-impl Walk<'_> {
+impl<'a> Walk<'a> {
+    fn new(
+        family: &'a Family,
+        given: &'a Choice,
+        problem: &'a Problem,
+        target: &'a Target,
+        permissions: Permissions,
+    ) -> Walk<'a> {
+        Walk { family, given, problem, target, permissions, broken: None, idle: None, foreign: None }
+    }
+
     /// Hands over every choice that continues this one, which has values for the first `known` parameters as far as
     /// they have a meaning. Returns whether to go on.
     fn extend(&mut self, choice: &Choice, known: usize, each: &mut dyn FnMut(&Choice) -> bool) -> bool {
