@@ -48,8 +48,8 @@ pub struct LaunchConfig {
     pub shared_bytes: u32,
     /// Blocks of a cluster in x, y, z.
     pub cluster: Option<[u32; 3]>,
-    /// Whether blocks may begin before the launch before it in the stream has ended: the kernel waits for it itself.
-    /// GPUs below compute capability 9.0 do not know this, and there it is as if it were not asked for.
+    /// Whether blocks may begin before the launch before it in the stream has ended: the kernel waits for it itself,
+    /// which needs a GPU that knows programmatic dependent launches.
     pub waits_itself: bool,
 }
 
@@ -125,7 +125,7 @@ impl Kernel {
             self.allow_cluster(cluster)?;
             attributes.push(cluster_attribute(cluster));
         }
-        if config.waits_itself && self.device().info().compute_capability >= (9, 0) {
+        if config.waits_itself {
             attributes.push(begins_early_attribute());
         }
         let raw = sys::CUlaunchConfig {

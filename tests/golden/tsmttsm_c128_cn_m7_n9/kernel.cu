@@ -43,9 +43,7 @@ __device__ __forceinline__ void mma_m8n8k4_c128_conj(double2 (&d)[2], const doub
 
 // Lets the blocks of the next launch, which waits for this one itself, take what room there is.
 __device__ __forceinline__ void let_next_launch_begin() {
-#if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.launch_dependents;");
-#endif
 }
 
 __device__ __forceinline__ double2 cadd(double2 a, double2 b) { return make_double2(a.x + b.x, a.y + b.y); }
@@ -61,9 +59,7 @@ __device__ __forceinline__ double2 cfma(double2 a, double2 b, double2 c) {
 
 // Waits until the launch before this one has ended and what it wrote can be read.
 __device__ __forceinline__ void wait_for_launch_before() {
-#if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
 }
 
 // Grid: 8 blocks of 128 threads; 28544 bytes of shared memory.

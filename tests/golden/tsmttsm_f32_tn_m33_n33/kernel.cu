@@ -24,16 +24,12 @@ template <int N> __device__ __forceinline__ void cp_async_wait() {
 
 // Lets the blocks of the next launch, which waits for this one itself, take what room there is.
 __device__ __forceinline__ void let_next_launch_begin() {
-#if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.launch_dependents;");
-#endif
 }
 
 // Waits until the launch before this one has ended and what it wrote can be read.
 __device__ __forceinline__ void wait_for_launch_before() {
-#if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
 }
 
 // Grid: 8 blocks of 128 threads; 29632 bytes of shared memory.

@@ -4,16 +4,12 @@ __device__ __forceinline__ int ceil_div(int a, int b) { return (a + b - 1)/b; }
 
 // Lets the blocks of the next launch, which waits for this one itself, take what room there is.
 __device__ __forceinline__ void let_next_launch_begin() {
-#if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.launch_dependents;");
-#endif
 }
 
 // Waits until the launch before this one has ended and what it wrote can be read.
 __device__ __forceinline__ void wait_for_launch_before() {
-#if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
 }
 
 // Grid: 8 blocks of 128 threads; 17408 bytes of shared memory.

@@ -149,6 +149,8 @@ impl<'a> Writer<'a> {
     }
 
     fn launch(&mut self, launch: &Launch<'_>, neighbours: Neighbours) -> Result<(), Diagnosis> {
+        let overlap = self.unit.has(Capability::DependentLaunch);
+        let neighbours = if overlap { neighbours } else { Neighbours::default() };
         let mut name = Names::of_kernel(&self.unit.program.name);
         if self.launches > 1 {
             name = format!("{name}_{}", self.kernels.len() + 1);

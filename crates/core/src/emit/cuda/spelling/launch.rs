@@ -1,4 +1,5 @@
-//! Launches one after another: the next one may begin while this one still runs, and waits for it itself.
+//! Launches one after another: the next one may begin while this one still runs, and waits for it itself
+//! (programmatic dependent launch).
 
 use super::Helper;
 
@@ -6,9 +7,7 @@ pub(in crate::emit::cuda) static WAIT_FOR_LAUNCH_BEFORE: Helper = Helper {
     needs: &[],
     text: r#"// Waits until the launch before this one has ended and what it wrote can be read.
 __device__ __forceinline__ void wait_for_launch_before() {
-#if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
 }"#,
 };
 
@@ -16,8 +15,6 @@ pub(in crate::emit::cuda) static LET_NEXT_LAUNCH_BEGIN: Helper = Helper {
     needs: &[],
     text: r#"// Lets the blocks of the next launch, which waits for this one itself, take what room there is.
 __device__ __forceinline__ void let_next_launch_begin() {
-#if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.launch_dependents;");
-#endif
 }"#,
 };
