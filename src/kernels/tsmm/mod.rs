@@ -243,7 +243,8 @@ const PARAMETERS: &[Parameter] = &[
         values: |c, problem, _| {
             let most = 16 / problem.dtype().bytes();
             let whole = problem.shape.n >= most && most > 1;
-            with_tiles(c, if whole { vec![most, 1] } else { vec![1] })
+            let halves = (most > 2).then_some(most / 2);
+            with_tiles(c, if whole { [most].into_iter().chain(halves).chain([1]).collect() } else { vec![1] })
         },
     },
     Parameter {

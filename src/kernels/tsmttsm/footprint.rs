@@ -76,7 +76,7 @@ fn thread_footprint(problem: &Problem, choice: &Choice, common: Footprint) -> Fo
         multiply_adds: warps * 32.0 * (tm * tn) as f64 * if problem.dtype().is_complex() { 4.0 } else { 1.0 },
         wavefronts: warps * (tm as f64 * passes(along_m, tm) + tn as f64 * passes(along_n, tn)),
         instructions: warps * (2 * loads + 8) as f64,
-        steps: (k / (parts * slices * at_once) as f64).ceil() + common.steps,
+        steps: k / (parts * slices * at_once) as f64 + common.steps,
         overlaps: choice.flag("leapfrog"),
         ..common
     }

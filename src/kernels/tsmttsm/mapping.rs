@@ -234,12 +234,19 @@ pub(super) fn movable(problem: &Problem, choice: &Choice) -> [Moved; 2] {
     })
 }
 
+/// Elements at multiples of which rows of A and of B begin in shared memory, for those that are read at once. Where one
+/// copy serves both, for those of either.
+pub(super) fn aligned_for(problem: &Problem, choice: &Choice) -> [i64; 2] {
+    let [a, b] = pieces(problem, choice);
+    if one_copy(problem, choice) { [a.max(b); 2] } else { [a, b] }
+}
+
 /// Elements that a row of A and one of B take in shared memory: those of the tiles, and padding; or their own where
 /// rows are copied as one.
 pub(super) fn row_elements(problem: &Problem, choice: &Choice) -> [i64; 2] {
     let [a, b] = staged_columns(problem, choice);
     let [of_a, of_b] = moved(problem, choice);
-    let [read_a, read_b] = pieces(problem, choice);
+    let [read_a, read_b] = aligned_for(problem, choice);
     let read = read(problem, choice);
     let dtype = read.dtype();
     let rows = [(read.shape.m, a, of_a, read_a), (read.shape.n, b, of_b, read_b)];

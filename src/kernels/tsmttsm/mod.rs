@@ -181,11 +181,10 @@ const PARAMETERS: &[Parameter] = &[
         name: "block",
         about: "threads of a block",
         values: |c, problem, _| {
-            if problem.shape.k <= SHORT {
-                with_fma(c, [256, 128, 512, 1024])
-            } else {
-                with_fma(c, [256, 128])
-            }
+            // Where the second pass counts, larger blocks leave it fewer parts.
+            let large = if c.word("staging") == "shared" { SHORT } else { FEW_PARTS };
+            let sizes = if problem.shape.k <= large { vec![256, 128, 512, 1024] } else { vec![256, 128] };
+            with_fma(c, sizes)
         },
     },
     Parameter {
@@ -320,6 +319,10 @@ const PARAMETERS: &[Parameter] = &[
 
 /// For sums of at most this many terms one launch may be faster than two.
 const SHORT: i64 = 1 << 14;
+
+/// For sums of at most this many terms blocks of many threads that read their own rows may be faster: at a million
+/// the second pass over the parts takes a fifth of the time (bench/limits/short.cu on an H200, 2026-11-22).
+const FEW_PARTS: i64 = 1 << 22;
 
 /// Bytes of an area of C from which on smaller ones are worth trying: an eighth of a multiprocessor's registers.
 const LARGE_AREA: i64 = 32 << 10;

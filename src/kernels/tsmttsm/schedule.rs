@@ -1,8 +1,8 @@
 //! The schedules of the three forms.
 
 use super::mapping::{
-    Threads, Warps, covered, moved, one_copy, padding, pieces, read, rows_at_once, slices_of_a_group,
-    staged_columns,
+    Threads, Warps, aligned_for, covered, moved, one_copy, padding, pieces, read, rows_at_once,
+    slices_of_a_group, staged_columns,
 };
 use super::reduction::{self, Parts};
 use crate::kernels::family::Choice;
@@ -192,7 +192,7 @@ fn staged(problem: &Problem, choice: &Choice, threads: i64, at: &str) -> Staged 
     let mut aligned = Vec::new();
     let (mut copies, mut groups) = (String::new(), String::new());
     let align = read.alignment_of_rows();
-    let [read_a, read_b] = pieces(problem, choice);
+    let [read_a, read_b] = aligned_for(problem, choice);
     let operands = [
         ("A", "As", read.shape.m, [a, read_a], "lda", of_a, align.a),
         ("B", "Bs", read.shape.n, [b, read_b], "ldb", of_b, align.b),
