@@ -535,6 +535,13 @@ fn a_matrix_times_itself_is_read_once() {
             holds(family, &problem, choice, &[300]);
         }
     }
+    // One operand is read element by element, the other 16 bytes at a time.
+    let mut problem = problem(family, (17, 17), "f64");
+    problem.same = true;
+    let given = Choice::default().with("staging", "shared").with("copy", "rows").with("transposed", true);
+    let given = given.with("block", 128).with("tm", 9).with("tn", 6);
+    let choice = family.complete(&given.with("unit", "fma"), &problem, target::DEFAULT).unwrap();
+    holds(family, &problem, &choice, &[300]);
 }
 
 #[test]
