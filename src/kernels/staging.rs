@@ -119,48 +119,90 @@ pub(super) fn copied_at_once(dtype: DType, width: i64, staged: i64, align: i64) 
     (1..=most).rev().find(|p| most % p == 0 && width % p == 0 && staged % p == 0).unwrap_or(1)
 }
 
-/// The steps that share out a copy of rows of `columns` elements to shared memory among so many threads, in pieces,
-/// asynchronously. Whether all of it is there is asked once. Where rows are some way apart, or are copied in small pieces,
-/// and these do not divide the threads, a thread keeps to its place in a row, so that it need not divide for every piece.
-pub(super) fn copy_steps(
-    tile: &str,
-    moved: Moved,
-    [columns, piece]: [i64; 2],
-    threads: i64,
-    dtype: DType,
-) -> String {
-    let of_a_row = ceil(columns, piece);
-    let rows = threads / of_a_row.max(1);
-    let of_many = moved == Moved::Strided || moved == Moved::Rows && dtype.bytes() * piece < 16;
-    let in_place =
-        of_many && columns % piece == 0 && threads % of_a_row != 0 && 4 * rows * of_a_row >= 3 * threads;
-    let shared_out = if in_place {
-        format!(
-            "split({tile}.c, {piece}) -> c, e
+/// A copy of rows to shared memory, in pieces, asynchronously.
+#[derive(Clone, Copy)]
+pub(super) struct Copied {
+    /// How the rows are moved.
+    pub(super) moved: Moved,
+    /// The type of their elements.
+    pub(super) dtype: DType,
+    /// Elements of a row that are copied.
+    pub(super) columns: i64,
+    /// Elements of a piece.
+    pub(super) piece: i64,
+    /// Threads that share the copy out.
+    pub(super) threads: i64,
+}
+
+impl Copied {
+    fn pieces_of_a_row(&self) -> i64 {
+        ceil(self.columns, self.piece).max(1)
+    }
+
+    /// Rows that the threads copy at a time if each keeps to its place in a row.
+    fn rows_at_a_time(&self) -> i64 {
+        self.threads / self.pieces_of_a_row()
+    }
+
+    /// Whether it makes a difference if threads keep to their place in a row, so that they need not divide for every
+    /// piece, and leaves at most a quarter of them idle.
+    fn can_keep_place(&self) -> bool {
+        let of_a_row = self.pieces_of_a_row();
+        self.moved != Moved::AsOne
+            && self.columns % self.piece == 0
+            && self.threads % of_a_row != 0
+            && 4 * self.rows_at_a_time() * of_a_row >= 3 * self.threads
+    }
+
+    /// Whether threads keep to their place in any case: where rows are some way apart, or are copied in small pieces.
+    fn always_keeps_place(&self) -> bool {
+        self.moved == Moved::Strided || self.dtype.bytes() * self.piece < 16
+    }
+
+    /// Whether there is a choice.
+    pub(super) fn may_keep_place(&self) -> bool {
+        self.can_keep_place() && !self.always_keeps_place()
+    }
+
+    /// The steps for a tile. Whether all of it is there is asked once.
+    pub(super) fn steps(&self, tile: &str, keep_place: bool) -> String {
+        let Copied { piece, threads, dtype, .. } = *self;
+        let shared_out = if self.can_keep_place() && (keep_place || self.always_keeps_place()) {
+            format!(
+                "split({tile}.c, {piece}) -> c, e
 split({tile}.r, {rows}) -> u, r
 reorder({tile}.r, {tile}.c, {tile}.u, {tile}.e)
 bind({tile}.r, {tile}.c, threads)
-"
-        )
-    } else {
-        let (fuse, elements) = if moved == Moved::AsOne {
-            (String::new(), "e")
+",
+                rows = self.rows_at_a_time(),
+            )
         } else {
-            (format!("fuse({tile}.r, {tile}.c) -> f\n"), "f")
-        };
-        format!(
-            "{fuse}split({tile}.{elements}, {piece}) -> f, e
+            let (fuse, elements) = if self.moved == Moved::AsOne {
+                (String::new(), "e")
+            } else {
+                (format!("fuse({tile}.r, {tile}.c) -> f\n"), "f")
+            };
+            format!(
+                "{fuse}split({tile}.{elements}, {piece}) -> f, e
 split({tile}.f, {threads}) -> u, t
 reorder({tile}.t, {tile}.u, {tile}.e)
 bind({tile}.t, threads)
 "
-        )
-    };
-    format!(
-        "{shared_out}unroll({tile}.u)
+            )
+        };
+        format!(
+            "{shared_out}unroll({tile}.u)
 tail({tile}.u, hoist)
 tensorize({tile}.e, cp_async{bytes}_{dtype})
 ",
-        bytes = dtype.bytes() * piece,
-    )
+            bytes = dtype.bytes() * piece,
+        )
+    }
 }
+
+/// The name of the parameter that makes threads keep to their place in the rows that they copy, where they may.
+pub(super) const KEEPS_PLACE: &str = "place";
+
+/// What it is about.
+pub(super) const ABOUT_KEEPING_PLACE: &str =
+    "whether a thread keeps to its place in the rows that it copies, or threads share out all pieces of them";

@@ -306,6 +306,31 @@ fn rows_that_are_read_together_are_all_of_them_added_up() {
 }
 
 #[test]
+fn threads_may_keep_to_their_place_in_the_rows_that_they_copy() {
+    for (name, dtype, widths, form) in [
+        ("tsmttsm", "c64", (28, 28), "unit=fma,staging=shared,block=128"),
+        ("tsmttsm", "f32", (28, 40), "unit=fma,staging=shared,block=128"),
+        ("tsmttsm", "f64", (36, 20), "unit=mma"),
+        ("tsmttsm", "c128", (12, 20), "unit=mma,numbers=parts"),
+        ("tsmttsm", "c128", (24, 24), "unit=mma,numbers=whole"),
+        ("tsmm", "f32", (56, 56), "unit=fma,staging=shared,team=part"),
+        ("tsmm", "f32", (24, 36), "unit=fma,staging=shared,team=block"),
+        ("tsmm", "c64", (24, 12), "unit=fma,staging=shared,team=part"),
+        ("tsmm", "c128", (28, 12), "unit=mma,team=part"),
+    ] {
+        let family = kernels::family(name).unwrap();
+        let problem = problem(family, widths, dtype);
+        let given = parameters(&format!("{form},place=true"));
+        let choice = family
+            .complete(&given, &problem, target::DEFAULT)
+            .unwrap_or_else(|d| panic!("{name} {form}: {d}"));
+        let other = choice.clone().with("place", false);
+        assert_ne!((family.schedule)(&problem, &choice), (family.schedule)(&problem, &other), "{choice}");
+        holds(family, &problem, &choice, &[1, 331]);
+    }
+}
+
+#[test]
 fn parts_that_are_read_together_are_all_of_them_added_up() {
     let family = kernels::family("tsmttsm").unwrap();
     // A thread of the second pass has 1, 2 and 33 parts of an element, and 40 in two groups; then those of several sets.
@@ -316,13 +341,7 @@ fn parts_that_are_read_together_are_all_of_them_added_up() {
     ] {
         for parts in parts {
             let problem = problem(family, (4, 3), "f64");
-            let given = form.split(',').fold(Choice::default(), |c, p| {
-                let (name, value) = p.split_once('=').unwrap();
-                match value.parse::<i64>() {
-                    Ok(number) => c.with(name, number),
-                    Err(_) => c.with(name, value),
-                }
-            });
+            let given = parameters(form);
             let choice = family.complete(&given.with("parts", parts), &problem, target::DEFAULT).unwrap();
             holds(family, &problem, &choice, &[0, 331, 5000]);
         }

@@ -4,7 +4,7 @@ use warpwright_core::dtype::DType;
 
 use crate::kernels::family::Choice;
 use crate::kernels::gemm::Numbers;
-use crate::kernels::staging::{self, ACROSS, Moved, ceil};
+use crate::kernels::staging::{self, ACROSS, Copied, Moved, ceil, copied_at_once};
 use crate::problem::Problem;
 
 /// Columns of C of a block of the forms that stage rows: those of a band. Bands begin where matrix instructions or
@@ -128,6 +128,18 @@ pub(super) fn moved_a(problem: &Problem, choice: &Choice) -> Moved {
         Moved::AsOne if depth(problem, choice) < k => Moved::Rows,
         moved => moved,
     }
+}
+
+/// How rows of A, or what is copied of them, come to shared memory.
+pub(super) fn copied_a(problem: &Problem, choice: &Choice) -> Copied {
+    // A may be staged as the real numbers that it is stored as.
+    let ((dtype, of_a_number), align) = (staged(problem, choice), problem.alignment_of_rows().a);
+    let (moved, columns) = (moved_a(problem, choice), of_a_number * depth(problem, choice));
+    let piece = match moved {
+        Moved::AsOne => align / dtype.bytes(),
+        _ => copied_at_once(dtype, of_a_number * problem.shape.k, columns, align),
+    };
+    Copied { moved, dtype, columns, piece, threads: team(problem, choice) }
 }
 
 /// How the rows of C are moved.

@@ -296,6 +296,14 @@ const PARAMETERS: &[Parameter] = &[
         values: |c, _, _| with_stages(c, [2, 3, 4]),
     },
     Parameter {
+        name: staging::KEEPS_PLACE,
+        about: staging::ABOUT_KEEPING_PLACE,
+        values: |c, problem, _| {
+            let may = is_staged(c) && mapping::copied_a(problem, c).may_keep_place();
+            if may { with_stages(c, [false, true]) } else { Vec::new() }
+        },
+    },
+    Parameter {
         name: "blocks",
         about: "blocks, of which each takes every so many groups of rows",
         values: |c, problem, target| {

@@ -1,10 +1,8 @@
 //! The schedules of the forms.
 
-use warpwright_core::dtype::DType;
-
 use super::mapping::{
-    Tiles, Warps, band, bands, depth, group, in_parts, is_three, moved_a, moved_c, paddings, staged, team,
-    terms_at_once, threads,
+    Tiles, Warps, band, bands, copied_a, depth, group, in_parts, is_three, moved_a, moved_c, paddings,
+    staged, team, terms_at_once, threads,
 };
 use crate::kernels::family::Choice;
 use crate::kernels::staging::{self, ACROSS, Moved, copied_at_once};
@@ -63,15 +61,13 @@ pub(super) fn from_shared(problem: &Problem, choice: &Choice) -> String {
     let [pad_a, pad_b, pad_c] = paddings(problem, choice);
     let (of_a, of_c) = (moved_a(problem, choice), moved_c(problem, choice));
     let depth = depth(problem, choice);
-    // A and B may be staged as the real numbers that they are stored as.
-    let ((dtype, of_a_number), align) = (staged(problem, choice), problem.alignment_of_rows());
-    let pieces = |dtype: DType, moved: Moved, width: i64, staged: i64, align: i64| match moved {
-        Moved::AsOne => align / dtype.bytes(),
-        _ => copied_at_once(dtype, width, staged, align),
+    let (row_of_a, align_of_c) = (staged(problem, choice).1 * problem.shape.k, problem.alignment_of_rows().c);
+    let copied = copied_a(problem, choice);
+    let piece_a = copied.piece;
+    let piece_c = match of_c {
+        Moved::AsOne => align_of_c / problem.dtype().bytes(),
+        _ => copied_at_once(problem.dtype(), problem.shape.n, band(problem, choice), align_of_c),
     };
-    let (row_of_a, copied_of_a) = (of_a_number * problem.shape.k, of_a_number * depth);
-    let piece_a = pieces(dtype, of_a, row_of_a, copied_of_a, align.a);
-    let piece_c = pieces(problem.dtype(), of_c, problem.shape.n, band(problem, choice), align.c);
     // The innermost loop over blocks, and the steps that make it and the loop over the parts of a block that take groups
     // of their own. The blocks of one group of rows are neighbours: they read it at about the same time.
     let (block, parted) = (if bands(problem, choice) == 1 { "C.g" } else { "C.bj" }, in_parts(choice));
@@ -169,7 +165,7 @@ bind(Bs.t, threads)
         groups = choice.int("blocks") * if parted { choice.int("wm") } else { 1 },
         longer_a = staging::pad("As", pad_a),
         longer_b = staging::pad("Bs", pad_b),
-        copy = staging::copy_steps("As", of_a, [copied_of_a, piece_a], team, dtype),
+        copy = copied.steps("As", choice.flag(staging::KEEPS_PLACE)),
         stages = choice.int("stages"),
     )
 }

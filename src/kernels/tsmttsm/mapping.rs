@@ -4,7 +4,7 @@ use warpwright_core::dtype::DType;
 
 use crate::kernels::family::Choice;
 use crate::kernels::gemm::Numbers;
-use crate::kernels::staging::{self, ACROSS, Moved, ceil, copied_at_once, numbers};
+use crate::kernels::staging::{self, ACROSS, Copied, Moved, ceil, copied_at_once, numbers};
 use crate::problem::{Alignment, Layout, Offsets, Op, Precision, Problem, Shape, Strides};
 
 /// Sums that make an element of C.
@@ -232,6 +232,28 @@ pub(super) fn movable(problem: &Problem, choice: &Choice) -> [Moved; 2] {
             moved => moved,
         }
     })
+}
+
+/// How groups of rows of A and of B come to shared memory.
+pub(super) fn copied(problem: &Problem, choice: &Choice) -> [Copied; 2] {
+    let threads = if choice.word("unit") == "mma" {
+        32 * choice.int("wm") * choice.int("wn") * choice.int("wk")
+    } else {
+        slices_of_a_group(problem, choice) * Threads::of(problem, choice).covering()
+    };
+    let [a, b] = staged_columns(problem, choice);
+    let [of_a, of_b] = moved(problem, choice);
+    let read = read(problem, choice);
+    let (dtype, align) = (read.dtype(), read.alignment_of_rows());
+    [(read.shape.m, a, of_a, align.a), (read.shape.n, b, of_b, align.b)].map(
+        |(width, staged, moved, align)| {
+            let (columns, piece) = match moved {
+                Moved::AsOne => (width, align / dtype.bytes()),
+                _ => (staged, copied_at_once(dtype, width, staged, align)),
+            };
+            Copied { moved, dtype, columns, piece, threads }
+        },
+    )
 }
 
 /// Elements at multiples of which rows of A and of B begin in shared memory, for those that are read at once. Where one

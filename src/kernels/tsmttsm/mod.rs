@@ -55,7 +55,7 @@ use warpwright_core::target::Capability;
 use self::mapping::{Threads, Warps, area, areas, read, row_bytes, slices_bytes, tiled_columns};
 use super::family::{Choice, Constraint, Family, Parameter, Permissions, Value};
 use super::gemm::{Fixed, Numbers};
-use super::staging::{self, ACROSS, Moved, ceil};
+use super::staging::{self, ACROSS, Copied, Moved, ceil};
 use crate::problem::{Op, Problem};
 
 /// The family.
@@ -276,6 +276,14 @@ const PARAMETERS: &[Parameter] = &[
         name: "stages",
         about: "groups of rows in shared memory at a time",
         values: |c, _, _| with_stages(c, [4, 3, 6, 2]),
+    },
+    Parameter {
+        name: staging::KEEPS_PLACE,
+        about: staging::ABOUT_KEEPING_PLACE,
+        values: |c, problem, _| {
+            let may = || mapping::copied(problem, c).iter().any(Copied::may_keep_place);
+            if c.get("stages").is_some() && may() { with_stages(c, [false, true]) } else { Vec::new() }
+        },
     },
     Parameter {
         name: "parts",

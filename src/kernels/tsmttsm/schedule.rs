@@ -1,13 +1,13 @@
 //! The schedules of the three forms.
 
 use super::mapping::{
-    Threads, Warps, aligned_for, covered, moved, one_copy, padding, pieces, read, rows_at_once,
-    slices_of_a_group, staged_columns,
+    Threads, Warps, aligned_for, copied, covered, one_copy, padding, pieces, read, rows_at_once,
+    slices_of_a_group,
 };
 use super::reduction::{self, Parts};
 use crate::kernels::family::Choice;
 use crate::kernels::gemm::Numbers;
-use crate::kernels::staging::{self, ACROSS, Moved, copied_at_once, numbers};
+use crate::kernels::staging::{self, ACROSS, Copied, Moved, numbers};
 use crate::problem::{Op, Problem};
 
 pub(super) fn by_threads(problem: &Problem, choice: &Choice) -> String {
@@ -81,7 +81,7 @@ bind({slice}.vj, vthread)
     } else {
         format!("reorder({block}, {slice}.s, {slice}.it, {slice}.jt, {slice}.i, {slice}.j)\n")
     };
-    let Staged { specialize, copies, groups } = staged(problem, choice, slices * mt * nt, "mine.k");
+    let Staged { specialize, copies, groups } = staged(problem, choice, "mine.k");
     format!(
         "{specialize}split(acc.k, {depth}) -> ko, k
 {split}{copies}{rows_of_c}{columns_of_c}{order}{bind}bind({slice}.s, {slice}.it, {slice}.jt, threads)
@@ -100,11 +100,10 @@ pub(super) fn by_matrix_units(problem: &Problem, choice: &Choice) -> String {
     let (depth, stages) = (choice.int("depth"), choice.int("stages"));
     let Parts { split, taken_by: slice, block, bind, last } =
         reduction::of_sets(problem, choice, choice.int("wk"));
-    let threads = 32 * choice.int("wm") * choice.int("wn") * choice.int("wk");
     let (instruction, dtype) = (choice.word("instruction"), read(problem, choice).dtype());
     let conjugate =
         if dtype.is_complex() && problem.layout.a == Op::ConjugateTranspose { "_conj" } else { "" };
-    let Staged { specialize, copies, groups } = staged(problem, choice, threads, "mine.ks");
+    let Staged { specialize, copies, groups } = staged(problem, choice, "mine.ks");
     // Atomics take one element each.
     let pairs = if slice == "slice" {
         staging::pairs(slice, dtype, covered(problem, choice)[1])
@@ -184,34 +183,30 @@ struct Staged {
     groups: String,
 }
 
-fn staged(problem: &Problem, choice: &Choice, threads: i64, at: &str) -> Staged {
+fn staged(problem: &Problem, choice: &Choice, at: &str) -> Staged {
     let read = read(problem, choice);
     let dtype = read.dtype();
-    let [of_a, of_b] = moved(problem, choice);
-    let [a, b] = staged_columns(problem, choice);
+    let [of_a, of_b] = copied(problem, choice);
+    let keep_place = choice.flag(staging::KEEPS_PLACE);
     let mut aligned = Vec::new();
     let (mut copies, mut groups) = (String::new(), String::new());
-    let align = read.alignment_of_rows();
     let [read_a, read_b] = aligned_for(problem, choice);
-    let operands = [
-        ("A", "As", read.shape.m, [a, read_a], "lda", of_a, align.a),
-        ("B", "Bs", read.shape.n, [b, read_b], "ldb", of_b, align.b),
-    ];
+    let operands =
+        [("A", "As", read.shape.m, read_a, "lda", of_a), ("B", "Bs", read.shape.n, read_b, "ldb", of_b)];
     let mut fragments =
         if one_copy(problem, choice) { vec![vec!["a", "b"]] } else { vec![vec!["a"], vec!["b"]] };
     if numbers(problem, choice) == Numbers::Three {
         // Fragments hold what is made of the rows, not the rows.
         fragments.iter_mut().for_each(Vec::clear);
     }
-    for ((operand, tile, width, [staged, at_once], stride, moved, align), fragments) in
-        operands.into_iter().zip(&fragments)
-    {
+    for ((operand, tile, width, at_once, stride, copied), fragments) in operands.into_iter().zip(&fragments) {
         // Where B is A, a copy of its own is that of one of the two reads.
         let (operand, nth) = match (problem.same, tile, fragments.len()) {
             (true, "As", 1) => ("A", FIRST_READ),
             (true, ..) => ("A", ""),
             _ => (operand, ""),
         };
+        let Copied { moved, columns, piece, .. } = copied;
         if moved == Moved::AsOne {
             copies += &format!("cache_read({operand}, mine, shared) -> {tile}\n");
             copies += &each_read(tile, fragments, &format!(", rows={width}"));
@@ -219,11 +214,10 @@ fn staged(problem: &Problem, choice: &Choice, threads: i64, at: &str) -> Staged 
                 "{}compute_at({tile}, mine.ko)
 {}",
                 computed_at(fragments, at),
-                staging::copy_steps(tile, moved, [width, align / dtype.bytes()], threads, dtype)
+                copied.steps(tile, keep_place)
             );
             continue;
         }
-        let piece = copied_at_once(dtype, width, staged, align);
         let rows = if moved == Moved::Rows { format!(", rows={width}") } else { String::new() };
         if moved == Moved::Strided && piece > 1 {
             aligned.push(format!("{stride}%{piece}"));
@@ -232,8 +226,8 @@ fn staged(problem: &Problem, choice: &Choice, threads: i64, at: &str) -> Staged 
         groups += &format!(
             "compute_at({tile}, mine.ko)
 {}{}{}{}",
-            staging::copy_steps(tile, moved, [staged, piece], threads, dtype),
-            staging::pad(tile, padding(dtype, width, staged, at_once)),
+            copied.steps(tile, keep_place),
+            staging::pad(tile, padding(dtype, width, columns, at_once)),
             each_read(tile, fragments, ""),
             computed_at(fragments, at),
         );
