@@ -73,7 +73,7 @@ impl Measure for MadeUp {
 }
 
 fn problem() -> Problem {
-    Problem::new("1000000x12x20".parse().unwrap(), "f64".parse().unwrap(), "nn".parse().unwrap())
+    Problem::new("1000000x4x6".parse().unwrap(), "f64".parse().unwrap(), "nn".parse().unwrap())
 }
 
 /// Tunes the problem and records in a file.
@@ -283,7 +283,7 @@ fn the_best_of_a_problem_nearby_is_tried_first() {
     let scratch = Scratch::new("nearby");
     let file = scratch.file();
     let gpu = Gpu::of_target(target::DEFAULT);
-    let nearby = Problem::new("2000000x14x18".parse().unwrap(), problem().precision, problem().layout);
+    let nearby = Problem::new("1100000x4x6".parse().unwrap(), problem().precision, problem().layout);
     let choice = ["block", "threads", "unroll"].into_iter().zip([512, 2, 3]);
     let form = Choice::default().with("unit", "fma").with("staging", "registers").with("c_source", "l1");
     let choice = choice.fold(form, |c, (name, value)| c.with(name, value));
@@ -426,7 +426,7 @@ fn wisdom_is_listed_merged_imported_and_exported() {
     let problem = here.next().unwrap();
     assert_eq!((status, problem["tried"].as_u64(), here.next()), (Some(0), Some(20), None));
     assert_eq!(problem["choice"], serde_json::to_value(&found.best[0].choice).unwrap());
-    assert!(with_wisdom(&file, "wisdom list").1.contains("1000000x12x20"));
+    assert!(with_wisdom(&file, "wisdom list").1.contains("1000000x4x6"));
     // A damaged line costs a notice.
     let half = std::fs::read_to_string(file.path()).unwrap()[..50].to_string();
     std::fs::write(other.path(), format!("{half}\n")).unwrap();
@@ -444,7 +444,7 @@ fn wisdom_is_listed_merged_imported_and_exported() {
         let (status, _, said) = with_wisdom(&other, &format!("wisdom import {}", file.path().display()));
         assert!(status == Some(0) && said.contains(expected), "{said}");
     }
-    let export = format!("wisdom export --t4 {} --shape 1000000x12x20", path("t4"));
+    let export = format!("wisdom export --t4 {} --shape 1000000x4x6", path("t4"));
     assert_eq!(with_wisdom(&other, &export).0, Some(0));
     let exported: serde_json::Value = serde_json::from_slice(&std::fs::read(path("t4")).unwrap()).unwrap();
     assert_eq!(exported["results"].as_array().unwrap().len(), 20);
