@@ -358,9 +358,10 @@ const CONSTRAINTS: &[Constraint] = &[
         about: "a thread's elements of C and of the operands do not fit in 255 registers",
         on: &["tm", "tn", "transposed"],
         holds: |c, p, _| {
+            // A row that is loaded ahead is not counted: the fastest kernel measured for complex64 9 x 9 has one, and by
+            // this count would need 234 (one H200, 2026-11-22).
             let (tm, tn) = (c.int("tm"), c.int("tn"));
-            let rows = if c.flag("leapfrog") { 2 } else { 1 };
-            (tm * tn + rows * (tm + tn)) * p.result_dtype().bytes() / 4 <= 224
+            (tm * tn + tm + tn) * p.result_dtype().bytes() / 4 <= 224
         },
     },
     Constraint {
