@@ -347,6 +347,28 @@ compute_at(part, own.o)",
         &[("M", 4), ("N", 1), ("K", 7)],
         "split(acc.k, 3) -> ko, ki\ntail(acc.ko, peel)\nrfactor(acc.ko, combine=shared) -> part",
     ),
+    // Of a peeled loop only the first piece was moved out of the threads, so each thread filled memory of the block.
+    (
+        "product_c128_tn",
+        &[("M", 3), ("N", 17), ("K", 2), ("lda", 16), ("ldb", 32), ("ldc", 32)],
+        "split(C.i, 4) -> by, i
+split(C.i, 2) -> v, i
+split(C.j, 12) -> bx, j
+precompute(acc.k, 1) -> b4
+split(C.i, 2) -> ty, i
+split(C.j, 3) -> tx, j
+reorder(C.by, C.bx, C.v, C.ty, C.tx, C.i, C.j)
+bind(C.by, block.y)
+bind(C.ty, C.tx, threads)
+set_scope(acc, reg)
+compute_at(acc, C.tx)
+split(acc.k, 4) -> ko, ki
+tail(b4.ko, peel)
+cache_read(B, acc, shared) -> Bs
+compute_at(Bs, acc.ko)
+split(b4.v, 3, tail=guard) -> o33, i33
+split(b4.v, 3, tail=guard) -> o33, i33",
+    ),
     // What else the loops of a stage compute was computed past its end.
     ("chain", &[("M", 1), ("N", 8)], "reverse_compute_at(u, t.j)\nsplit(C.j, 3) -> o, i\ncompute_at(t, C.i)"),
 ];

@@ -24,9 +24,11 @@ impl ComputeAt {
         if let Some(because) = owner {
             return Err(self.refuse(because).instead("leave out `private`, or set_scope it to shared first"));
         }
-        let mut path = Vec::new();
-        self.path(consumer, &mut path);
-        if !place.outer().into_iter().chain(&path).any(|l| over_warps(l.mode)) {
+        let mut paths = Vec::new();
+        self.paths(consumer, &mut Vec::new(), &mut paths);
+        let within = |path: &Vec<For>| path.iter().any(|l| over_warps(l.mode));
+        let outside = place.outer().iter().any(|l| over_warps(l.mode));
+        if !outside && (paths.is_empty() || !paths.iter().all(within)) {
             return Err(self.refuse("no loop over whole warps stands around it").instead(
                 "bind such a loop first, as with bind(label.loop, threads@32), or leave out `private`",
             ));
@@ -34,22 +36,26 @@ impl ComputeAt {
         Ok(())
     }
 
-    /// Sinks every loop from the outermost thread loop down to the attach point below it, innermost first.
+    /// Sinks every loop from the outermost thread loop down to the attach point below it, innermost first. A loop that
+    /// was peeled is several, each of which is an attach point.
     pub(super) fn sink_threads(&self, stmt: Stmt, place: &Place) -> Result<Stmt, Diagnosis> {
         let mut stmt = stmt;
         for _ in 0..32 {
-            let mut path = Vec::new();
-            if !self.path(&stmt, &mut path) {
+            let mut paths = Vec::new();
+            self.paths(&stmt, &mut Vec::new(), &mut paths);
+            if paths.is_empty() {
                 return Err(self.refuse("the loop does not enclose its use"));
             }
             // Ranges with a part of their own are those of the outermost loop over warps.
             let outside = place.outer().iter().any(|l| over_warps(l.mode));
-            let stays = path.iter().position(|l| self.private && !outside && over_warps(l.mode));
-            let first = path.iter().enumerate().position(|(i, l)| is_thread_like(l.mode) && stays != Some(i));
-            let Some(above) = first.and_then(|f| (f + 1 < path.len()).then(|| path[path.len() - 2].clone()))
-            else {
-                break;
+            let inside_threads = |path: &Vec<For>| {
+                let stays = path.iter().position(|l| self.private && !outside && over_warps(l.mode));
+                let first =
+                    path.iter().enumerate().position(|(i, l)| is_thread_like(l.mode) && stays != Some(i));
+                first.is_some_and(|f| f + 1 < path.len())
             };
+            let Some(path) = paths.into_iter().find(inside_threads) else { break };
+            let above = path[path.len() - 2].clone();
             if is_thread_like(path[path.len() - 1].mode) {
                 return Err(self
                     .refuse("that loop is a thread loop, and shared memory belongs to the block")
@@ -64,26 +70,18 @@ impl ComputeAt {
         Ok(stmt)
     }
 
-    /// The loops from `stmt` down to the attach point, both included.
-    fn path(&self, stmt: &Stmt, path: &mut Vec<For>) -> bool {
+    /// The loops from `stmt` down to each attach point, both included.
+    fn paths(&self, stmt: &Stmt, above: &mut Vec<For>, paths: &mut Vec<Vec<For>>) {
         let loop_here = if let Stmt::For(l) = stmt { Some(l) } else { None };
-        if let Some(l) = loop_here {
-            path.push(head(l));
-            if self.at.means(l) {
-                return true;
-            }
-        }
-        for body in walk::bodies(stmt) {
-            for inner in body {
-                if self.path(inner, path) {
-                    return true;
-                }
-            }
+        above.extend(loop_here.map(head));
+        if loop_here.is_some_and(|l| self.at.means(l)) {
+            paths.push(above.clone());
+        } else {
+            walk::bodies(stmt).flatten().for_each(|inner| self.paths(inner, above, paths));
         }
         if loop_here.is_some() {
-            path.pop();
+            above.pop();
         }
-        false
     }
 }
 
