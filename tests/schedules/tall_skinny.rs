@@ -44,7 +44,7 @@ pub fn holds(family: &Family, problem: &Problem, choice: &Choice, long: &[i64]) 
 }
 
 /// A problem of a family with these short extents.
-fn problem(family: &Family, (wide, high): (i64, i64), dtype: &str) -> Problem {
+pub fn problem(family: &Family, (wide, high): (i64, i64), dtype: &str) -> Problem {
     let (shape, layout) = match family.name {
         "tsmm" => (format!("100000x{wide}x{high}"), "nn"),
         _ => (format!("{high}x{wide}x100000"), if dtype.starts_with('c') { "cn" } else { "tn" }),
@@ -290,65 +290,6 @@ fn areas_of_c_are_blocks_of_one_launch() {
 }
 
 #[test]
-fn rows_that_are_read_together_are_all_of_them_added_up() {
-    let family = kernels::family("tsmttsm").unwrap();
-    for (dtype, widths) in [("f64", (1, 1)), ("c64", (3, 2)), ("f32", (5, 7)), ("c128", (2, 4))] {
-        let problem = problem(family, widths, dtype);
-        for (unroll, transposed, reduction) in
-            [(2, true, "two-pass"), (4, false, "global"), (8, true, "local")]
-        {
-            let given = Choice::default().with("staging", "registers").with("unroll", unroll);
-            let given = given.with("transposed", transposed).with("reduction", reduction).with("parts", 3);
-            let choice = family.complete(&given.with("tm", 1), &problem, target::DEFAULT).unwrap();
-            holds(family, &problem, &choice, &[0, 1, 255, 256, 257, 6 * 1024 - 1, 6 * 1024 + 1]);
-        }
-    }
-}
-
-#[test]
-fn threads_may_keep_to_their_place_in_the_rows_that_they_copy() {
-    for (name, dtype, widths, form) in [
-        ("tsmttsm", "c64", (28, 28), "unit=fma,staging=shared,block=128"),
-        ("tsmttsm", "f32", (28, 40), "unit=fma,staging=shared,block=128"),
-        ("tsmttsm", "f64", (36, 20), "unit=mma"),
-        ("tsmttsm", "c128", (12, 20), "unit=mma,numbers=parts"),
-        ("tsmttsm", "c128", (24, 24), "unit=mma,numbers=whole"),
-        ("tsmm", "f32", (56, 56), "unit=fma,staging=shared,team=part"),
-        ("tsmm", "f32", (24, 36), "unit=fma,staging=shared,team=block"),
-        ("tsmm", "c64", (24, 12), "unit=fma,staging=shared,team=part"),
-        ("tsmm", "c128", (28, 12), "unit=mma,team=part"),
-    ] {
-        let family = kernels::family(name).unwrap();
-        let problem = problem(family, widths, dtype);
-        let given = parameters(&format!("{form},place=true"));
-        let choice = family
-            .complete(&given, &problem, target::DEFAULT)
-            .unwrap_or_else(|d| panic!("{name} {form}: {d}"));
-        let other = choice.clone().with("place", false);
-        assert_ne!((family.schedule)(&problem, &choice), (family.schedule)(&problem, &other), "{choice}");
-        holds(family, &problem, &choice, &[1, 331]);
-    }
-}
-
-#[test]
-fn parts_that_are_read_together_are_all_of_them_added_up() {
-    let family = kernels::family("tsmttsm").unwrap();
-    // A thread of the second pass has 1, 2 and 33 parts of an element, and 40 in two groups; then those of several sets.
-    for (form, parts) in [
-        ("staging=registers", [7, 33, 1056, 1270]),
-        ("unit=mma,wk=4,depth=16", [7, 33, 132, 264]),
-        ("staging=shared,block=128,depth=64", [7, 33, 132, 264]),
-    ] {
-        for parts in parts {
-            let problem = problem(family, (4, 3), "f64");
-            let given = parameters(form);
-            let choice = family.complete(&given.with("parts", parts), &problem, target::DEFAULT).unwrap();
-            holds(family, &problem, &choice, &[0, 331, 5000]);
-        }
-    }
-}
-
-#[test]
 fn areas_of_a_large_c_are_staged_by_blocks_of_their_own() {
     let family = kernels::family("tsmttsm").unwrap();
     for (dtype, (high, wide), form, areas) in [
@@ -525,7 +466,7 @@ fn forms_that_stage_rows_serve_every_width() {
 }
 
 /// The choice that a text such as `unit=mma,areas=2` gives.
-fn parameters(text: &str) -> Choice {
+pub fn parameters(text: &str) -> Choice {
     let given = text.split(',').map(|p| parse_parameter(p).unwrap());
     given.fold(Choice::default(), |choice, (name, value)| choice.with(&name, value))
 }

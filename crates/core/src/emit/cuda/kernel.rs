@@ -269,7 +269,6 @@ impl<'a> Body<'a> {
         Ok((declarations, statements))
     }
 
-    /// What stands before the statements: the numbers of the block and the thread, and shared memory.
     /// Waits for the launch before before anything is read, and lets the one behind begin: not sooner, so that what was
     /// waited for has ended for that one too.
     fn neighbours(&mut self, neighbours: Neighbours) {
@@ -283,6 +282,7 @@ impl<'a> Body<'a> {
         }
     }
 
+    /// What stands before the statements: the numbers of the block and the thread, and shared memory.
     fn top(&mut self, launch: &Launch<'_>, grid: &Grid, ticket: bool, names: Lines) -> Result<(), Diagnosis> {
         if !launch.shared.rings.is_empty() || ticket {
             self.used.insert(self.tid.clone());

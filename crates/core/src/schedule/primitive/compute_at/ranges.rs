@@ -40,7 +40,7 @@ impl ComputeAt {
     /// was peeled is several, each of which is an attach point.
     pub(super) fn sink_threads(&self, stmt: Stmt, place: &Place) -> Result<Stmt, Diagnosis> {
         let mut stmt = stmt;
-        for _ in 0..32 {
+        for _ in 0..MOST_SINKS {
             let mut paths = Vec::new();
             self.paths(&stmt, &mut Vec::new(), &mut paths);
             if paths.is_empty() {
@@ -54,7 +54,7 @@ impl ComputeAt {
                     path.iter().enumerate().position(|(i, l)| is_thread_like(l.mode) && stays != Some(i));
                 first.is_some_and(|f| f + 1 < path.len())
             };
-            let Some(path) = paths.into_iter().find(inside_threads) else { break };
+            let Some(path) = paths.into_iter().find(inside_threads) else { return Ok(stmt) };
             let above = path[path.len() - 2].clone();
             if is_thread_like(path[path.len() - 1].mode) {
                 return Err(self
@@ -67,7 +67,9 @@ impl ComputeAt {
             let sunk = sink_at(&stmt, &above.var, &target, place)?;
             stmt = wrap_single(sunk);
         }
-        Ok(stmt)
+        Err(self
+            .refuse("too many loops stand between the threads and that loop")
+            .instead("attach it further out"))
     }
 
     /// The loops from `stmt` down to each attach point, both included.
@@ -84,6 +86,9 @@ impl ComputeAt {
         }
     }
 }
+
+/// How often a loop is sunk for one stage, at most: no schedule nests so many.
+const MOST_SINKS: usize = 100;
 
 /// A list of statements as one; several stand in a condition that always holds, which `Attach` takes apart again.
 pub(super) fn wrap_single(mut stmts: Vec<Stmt>) -> Stmt {
