@@ -129,16 +129,17 @@ tail(C.u, hoist)
         _ => by_tiles(problem, choice, [block, tiled, sum]),
     };
     // The loop in which rows of A are copied, and the steps that make it: once for each group, or piece after piece.
-    let (copied_at, [before, after]) = if depth < problem.shape.k {
+    let (copied_at, across, [before, after]) = if depth < problem.shape.k {
         let pieces = format!(
             "split({sum}.k, {depth}) -> ko, k
 reorder({sum}.ko, {p}{sum}.i, {sum}.j, {sum}.k)
 ",
             p = over_products(problem, choice, sum),
         );
-        (format!("{sum}.ko"), [tiles + &pieces, String::new()])
+        // The first piece of a group is on its way while the last one of the group before is multiplied.
+        (format!("{sum}.ko"), ", across=C.blk", [tiles + &pieces, String::new()])
     } else {
-        ("C.blk".to_string(), [String::new(), tiles])
+        ("C.blk".to_string(), "", [String::new(), tiles])
     };
     // Of what fragments are made where three real products share them, they are made later.
     let read_a = if is_three(problem, choice) {
@@ -157,7 +158,7 @@ split(C.blk, {groups}) -> blk, g
 split(Bs.f, {threads}) -> u, t
 reorder(Bs.t, Bs.u)
 bind(Bs.t, threads)
-{result}pipeline({copied_at}, {stages}, via=cp_async)
+{result}pipeline({copied_at}, {stages}, via=cp_async{across})
 {unrolled}",
         rows_in_shared = in_rows(of_a, Moved::Rows),
         read_a = read_a,

@@ -108,6 +108,18 @@ impl Call {
         self.named.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str())
     }
 
+    /// The loop that a `key=label.name` argument names, if there is one.
+    ///
+    /// # Errors
+    /// If its value is no loop.
+    pub fn loop_option(&self, key: &str) -> Result<Option<LoopRef>, Diagnosis> {
+        let Some(text) = self.option_of(key) else { return Ok(None) };
+        match argument(text) {
+            Ok(Argument::Loop(target)) => Ok(Some(target)),
+            _ => Err(self.wrong(&format!("`{key}` must be a loop, written label.name"))),
+        }
+    }
+
     /// Exactly this many results, or none if `optional`.
     ///
     /// # Errors

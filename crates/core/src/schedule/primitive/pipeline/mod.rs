@@ -64,10 +64,14 @@
 //! - `tma`: one thread of a role of its own copies whole tiles through the tensor memory accelerator, into a ring of
 //!   `stages` slots under mbarriers; the other role multiplies with wgmma (see `tma.rs`).
 //!
+//! Steps through a ring in shared memory may go on across the iterations of a loop around (`across=label.outer`,
+//! `across.rs`): the first steps of an iteration are then fetched while the last ones of the one before are used.
+//!
 //! A loop that runs once at most, such as the tail that `tail` peels off, only uses the first slot. Loops of any
 //! length are right: what is fetched ahead is fetched only if the loop gets there. Barriers are placed
 //! later, by the pass `synchronise`, except that `cp_async` places the one that its waits need.
 
+mod across;
 mod registers;
 mod ring;
 mod tma;
@@ -87,7 +91,7 @@ use crate::sym::Sym;
 
 use super::Primitive;
 
-pub(super) const USAGE: &str = "pipeline(label.loop, stages, via=shared|registers|cp_async|tma)";
+pub(super) const USAGE: &str = "pipeline(label.loop, stages, via=shared|registers|cp_async|tma, across=label.outer)";
 pub(super) const DOUBLE_BUFFER_USAGE: &str = "double_buffer(label.loop)";
 
 /// See the module documentation.
@@ -99,6 +103,8 @@ pub struct Pipeline {
     pub stages: i64,
     /// How data travel.
     pub via: Via,
+    /// The loop right around it in which its steps go on, if they do.
+    pub across: Option<LoopRef>,
 }
 
 /// The mechanism of a [`Pipeline`].
@@ -142,12 +148,21 @@ impl Pipeline {
         if !(1..=64).contains(&stages) {
             return Err(call.wrong("the number of stages must be from 1 to 64"));
         }
-        Ok(Pipeline { target, stages, via: *via })
+        let across = call.loop_option("across")?;
+        Ok(Pipeline { target, stages, via: *via, across })
     }
 
     fn refuse(&self, because: impl Into<String>) -> Diagnosis {
         Diagnosis::new(format!("`{}` cannot be pipelined via {}", self.target, self.via.name()))
             .because(because)
+    }
+
+    /// The program with the loop pipelined wherever it is, and what was found.
+    fn alone(&self, program: &Program) -> Result<(Program, Found), Diagnosis> {
+        let found = RefCell::new(Found::default());
+        let out =
+            at_loops(program, &self.target, &mut |l, place| self.rewrite(l, place, &mut found.borrow_mut()))?;
+        Ok((out, found.into_inner()))
     }
 
     fn rewrite(&self, l: For, place: &Place, found: &mut Found) -> Result<Vec<Stmt>, Diagnosis> {
@@ -175,7 +190,14 @@ impl Pipeline {
         found.ring(&rings, self.stages);
         let (counted, extent, moved) = self.counted(&l, &stages)?;
         let asynchronous = via == Via::CpAsync;
-        let ring = |l| ring::Ring { l, extent: &extent, rings: &rings, slots: self.stages, asynchronous };
+        let ring = |l| ring::Ring {
+            l,
+            extent: &extent,
+            around: None,
+            rings: &rings,
+            slots: self.stages,
+            asynchronous,
+        };
         if runs_once_at_most(&extent, place) {
             return Ok(ring(&l).only_step(stages));
         }
@@ -276,17 +298,21 @@ impl Found {
 
 impl Primitive for Pipeline {
     fn call(&self) -> Call {
-        Call::new("pipeline").target(&self.target).int(self.stages).option("via", self.via.name())
+        let call = Call::new("pipeline").target(&self.target).int(self.stages).option("via", self.via.name());
+        match &self.across {
+            Some(around) => call.option("across", around),
+            None => call,
+        }
     }
 
     fn apply(&self, program: &Program) -> Result<Program, Diagnosis> {
-        if self.via == Via::Tma {
+        if self.via == Via::Tma && self.across.is_none() {
             return tma::apply(self, program);
         }
-        let found = RefCell::new(Found::default());
-        let out =
-            at_loops(program, &self.target, &mut |l, place| self.rewrite(l, place, &mut found.borrow_mut()))?;
-        let found = found.into_inner();
+        let (out, found) = match &self.across {
+            Some(around) => self.across(program, around)?,
+            None => self.alone(program)?,
+        };
         if self.via == Via::CpAsync && !found.asynchronous {
             return Err(self
                 .refuse("its buffers are filled by ordinary stores")
@@ -317,7 +343,7 @@ impl Primitive for DoubleBuffer {
     }
 
     fn apply(&self, program: &Program) -> Result<Program, Diagnosis> {
-        let pipeline = |via| Pipeline { target: self.target.clone(), stages: 2, via }.apply(program);
+        let pipeline = |via| Pipeline { target: self.target.clone(), stages: 2, via, across: None }.apply(program);
         let staged_in_registers = RefCell::new(false);
         at_loops(program, &self.target, &mut |l, place| {
             let stages = Stages::of(&l, &peers(place.program, &self.target), place.program)?;

@@ -15,11 +15,13 @@
 //! In brackets what asynchronous copies need: a group is committed in each step, also where nothing is left to copy,
 //! so that "all but the last S-2 groups" always means the data of this step. The barrier both publishes them and
 //! frees the slot that the step before has used. Fills that travel through registers are drawn in `registers.rs`.
+//!
+//! Steps may go on from one iteration of a loop around to the next, as `across.rs` draws it.
 
 use super::registers::Staging;
-use super::{at_iteration, only_if};
+use super::only_if;
 use crate::index::{Cond, Index};
-use crate::ir::{Buffer, For, Mode, Range, Span, Stmt, Sync};
+use crate::ir::{Buffer, For, Mode, Range, Span, Stmt, Sync, walk};
 use crate::schedule::rewrite::{Place, Stages, head, map_accesses};
 use crate::sym::Sym;
 
@@ -28,6 +30,8 @@ pub(super) struct Ring<'a> {
     pub l: &'a For,
     /// How many iterations the loop has.
     pub extent: &'a Index,
+    /// The loop around it in which its steps go on, if they do.
+    pub around: Option<Around<'a>>,
     /// The staged buffers that have a copy in every slot.
     pub rings: &'a [Sym],
     pub slots: i64,
@@ -35,18 +39,70 @@ pub(super) struct Ring<'a> {
     pub asynchronous: bool,
 }
 
+/// A loop that counts from 0 by 1, in each iteration of which the loop of a ring has the same number of its own.
+pub(super) struct Around<'a> {
+    pub l: &'a For,
+    /// How many iterations it has.
+    pub extent: &'a Index,
+    /// How many of the loop inside each of them has.
+    pub steps: i64,
+}
+
+/// A step of a ring.
+struct Step {
+    /// The variables of its loops.
+    values: Vec<(Sym, Index)>,
+    /// How many come before it.
+    number: Index,
+    /// That the loops get there.
+    exists: Cond,
+}
+
+impl Step {
+    /// A copy of statements for this step; everything bound inside is new.
+    fn of(&self, stmts: &[Stmt]) -> Vec<Stmt> {
+        let value = |s: &Sym| self.values.iter().find(|(var, _)| var == s).map(|(_, value)| value.clone());
+        walk::substitute(&walk::refresh(stmts), &value)
+    }
+}
+
 impl Ring<'_> {
+    /// The step that has so many before it.
+    fn step(&self, number: &Index) -> Step {
+        match &self.around {
+            None => Step {
+                values: vec![(self.l.var.clone(), number.clone())],
+                number: number.clone(),
+                exists: Cond::lt(number.clone(), self.extent.clone()),
+            },
+            Some(around) => {
+                let (outer, inner) = (number.div(around.steps), number.rem(around.steps));
+                Step {
+                    exists: Cond::lt(outer.clone(), around.extent.clone()),
+                    values: vec![(around.l.var.clone(), outer), (self.l.var.clone(), inner)],
+                    number: number.clone(),
+                }
+            }
+        }
+    }
+
+    /// How many steps come before that of the present iterations.
+    fn present(&self) -> Index {
+        let k = Index::var(&self.l.var);
+        self.around.as_ref().map_or(k.clone(), |a| &Index::var(&a.l.var).scaled(a.steps) + &k)
+    }
+
     /// The pipelined loop. The fills of `stages` run `slots - 1` steps ahead, those of `staging` one step ahead in
     /// registers.
     pub fn build(&self, stages: Stages, staging: Staging, place: &Place) -> Vec<Stmt> {
         let mut out = self.outlived(&stages.staged);
         out.extend(staging.registers.iter().cloned().map(Stmt::Alloc));
         out.extend(self.prologue(&stages.fills, place));
-        let (zero, k) = (Index::default(), Index::var(&self.l.var));
-        out.extend(self.only_before_end(&zero, staging.first_load(&self.l.var), place));
+        let (first, k) = (self.step(&Index::default()), self.present());
+        out.extend(only_if(first.exists, staging.first_load(&self.l.var), place));
         let mut body = self.in_slot_of(&k, staging.store.clone());
-        let next = k.offset(1);
-        body.extend(self.only_before_end(&next, staging.load_at(&self.l.var, &next), place));
+        let next = self.step(&k.offset(1));
+        body.extend(only_if(next.exists, staging.load_at(&self.l.var, &next.number), place));
         if self.asynchronous {
             body.extend([Stmt::Sync(Sync::CpWait(self.slots - 2)), Stmt::Sync(Sync::Barrier)]);
         }
@@ -82,16 +138,13 @@ impl Ring<'_> {
 
     /// The fills of one iteration, if the loop gets there, as a group of copies if they are asynchronous.
     fn fill(&self, fills: &[Stmt], at: &Index, place: &Place) -> Vec<Stmt> {
-        let filled = self.in_slot_of(at, at_iteration(fills, &self.l.var, at));
-        let mut stmts = self.only_before_end(at, filled, place);
+        let step = self.step(at);
+        let filled = self.in_slot_of(at, step.of(fills));
+        let mut stmts = only_if(step.exists, filled, place);
         if self.asynchronous {
             stmts.push(Stmt::Sync(Sync::CpCommit));
         }
         stmts
-    }
-
-    fn only_before_end(&self, at: &Index, stmts: Vec<Stmt>, place: &Place) -> Vec<Stmt> {
-        only_if(Cond::lt(at.clone(), self.extent.clone()), stmts, place)
     }
 
     fn in_slot_of(&self, at: &Index, stmts: Vec<Stmt>) -> Vec<Stmt> {
