@@ -76,7 +76,7 @@ impl Pipeline {
                 .instead("only a loop of a constant number of iterations goes on across another"));
         };
         let stages = Stages::of(l, &peers(place.program, &self.target), place.program)?;
-        self.check_around(outer, at, l, &stages)?;
+        self.check_around(outer, at, &stages)?;
         let asynchronous = has_async_copies(&stages.fills);
         found.asynchronous |= asynchronous;
         let rings: Vec<Sym> = stages.staged.iter().map(|b| b.sym.clone()).collect();
@@ -106,9 +106,7 @@ impl Pipeline {
                 refuse("has iterations that do not run one after another")
             }
             _ if l.counting.is_some() => refuse("has iterations that are counted already"),
-            Range::Span { lo, hi, step }
-                if lo.as_constant() == Some(0) && step.as_constant() == Some(1) =>
-            {
+            Range::Span { lo, hi, step } if lo.as_constant() == Some(0) && step.as_constant() == Some(1) => {
                 Ok(hi.clone())
             }
             _ => refuse("does not count from 0 by 1"),
@@ -116,8 +114,10 @@ impl Pipeline {
     }
 
     /// Whether what fills a step may run in the iteration before of the loop around.
-    fn check_around(&self, outer: &For, at: usize, l: &For, stages: &Stages) -> Result<(), Diagnosis> {
-        if stages.staged.iter().any(|b| b.space != Space::Shared) || matches!(self.via, Via::Registers | Via::Tma) {
+    fn check_around(&self, outer: &For, at: usize, stages: &Stages) -> Result<(), Diagnosis> {
+        if stages.staged.iter().any(|b| b.space != Space::Shared)
+            || matches!(self.via, Via::Registers | Via::Tma)
+        {
             return Err(self
                 .refuse("what it stages does not lie in a ring in shared memory")
                 .instead("use via=shared or via=cp_async, or leave `across` out"));
@@ -135,14 +135,9 @@ impl Pipeline {
                 outer.var
             )));
         }
-        let here = |s: &Sym| l.body.iter().any(|stmt| matches!(stmt, Stmt::Alloc(b) if b.sym == *s));
-        if let Some(staged) = stages.staged.iter().find(|b| !here(&b.sym)) {
-            return Err(self
-                .refuse(format!("`{}` is not allocated in it", staged.sym))
-                .instead("attach what is staged to it with compute_at"));
-        }
         let bound = rest.iter().find_map(|stmt| match stmt {
             Stmt::Let(sym, _) if mentions(&stages.fills, sym) => Some(sym.clone()),
+            // As what is staged itself would be.
             Stmt::Alloc(buffer) if mentions(&stages.fills, &buffer.sym) => Some(buffer.sym.clone()),
             _ => None,
         });

@@ -91,7 +91,8 @@ use crate::sym::Sym;
 
 use super::Primitive;
 
-pub(super) const USAGE: &str = "pipeline(label.loop, stages, via=shared|registers|cp_async|tma, across=label.outer)";
+pub(super) const USAGE: &str =
+    "pipeline(label.loop, stages, via=shared|registers|cp_async|tma, across=label.outer)";
 pub(super) const DOUBLE_BUFFER_USAGE: &str = "double_buffer(label.loop)";
 
 /// See the module documentation.
@@ -343,7 +344,8 @@ impl Primitive for DoubleBuffer {
     }
 
     fn apply(&self, program: &Program) -> Result<Program, Diagnosis> {
-        let pipeline = |via| Pipeline { target: self.target.clone(), stages: 2, via, across: None }.apply(program);
+        let pipeline =
+            |via| Pipeline { target: self.target.clone(), stages: 2, via, across: None }.apply(program);
         let staged_in_registers = RefCell::new(false);
         at_loops(program, &self.target, &mut |l, place| {
             let stages = Stages::of(&l, &peers(place.program, &self.target), place.program)?;

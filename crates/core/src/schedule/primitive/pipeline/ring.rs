@@ -18,8 +18,8 @@
 //!
 //! Steps may go on from one iteration of a loop around to the next, as `across.rs` draws it.
 
-use super::registers::Staging;
 use super::only_if;
+use super::registers::Staging;
 use crate::index::{Cond, Index};
 use crate::ir::{Buffer, For, Mode, Range, Span, Stmt, Sync, walk};
 use crate::schedule::rewrite::{Place, Stages, head, map_accesses};
