@@ -198,6 +198,82 @@ fn asynchronous_copies() {
     }
 }
 
+/// Groups of eight rows, each multiplied in three steps; row `y[g]` notes which groups there were.
+const GROUPS: &str = "
+program groups(M: size, A: in f32[M, 24], B: in f32[24, 4], C: out f32[M, 4], y: out f32[ceil(M, 8)])
+{
+  for b in block.x(1) {
+    for g in 0..ceil(M, 8) {
+      alloc acc: f32[8@4, 4@1] reg
+      for i in threads(8@4), j in threads(4@1) { acc[i, j] = 0 }
+      for ko in 0..3 {
+        alloc As: f32[8, 8] shared
+        for r in threads(8@2), c in threads(2@1) {
+          for e in 0..4 { As[r, 4*c + e] = 8*g + r < M ? A[8*g + r, 8*ko + 4*c + e] : 0 }
+        }
+        for i in threads(8@4), j in threads(4@1) {
+          for ki in unroll 0..8 { acc[i, j] += As[i, ki] * B[8*ko + ki, j] }
+        }
+      }
+      for i in threads(8@4), j in threads(4@1) { if 8*g + i < M { C[8*g + i, j] = acc[i, j] } }
+      for t in threads(1@32) { y[g] = 1 }
+    }
+  }
+}";
+
+#[test]
+fn steps_go_on_across_the_iterations_of_a_loop_around() {
+    let run = |text: &str, steps: &str| {
+        let spec = parse::program(text).unwrap_or_else(|e| panic!("{e}"));
+        Schedule::run(spec, steps)
+    };
+    let copied = "tensorize(As.e, cp_async16_f32)\npipeline(acc.ko, 2, via=cp_async, across=acc.g)";
+    for stages in 2..=6 {
+        let through_registers = format!("pipeline(acc.ko, {stages}, via=shared, across=acc.g)");
+        for steps in [copied.replace("2,", &format!("{stages},")), through_registers] {
+            let schedule = run(GROUPS, &steps).unwrap_or_else(|e| panic!("{e}"));
+            for m in [0, 1, 8, 17, 45] {
+                check(&schedule, &[("M", m)], 0, true, 3).unwrap_or_else(|e| panic!("{steps}: {e}"));
+            }
+        }
+    }
+    let ahead = run(GROUPS, copied).unwrap().program().to_string();
+    let (first, groups) = ahead.split_once("for g in").expect("the loop around stays");
+    assert!(first.contains("cp_async16_f32(As[0,"), "the first step is copied before all groups:\n{ahead}");
+    assert!(
+        groups.contains("if g + (ko + 1 < 3 ? 0 : 1) < ceil(M, 8)"),
+        "and the others a step ahead:\n{ahead}"
+    );
+
+    let refused = |text: &str, steps: &str, words: &str| {
+        let error = run(text, steps).expect_err("is refused").to_string();
+        assert!(error.contains(words), "{error}");
+    };
+    let step = "pipeline(acc.ko, 2, via=shared, across=acc.g)";
+    refused(GROUPS, "pipeline(acc.ko, 2, via=shared, across=g)", "must be a loop");
+    refused(GROUPS, "pipeline(acc.ko, 2, via=shared, across=acc.ki)", "does not stand in the body of");
+    refused(GROUPS, "pipeline(acc.ko, 2, via=shared, across=acc.b)", "does not stand in the body of");
+    refused(GROUPS, "pipeline(acc.ko, 2, via=registers, across=acc.g)", "does not lie in a ring");
+    refused(&GROUPS.replace("0..3", "0..ceil(M, 8)"), step, "only a loop of a constant number");
+    refused(&GROUPS.replace("0..3", "0..0"), step, "only a loop of a constant number");
+    refused(&GROUPS.replace("0..ceil(M, 8) {", "1..ceil(M, 8) {"), step, "does not count from 0 by 1");
+    // What is fetched a group early must be there by then, and mean the same.
+    let result_is_read = GROUPS.replace("C: out f32[M, 4]", "C: out f32[M, 24]").replace("M ? A", "M ? C");
+    refused(&result_is_read, step, "which the body of `g` writes");
+    let by_group = GROUPS
+        .replace("alloc acc", "let first = 8*g + 0*b\n      alloc acc")
+        .replace("A[8*g + r", "A[first + r");
+    refused(&by_group, step, "has anew");
+}
+
+#[test]
+fn copies_made_asynchronous_beside_a_pipeline_would_never_be_waited_for() {
+    let spec = parse::program(ASYNCHRONOUS).unwrap_or_else(|e| panic!("{e}"));
+    let steps = "pipeline(acc.ko, 2, via=cp_async)\ntensorize(Bs.c, cp_async4_f32)";
+    let error = Schedule::run(spec, steps).expect_err("is refused").to_string();
+    assert!(error.contains("nobody would wait for these"), "{error}");
+}
+
 /// Warps that copy rows of A for themselves, inside the loop over them.
 const OF_WARPS: &str = "
 split(C.i, 4) -> o, i

@@ -24,9 +24,8 @@ fn staged_footprint(problem: &Problem, choice: &Choice) -> Footprint {
     let (m, n, k) = (problem.shape.m as f64, problem.shape.n as f64, problem.shape.k as f64);
     let (bytes, blocks, group) = (problem.dtype().bytes(), choice.int("blocks"), rows(problem, choice));
     let (depth, stages) = (depth(problem, choice), choice.int("stages"));
-    // Where rows are copied in pieces, each group of rows is waited for by itself.
-    let pieces = ceil(problem.shape.k, depth);
-    let steps = if pieces > 1 { (pieces + stages - 1) as f64 } else { 1.0 } / (stages - 1).max(1) as f64;
+    // Pieces of rows follow each other from group to group.
+    let steps = ceil(problem.shape.k, depth) as f64 / (stages - 1).max(1) as f64;
     // Blocks of each band copy the rows of A.
     let bands = bands(problem, choice);
     let over_bands = bands as f64;

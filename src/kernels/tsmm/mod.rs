@@ -17,7 +17,8 @@
 //!
 //! Where rows are staged, a large small matrix may be divided into `bands` of columns, each for blocks of its own, which
 //! read the same rows of A; and long rows of A may be copied in pieces of `depth` terms, one after the other, so that
-//! groups of more rows fit in shared memory.
+//! groups of more rows fit in shared memory. The first piece of a group is on its way while the last of the group before
+//! is multiplied.
 
 mod footprint;
 mod mapping;
@@ -74,7 +75,7 @@ const MOST_UNROLLED: i64 = 1500;
 const LARGE_BAND: i64 = 16 << 10;
 
 /// Bytes of a row of A from which on it is worth trying to copy it in pieces.
-const LONG_ROW: i64 = 256;
+const LONG_ROW: i64 = 192;
 
 /// Whether rows are staged in shared memory.
 fn is_staged(choice: &Choice) -> bool {
@@ -207,8 +208,10 @@ const PARAMETERS: &[Parameter] = &[
         about: "terms of these rows that are copied at a time: all, or some",
         values: |c, problem, _| {
             let (k, bytes) = (problem.shape.k, problem.dtype().bytes());
-            let pieces = [128, 256].map(|at_once| at_once / bytes);
-            let pieces = pieces.into_iter().filter(|depth| 2 * depth <= k && k * bytes >= LONG_ROW);
+            // Pieces of 128 or 256 bytes; halves of rows that are too short for them.
+            let pieces = [128, 256].map(|at_once| at_once / bytes).into_iter().filter(|depth| 2 * depth <= k);
+            let half = (k % 2 == 0 && k / 2 * bytes % 16 == 0 && k * bytes < 256).then_some(k / 2);
+            let pieces = pieces.chain(half).filter(|_| k * bytes >= LONG_ROW);
             let depths: Vec<i64> = std::iter::once(k).chain(pieces).collect();
             if depths.len() > 1 { with_stages(c, depths) } else { Vec::new() }
         },

@@ -371,4 +371,28 @@ split(b4.v, 3, tail=guard) -> o33, i33",
     ),
     // What else the loops of a stage compute was computed past its end.
     ("chain", &[("M", 1), ("N", 8)], "reverse_compute_at(u, t.j)\nsplit(C.j, 3) -> o, i\ncompute_at(t, C.i)"),
+    // Copies became asynchronous beside others that were waited for already, and nobody waited for these.
+    (
+        "product_bf16_f32_tt",
+        &[("M", 8), ("N", 4), ("K", 12), ("lda", 16), ("ldb", 24), ("ldc", 16)],
+        "specialize(lda%8, ldb%8)
+tile(C.i, C.j, 16, 16) -> by, bx, i, j
+tile(C.i, C.j, 16, 16) -> wm, wn, i, j
+bind(C.wm, C.wn, threads@32)
+set_scope(acc, reg)
+compute_at(acc, C.wn)
+split(acc.k, 32) -> ko, k
+split(acc.k, 16) -> ks, k
+cache_read(A, acc, shared) -> As
+compute_at(As, acc.ko)
+split(As.c, 8) -> c, e
+bind(As.r, As.c, threads)
+cache_read(B, acc, shared) -> Bs
+compute_at(Bs, acc.ks)
+split(Bs.c, 8) -> c, e
+bind(Bs.r, Bs.c, threads)
+tensorize(As.e, cp_async16)
+pipeline(acc.ko, 2, via=cp_async)
+tensorize(Bs.e, cp_async16)",
+    ),
 ];

@@ -40,7 +40,9 @@ use crate::diag::Diagnosis;
 use crate::index::{self, Cond, Index};
 use crate::instr::{self, Completion, Extent, OperandSpec, Place as Where, Record, WindowSpec};
 use crate::ir::validate::swizzle;
-use crate::ir::{Body, Buffer, If, Instruction, Mode, Operand, Program, Space, Span, Stmt, Window};
+use crate::ir::{
+    Body, Buffer, If, Instruction, Mode, Operand, Program, Space, Span, Stmt, Sync, Window, walk,
+};
 use crate::layout::Fragment;
 use crate::schedule::facts::Facts;
 use crate::schedule::handle::{LoopRef, writes};
@@ -145,6 +147,11 @@ impl Primitive for Tensorize {
                 .refuse("its copies are asynchronous, and barriers report that they are complete")
                 .instead("pipeline places the copies of the tensor memory accelerator: via=tma"));
         }
+        if self.record.completion == Completion::CpAsync && self.is_waited_beside(program) {
+            return Err(self
+                .refuse("asynchronous copies around it are committed and waited for, and nobody would wait for these")
+                .instead("tensorize all copies of a launch before one of its loops is pipelined"));
+        }
         let buffers = program.buffers();
         let place = Place::of(program);
         let mut search = Search::new(self, &buffers);
@@ -162,6 +169,21 @@ impl Primitive for Tensorize {
             after = self.keep_in_fragments(after, &buffer, fragment)?;
         }
         Ok(after)
+    }
+}
+
+impl Tensorize {
+    /// Whether asynchronous copies are committed in the launch of a loop that is meant.
+    fn is_waited_beside(&self, program: &Program) -> bool {
+        program.body.iter().any(|stmt| {
+            let (mut meant, mut committed) = (false, false);
+            walk::for_each(std::slice::from_ref(stmt), &mut |stmt| match stmt {
+                Stmt::For(l) => meant |= self.target.means(l),
+                Stmt::Sync(sync) => committed |= *sync == Sync::CpCommit,
+                _ => {}
+            });
+            meant && committed
+        })
     }
 }
 

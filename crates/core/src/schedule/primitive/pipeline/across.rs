@@ -8,7 +8,7 @@
 //!   before(b)
 //!   for k in 0..P {
 //!     [cp.wait S-2; barrier]
-//!     if b + (k + S - 1)/P < n { fill(s[(P*b + k + S - 1)%S], b + (k + S - 1)/P, (k + S - 1)%P) }
+//!     if b' < n { fill(s[(P*b + k + S - 1)%S], b', k') }            # of the step that comes S - 1 later
 //!     [cp.commit]
 //!     use(s[(P*b + k)%S], b, k)
 //!   }
