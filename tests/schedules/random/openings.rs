@@ -16,9 +16,9 @@ const OF_TILES: &[&str] = &[
     "pipeline(acc.ko, 2, via=registers)",
     "pipeline(acc.ki, 2, via=registers)",
     "pipeline(acc.ko, 3, via=cp_async)",
-    "split(acc.ko, 2) -> kb, ko\npipeline(acc.ko, 2, via=shared, across=acc.kb)",
-    "split(acc.ko, 2) -> kb, ko\npipeline(acc.ko, 3, via=cp_async, across=acc.kb)",
-    "split(acc.ko, 3) -> kb, ko\npipeline(acc.ko, 4, via=shared, across=acc.kb)",
+    "pipeline(acc.ko, 2, via=shared, across=acc.kb)",
+    "pipeline(acc.ko, 4, via=shared, across=acc.kb)",
+    "pipeline(acc.ko, 3, via=cp_async, across=acc.kb)",
     "tail(acc.ko, peel)",
     "tail(acc.ki, guard)",
     "tail(acc.ki, fill)",
@@ -57,8 +57,8 @@ const OF_WARPS: &[&str] = &[
     "pipeline(acc.ko, 3, via=cp_async)",
     "pipeline(acc.ko, 2, via=registers)",
     "pipeline(acc.ks, 2, via=registers)",
-    "split(acc.ko, 2) -> kb, ko\npipeline(acc.ko, 2, via=cp_async, across=acc.kb)",
-    "split(acc.ko, 2) -> kb, ko\npipeline(acc.ko, 3, via=cp_async, across=acc.kb)",
+    "pipeline(acc.ko, 2, via=cp_async, across=acc.kb)",
+    "pipeline(acc.ko, 3, via=cp_async, across=acc.kb)",
     "double_buffer(acc.ko)",
     "unroll(acc.ks, acc.mi, acc.ni, As.u, Bs.u)",
     "precompute(acc.ks, 1) -> before",
@@ -169,6 +169,14 @@ impl Draw<'_> {
         }
     }
 
+    /// Now and then, groups of two or three steps of a sum.
+    fn groups(&mut self, sum: &str, step: i64) -> String {
+        let steps = pick(&mut self.random, &[1, 1, 1, 2, 3]);
+        let outer =
+            format!("split({sum}.k, {}) -> kb, k\nreorder({sum}.kb, {sum}.i, {sum}.j)\n", steps * step);
+        if steps > 1 { outer } else { String::new() }
+    }
+
     /// A product in tiles of blocks and threads.
     pub fn tiled(&mut self, product: &Product) {
         let factors: Vec<i64> = (0..7).map(|_| pick(&mut self.random, &[1, 2, 2, 3, 4, 4])).collect();
@@ -181,6 +189,7 @@ impl Draw<'_> {
         }
         let virtual_threads = self.random.once_in(4);
         let (v, bind_v) = if virtual_threads { ("C.v, ", "bind(C.v, vthread)\n") } else { ("", "") };
+        let groups = self.groups(acc, kk);
         let mut text = format!("split(C.i, {}) -> by, i\n", ti * ii * if virtual_threads { 2 } else { 1 });
         if virtual_threads {
             text += &format!("split(C.i, {}) -> v, i\n", ti * ii);
@@ -195,7 +204,7 @@ impl Draw<'_> {
             {bind_v}bind(C.ty, C.tx, threads)
             set_scope({acc}, reg)
             compute_at({acc}, C.tx)
-            split({acc}.k, {kk}) -> ko, ki
+            {groups}split({acc}.k, {kk}) -> ko, ki
             reorder({acc}.ko, {acc}.ki, {acc}.i, {acc}.j)
             cache_read(A, {acc}, shared) -> As
             compute_at(As, {acc}.ko)
@@ -228,6 +237,7 @@ impl Draw<'_> {
         let private = self.random.once_in(4);
         let (depth, tile_m, tile_n) =
             (step * steps, rows * mi, columns * ni * if rows == 16 { 2 } else { 1 });
+        let groups = self.groups(acc, depth);
         let mut text = format!(
             "specialize(lda%{piece}, ldb%{piece})
             tile(C.i, C.j, {}, {}) -> by, bx, i, j
@@ -237,7 +247,7 @@ impl Draw<'_> {
             bind(C.wm, C.wn, threads@32)
             set_scope({acc}, reg)
             compute_at({acc}, C.wn)
-            split({acc}.k, {depth}) -> ko, k
+            {groups}split({acc}.k, {depth}) -> ko, k
             split({acc}.k, {step}) -> ks, k
             reorder({acc}.ko, {acc}.ks, {acc}.i, {acc}.j, {acc}.k)\n",
             wm * tile_m,
