@@ -219,8 +219,8 @@ pub struct Footprint {
     pub steps: f64,
     /// Whether a wait runs beside the arithmetic of the step before.
     pub overlaps: bool,
-    /// Whether parts of a block wait each for itself, not the block for all of them.
-    pub in_parts: bool,
+    /// Whether copies to shared memory are on their way several steps before they are waited for.
+    pub ahead: bool,
     /// Launches, this one and those that finish its work.
     pub launches: i64,
 }

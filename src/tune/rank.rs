@@ -11,10 +11,10 @@
 //!   blocks are resident (Little's law, read the other way round);
 //! - `launch`: what the launches themselves take.
 //!
-//! The first four are stretched where blocks do not fill the multiprocessors evenly, and the first two where few warps
-//! are resident to keep a pipe busy. Terms overlap, but near a tie they disturb each other: the sum is of high powers,
-//! not the greatest of them. What a block cannot do while its warps wait comes on top. The numbers rank;
-//! none is a promise.
+//! The first four are stretched where blocks do not fill the multiprocessors evenly, the second where few warps are
+//! resident to keep a pipe busy, and the second and fourth where the schedulers have unlike numbers of them. Terms
+//! overlap, but near a tie they disturb each other: the sum is of high powers, not the greatest of them. The numbers
+//! rank; none is a promise.
 
 use serde::Serialize;
 use warpwright_core::dtype::DType;
@@ -36,24 +36,18 @@ const REACHED: f64 = 0.85;
 /// the model's times are those that were measured in the geometric mean, with a spread of a factor of 1.3. The forms
 /// with matrix units and with staging in shared memory are not in that fit.
 const MEMORY_LATENCY: f64 = 500e-9;
-/// A pipe that `warps` resident warps feed takes `least (1 + half / warps)` of the time that it takes at the rate of
-/// large products: `[least, half]` of the matrix units, of the pipes of threads, and of device memory. These, the part
-/// for issue and the seconds of a meeting are fitted together on 3642 candidates of both families at 96 problems
-/// (width 1 to 64, four types, one H200, 2026-11-22): the spread of modelled over measured times is a factor of 1.25,
-/// and the candidates being those that a search chose, Spearman's correlation within a problem is 0.53 in the median
-/// (0.28 without these terms).
-const BY_MATRIX_UNITS: [f64; 2] = [0.63, 5.0];
-const BY_THREADS: [f64; 2] = [0.36, 15.0];
-const BY_MEMORY: [f64; 2] = [1.0, 0.67];
+/// How many times as long as by the rate of large products the matrix units take, and the pipes of threads if `warps`
+/// resident warps feed them: `least (1 + half / warps)`. These, the cycles of an instruction, and the part of the wait
+/// for memory that copies made ahead leave are fitted together on what searches tried of both families (width 1 to 128,
+/// four types, one H200, 2026-11-22). Of 24 605 candidates at the 255 problems that take 60 us or more, the best of the
+/// first 12 by the model is slower than the best by 2.5 % in the geometric mean, the best of the first 4 by 6.3 %; by the
+/// model before, 7.2 and 10.8 %.
+const BY_MATRIX_UNITS: f64 = 1.16;
+const BY_THREADS: [f64; 2] = [0.24, 24.0];
 /// Cycles of a scheduler for each instruction.
-const ISSUE: f64 = 1.4;
-/// Seconds in which a block that copies ahead does nothing in each step, since its warps wait for each other; the other
-/// resident blocks work meanwhile.
-const MEETING: f64 = 0.16e-6;
-/// Seconds that a part of a block which waits for itself loses in each step, and that nobody makes up for. Fitted on
-/// 2608 candidates of tsmm in parts at 31 problems (one H200, 2026-11-22): the best of the first 40 by this model was
-/// slower than the best that was measured by 0.9 % in the mean.
-const WAIT_OF_PART: f64 = 0.3e-6;
+const ISSUE: f64 = 1.5;
+/// The part of a wait for memory that is left to a step whose data were asked for steps before.
+const AHEAD: f64 = 0.33;
 /// Seconds that a launch in a graph takes besides its work. An estimate, not fitted yet.
 const LAUNCH: f64 = 1.5e-6;
 /// By what part each spilled register lengthens the passes through the first-level cache. Chosen, not fitted.
@@ -139,30 +133,31 @@ pub fn of_footprint(footprint: &Footprint, problem: &Problem, target: &Target) -
     let over = |amount: f64, rate: f64| amount / rate * imbalance;
     let warps =
         resident.min(blocks / multiprocessors).max(1.0) * (threads as f64 / f64::from(Limits::WARP)).ceil();
-    let fed = |[least, half]: [f64; 2]| least * (1.0 + half / warps);
-    // Each scheduler has matrix units of its own, which are idle where others have a warp more.
+    // Each scheduler has pipes of its own, which are idle where others have a warp more. Matrix units wait for the
+    // slowest; of threads, which meet seldom, half of that is seen.
     let schedulers = f64::from(target.limits.sub_partitions);
-    let uneven = if footprint.matrix_units { (warps / schedulers).ceil() * schedulers / warps } else { 1.0 };
-    let pipe = if footprint.matrix_units { BY_MATRIX_UNITS } else { BY_THREADS };
-    let memory = footprint.dram_bytes / bandwidth(footprint, problem, target) * fed(BY_MEMORY);
-    let arithmetic = over(footprint.multiply_adds, rate) * fed(pipe) * uneven;
+    let uneven = (warps / schedulers).ceil() * schedulers / warps;
+    let (uneven, fed) = if footprint.matrix_units {
+        (uneven, BY_MATRIX_UNITS)
+    } else {
+        let [least, half] = BY_THREADS;
+        (uneven.sqrt(), least * (1.0 + half / warps))
+    };
+    let memory = footprint.dram_bytes / bandwidth(footprint, problem, target);
+    let arithmetic = over(footprint.multiply_adds, rate) * fed * uneven;
     let cache = over(footprint.wavefronts, clock * multiprocessors) * (1.0 + spilled * SPILL);
     let multiply_adds = if footprint.matrix_units { 0.0 } else { footprint.multiply_adds / 32.0 };
-    let issue = over(footprint.instructions + multiply_adds, clock * multiprocessors * schedulers) * ISSUE;
+    let uneven = if footprint.matrix_units { 1.0 } else { uneven };
+    let issue =
+        over(footprint.instructions + multiply_adds, clock * multiprocessors * schedulers) * ISSUE * uneven;
     // What a block itself does in a step, where the next step's data is not on its way meanwhile.
     let own = arithmetic.max(issue).max(cache) / (rounds * footprint.steps.max(1.0)) / resident;
     let step = if footprint.overlaps { MEMORY_LATENCY.max(own) } else { MEMORY_LATENCY + own };
-    let latency = rounds * footprint.steps * step;
+    let latency = rounds * footprint.steps * step * if footprint.ahead { AHEAD } else { 1.0 };
     let launch = footprint.launches as f64 * LAUNCH;
-    let meeting = match footprint {
-        Footprint { in_parts: true, .. } => WAIT_OF_PART,
-        Footprint { overlaps: true, .. } => MEETING / resident,
-        _ => 0.0,
-    };
-    let meetings = rounds * footprint.steps * meeting;
     let powers: f64 = [memory, arithmetic, cache, issue, latency].iter().map(|t| t.powf(POWER)).sum();
     Some(Estimate {
-        seconds: powers.powf(1.0 / POWER) + meetings + launch,
+        seconds: powers.powf(1.0 / POWER) + launch,
         memory,
         arithmetic,
         cache,
@@ -231,7 +226,7 @@ mod tests {
         instructions: 1e6,
         steps: 10.0,
         overlaps: true,
-        in_parts: false,
+        ahead: false,
         launches: 1,
     };
 

@@ -49,7 +49,7 @@ fn staged_footprint(problem: &Problem, choice: &Choice) -> Footprint {
         instructions: copies / 32.0 * 3.0,
         steps: m / (blocks * group) as f64 * steps + 2.0,
         overlaps: true,
-        in_parts: in_parts(choice),
+        ahead: true,
         launches: 1,
         ..Footprint::default()
     }
@@ -89,7 +89,7 @@ fn tile_footprint(problem: &Problem, choice: &Choice) -> Footprint {
     let (k, at_once) = (problem.shape.k as f64, terms_at_once(problem, choice));
     // Warps times groups of rows.
     // Lanes that have no tile take as long as the others.
-    let lanes = if in_parts(choice) { team(problem, choice) } else { down * across };
+    let lanes = if in_parts(choice) { team(problem, choice) } else { ceil(down * across, 32) * 32 };
     let tiles = problem.shape.m as f64 / (down * tm) as f64;
     let warps = tiles * (lanes * bands(problem, choice)) as f64 / 32.0;
     let loads = tm as f64 / at_once as f64 + (tn / piece) as f64;
@@ -158,7 +158,7 @@ fn thread_footprint(problem: &Problem, choice: &Choice) -> Footprint {
         // Loads of four terms or so are in flight at once, and the small matrix is waited for before the first.
         steps: once_a_block * 1.5 + (k / 4.0).ceil(),
         overlaps: true,
-        in_parts: false,
+        ahead: false,
         launches: 1,
     }
 }

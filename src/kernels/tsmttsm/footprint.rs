@@ -8,7 +8,7 @@ use super::mapping::{
 use super::reduction;
 use crate::kernels::family::{Choice, Footprint};
 use crate::kernels::gemm::Numbers;
-use crate::kernels::staging::{ACROSS, numbers};
+use crate::kernels::staging::{ACROSS, ceil, numbers};
 use crate::problem::Problem;
 
 pub(super) fn footprint(problem: &Problem, choice: &Choice, target: &Target) -> Footprint {
@@ -89,7 +89,10 @@ fn shared_footprint(problem: &Problem, choice: &Choice, common: Footprint) -> Fo
     let (k, bytes) = (problem.shape.k as f64, problem.dtype().bytes());
     // Blocks times rows of each.
     let rows = k * areas(problem, choice) as f64;
-    let warps = rows * (mt * nt) as f64 / 32.0;
+    // The threads of the last warp take as long as a whole one.
+    let threads = slices_of_a_group(problem, choice) * mt * nt;
+    let whole = ceil(threads, 32) as f64 * 32.0 / threads as f64;
+    let warps = rows * (mt * nt) as f64 / 32.0 * whole;
     // Loads of a thread from shared memory for a row; a warp takes a wavefront for each 4 bytes of a thread at most.
     let [of_a, of_b] = pieces(problem, choice);
     let loads = tm / of_a + tn / of_b;
@@ -97,7 +100,7 @@ fn shared_footprint(problem: &Problem, choice: &Choice, common: Footprint) -> Fo
     let copies =
         rows * ((height * bytes) as f64 / align.a as f64 + (width * bytes) as f64 / align.b as f64) / 32.0;
     Footprint {
-        threads: slices_of_a_group(problem, choice) * mt * nt,
+        threads,
         registers: (tm * tn + 2 * (tm + tn)) * bytes / 4 + 28,
         shared_bytes: depth * stages * row_bytes(problem, choice),
         multiply_adds: warps * 32.0 * (tm * tn) as f64 * if problem.dtype().is_complex() { 4.0 } else { 1.0 },
@@ -106,6 +109,7 @@ fn shared_footprint(problem: &Problem, choice: &Choice, common: Footprint) -> Fo
         instructions: warps * loads as f64 + 2.0 * copies,
         steps: k / (parts * depth * (stages - 1).max(1)) as f64 + common.steps,
         overlaps: true,
+        ahead: true,
         ..common
     }
 }
@@ -148,6 +152,7 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target, common:
             + of_blocks * pieces / 32.0 * 2.0,
         steps: k / (parts * depth * (stages - 1).max(1)) as f64 + common.steps,
         overlaps: true,
+        ahead: true,
         ..common
     }
 }
