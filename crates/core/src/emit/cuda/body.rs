@@ -71,8 +71,8 @@ pub(super) struct Body<'a> {
     pub(super) cursors: Vec<Cursor>,
     pub(super) slots: Vec<Slot>,
     pub(super) thread_values: ThreadValues,
-    /// The loops around the statement in hand that are not unrolled.
-    pub(super) serial_loops: usize,
+    /// The variables of the loops around the statement in hand that are not unrolled.
+    pub(super) serial_loops: Vec<Sym>,
     /// Named hardware barriers, each for one kind of range: its first thread, its size, its first number.
     pub(super) barriers: Vec<(i64, i64, i64)>,
     pub(super) maps: Vec<(String, TensorMap)>,

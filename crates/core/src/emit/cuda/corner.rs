@@ -29,7 +29,7 @@ impl Body<'_> {
     /// for [`Body::forget_corners`].
     pub(super) fn declare_corners(&mut self, l: &For) -> Result<usize, Diagnosis> {
         let known = self.corners.len();
-        if self.serial_loops > 0 || known > 0 || !is_unrolled(&l.body) {
+        if !self.serial_loops.is_empty() || known > 0 || !is_unrolled(&l.body) {
             return Ok(known);
         }
         let stmt = Stmt::For(l.clone());

@@ -55,7 +55,7 @@ impl Body<'_> {
         let before = Travel { cursors: self.cursors.len(), slots: self.slots.len() };
         let from_zero = matches!(&l.range, Range::Span { lo, step, .. }
             if lo.as_constant() == Some(0) && step.as_constant() == Some(1));
-        if l.mode != Mode::Serial || !from_zero || l.counting.is_some() || self.serial_loops > 0 {
+        if l.mode != Mode::Serial || !from_zero || l.counting.is_some() || !self.serial_loops.is_empty() {
             return Ok(before);
         }
         let name = self.names.reserve("slot");

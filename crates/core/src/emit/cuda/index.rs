@@ -178,7 +178,13 @@ impl Body<'_> {
             return if other { Text::new(format!("1 - {slot}"), Strength::Sum) } else { Text::primary(slot) };
         }
         if !self.is_negative_possible(x) {
-            return Text::new(format!("{}%{d}", self.sum(x).at_least(Strength::Product)), Strength::Product);
+            let dividend = if self.is_taken_apart(x, d) {
+                self.prelude.require(&integer::OPAQUE);
+                Text::primary(format!("opaque({})", self.sum(x).text))
+            } else {
+                self.sum(x)
+            };
+            return Text::new(format!("{}%{d}", dividend.at_least(Strength::Product)), Strength::Product);
         }
         if d.count_ones() == 1 {
             return Text::new(
@@ -188,6 +194,14 @@ impl Body<'_> {
         }
         self.prelude.require(&integer::FLOOR_MOD);
         Text::primary(format!("floor_mod({}, {d})", self.sum(x).text))
+    }
+
+    /// Whether a compiler may take the constant out of a dividend of which it knows that it has few values, though the
+    /// remainder wraps: NVRTC 13.0 was seen to (H200, 2026-11-22), where a loop of three iterations fetched ahead.
+    fn is_taken_apart(&self, x: &Index, d: i64) -> bool {
+        let few = self.ranges.of(x).within(0, i64::from(u16::MAX));
+        let stepped = self.serial_loops.iter().any(|var| x.mentions(var));
+        d.count_ones() > 1 && x.constant_term() != 0 && few && stepped && !self.is_long(x)
     }
 
     fn extremum(&mut self, function: &str, a: &Index, b: &Index) -> Text {

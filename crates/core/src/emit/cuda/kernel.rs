@@ -149,7 +149,7 @@ impl<'a> Body<'a> {
             cursors: Vec::new(),
             slots: Vec::new(),
             thread_values: HashMap::new(),
-            serial_loops: 0,
+            serial_loops: Vec::new(),
             barriers: Vec::new(),
             maps: Vec::new(),
             to_declare: HashSet::new(),

@@ -77,7 +77,9 @@ impl Body<'_> {
         let mut opening = String::new();
         let corners = if unrolled { self.declare_corners(l)? } else { self.corners.len() };
         let travel = self.begin_travel(l, executing)?;
-        self.serial_loops += usize::from(!unrolled);
+        if !unrolled {
+            self.serial_loops.push(l.var.clone());
+        }
         if c_type != "int" {
             self.long_variables.insert(l.var.clone());
         }
@@ -88,7 +90,9 @@ impl Body<'_> {
             s.advance(&travel)
         })?;
         self.end_travel(&travel);
-        self.serial_loops -= usize::from(!unrolled);
+        if !unrolled {
+            self.serial_loops.pop();
+        }
         self.forget_corners(corners);
         if let Some(ordinal) = &l.counting {
             opening.push_str(&format!(", ++{}", self.variable(ordinal).text));

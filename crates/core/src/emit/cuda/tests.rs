@@ -501,3 +501,29 @@ fn pointers_and_slots_travel_with_a_loop() {
 ";
     assert!(text.contains(expected), "{text}");
 }
+
+#[test]
+fn a_constant_in_a_remainder_of_few_values_is_kept_from_the_compiler() {
+    let text = |steps: &str, row: &str| {
+        source(&format!(
+            "program rows(n: size, x: in f32[8, 32], y: out f32[32]) {{
+                for b in block.x(1) {{
+                    for t in threads(32@1) {{
+                        alloc acc: f32[1] reg
+                        acc[0] = 0
+                        for k in {steps} {{ acc[0] += x[{row}, t] }}
+                        y[t] = acc[0]
+                    }}
+                }}
+            }}"
+        ))
+        .text
+    };
+    assert!(text("0..6", "(k + 1)%3").contains("x[32*(opaque(k + 1)%3) + tid]"));
+    // What need not be divided, what is never a loop, and what has any number of values is left as it is.
+    for (steps, row) in
+        [("0..6", "(k + 1)%4"), ("0..6", "k%3"), ("unroll 0..6", "(k + 1)%3"), ("0..n", "(k + 1)%3")]
+    {
+        assert!(!text(steps, row).contains("opaque"), "{steps}: {row}");
+    }
+}

@@ -74,11 +74,7 @@ impl Ring<'_> {
         self.nested(around, number.clone(), outer, inner)
     }
 
-    /// The step that comes so many after that of the present iterations.
-    ///
-    /// Of nested loops it is found without division. NVRTC 13.0 takes the constants in `16*((k + 1)%3)` out of an
-    /// address as if `k + 1` did not wrap, where it knows the few values of `k` (H200, 2026-11-22: wrong results in
-    /// every group of rows but the first).
+    /// The step that comes so many after that of the present iterations. Of nested loops it is found without division.
     fn ahead(&self, by: i64) -> Step {
         let k = Index::var(&self.l.var);
         let Some(around) = &self.around else { return self.alone(k.offset(by)) };
