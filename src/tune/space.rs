@@ -177,8 +177,9 @@ pub fn adapted(family: &Family, choice: &Choice, problem: &Problem, target: &Tar
 }
 
 /// The best choice by the model that changing one parameter at a time finds, beginning at the most usual one for every
-/// value of the first parameter, and for every value with it that needs a permission and has it: a bounded number of
-/// estimates, for where there is no time to rank the whole space. Permissions suffice for it.
+/// value of the first parameter, for every word with it that another parameter has, and for every value with it that
+/// needs a permission and has it: a bounded number of estimates, for where there is no time to rank the whole space.
+/// Permissions suffice for it.
 ///
 /// # Errors
 /// Constraints that no choice fulfils.
@@ -242,11 +243,15 @@ fn starts(
             let values = (parameter.values)(&start, problem, target).into_iter();
             values.map(|value| given.clone().with(parameter.name, value))
         });
-        let needing = |choice: &Choice| (family.needs)(choice) != Permissions::NONE;
-        let permitted: Vec<Choice> = asked.filter(|c| needing(c) && family.permits(permissions, c)).collect();
-        starts.push((given, start));
+        let is_start = |choice: &Choice| {
+            let needing = (family.needs)(choice) != Permissions::NONE;
+            let word = |(name, value): (&str, &Value)| name != first.name && matches!(value, Value::Word(_));
+            if needing { family.permits(permissions, choice) } else { choice.iter().any(word) }
+        };
+        let others: Vec<Choice> = asked.filter(is_start).collect();
         let complete = |given: Choice| family.complete(&given, problem, target).ok().map(|c| (given, c));
-        starts.extend(permitted.into_iter().filter_map(complete));
+        starts.extend(others.into_iter().filter_map(complete).filter(|(_, c)| *c != start));
+        starts.push((given, start));
     }
     starts
 }

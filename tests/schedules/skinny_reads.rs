@@ -24,6 +24,31 @@ fn rows_that_are_read_together_are_all_of_them_added_up() {
 }
 
 #[test]
+fn rows_are_read_and_written_in_pieces_of_sixteen_bytes() {
+    let family = kernels::family("tsmm").unwrap();
+    // Columns of a thread are whole pieces, or are not.
+    for (dtype, widths, form, written) in [
+        ("f32", (8, 8), "vector=4,threads=2,unroll=2,c_source=shared", true),
+        ("f32", (7, 12), "vector=4,threads=2,unroll=1,c_source=shared", false),
+        ("f32", (8, 4), "vector=4,threads=4,unroll=3,c_source=l1", false),
+        ("f64", (6, 6), "vector=2,threads=1,unroll=1,c_source=registers", true),
+        ("c64", (4, 10), "vector=2,threads=2,unroll=2,c_source=registers", true),
+    ] {
+        let problem = problem(family, widths, dtype);
+        let given = parameters(&format!("staging=registers,block=128,{form}"));
+        let choice =
+            family.complete(&given, &problem, target::DEFAULT).unwrap_or_else(|d| panic!("{form}: {d}"));
+        holds(family, &problem, &choice, &[0, 1, 257]);
+        let steps = (family.schedule)(&problem, &choice);
+        assert!(steps.contains("vectorize(a.c)"), "{steps}");
+        assert_eq!(steps.contains("vectorize(C.e)"), written, "{steps}");
+    }
+    // Rows of an odd number of elements have no such pieces.
+    let odd = problem(family, (8, 7), "f32");
+    assert!(family.complete(&parameters("staging=registers,vector=4"), &odd, target::DEFAULT).is_err());
+}
+
+#[test]
 fn threads_may_keep_to_their_place_in_the_rows_that_they_copy() {
     for (name, dtype, widths, form) in [
         ("tsmttsm", "c64", (28, 28), "unit=fma,staging=shared,block=128"),

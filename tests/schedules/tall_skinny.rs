@@ -562,6 +562,7 @@ fn every_prefix_of_every_form_is_equal_to_the_specification() {
         ("tsmttsm", (65, 66), "c128", "unit=mma,numbers=three,areas=2,wk=1,depth=4,parts=2"),
         ("tsmttsm", (128, 64), "f64", "unit=fma,staging=shared,areas=2,block=128,depth=4,parts=2"),
         ("tsmm", (5, 3), "f64", "staging=registers,block=128"),
+        ("tsmm", (4, 8), "f32", "staging=registers,block=128,vector=4"),
         ("tsmm", (4, 8), "f32", "staging=shared,store=direct,blocks=2"),
         ("tsmm", (5, 3), "c64", "staging=shared,store=shared,blocks=2"),
         ("tsmm", (9, 4), "f64", "unit=mma,store=shared,blocks=2"),

@@ -6,7 +6,7 @@ use super::mapping::{
     Tiles, Warps, band, bands, depth, in_parts, is_three, moved_a, moved_c, rows, small_extents, staged,
     staged_bytes, team, terms_at_once, threads,
 };
-use super::schedule::columns;
+use super::schedule::{columns, written_at_once};
 use crate::kernels::family::{Choice, Footprint};
 use crate::kernels::staging::{ACROSS, Moved, ceil, copied_at_once};
 use crate::problem::Problem;
@@ -136,11 +136,12 @@ fn thread_footprint(problem: &Problem, choice: &Choice) -> Footprint {
     };
     // A line for each of its rows, or fewer where several rows fit in a line of 128 bytes.
     let lines = |width: f64| (rows_of_warp * (unroll as f64 * width * size / 128.0).min(1.0)).max(1.0);
-    let a_passes = unroll as f64 * k * lines(k);
+    let a_passes = unroll as f64 * k / choice.int("vector").max(1) as f64 * lines(k);
     let b_passes = k * columns as f64 * small_passes.max(if small_passes > 0.0 { 1.0 } else { 0.0 });
     // Lanes side by side in a long row write to lines of their own, a part of each at a time.
     let of_a_row = PARTS_OF_LINES * (n * size / 128.0).min(across as f64).floor();
-    let c_passes = (unroll * columns) as f64 * lines(n).max(rows_of_warp * of_a_row).max(32.0 * size / 128.0);
+    let c_passes = (unroll * columns / written_at_once(problem, choice)) as f64
+        * lines(n).max(rows_of_warp * of_a_row).max(32.0 * size / 128.0);
     let fill = if shared_bytes > 0 { blocks * small_bytes as f64 / 64.0 } else { 0.0 };
     let once_a_block = if choice.word("c_source") == "shared" { 1.0 } else { 0.0 };
     let passes_over_c = if problem.beta.norm() == 0.0 { 1.0 } else { 2.0 };

@@ -2,7 +2,8 @@
 //! and N, K short. There are three forms:
 //!
 //! - `unit=fma staging=registers`: the mappings of Ernst, Hager, Thies and Wellein (IJHPCA 35(1), 2021). `threads`
-//!   threads share out the columns of a row of the result, and take `unroll` rows at a time.
+//!   threads share out the columns of a row of the result, and take `unroll` rows at a time, element by element or in
+//!   pieces of 16 bytes (`vector`).
 //! - `unit=fma staging=shared`: a block takes every so many groups of `rows` rows. They are copied to shared memory,
 //!   `stages` ahead, where the small matrix stays; a thread multiplies `tm` rows by `tn` columns; and the result leaves
 //!   through shared memory, so that device memory sees whole lines.
@@ -161,6 +162,15 @@ const PARAMETERS: &[Parameter] = &[
         name: "c_source",
         about: "where the small matrix is read from",
         values: |c, _, _| in_registers(c, ["shared", "l1", "registers"]),
+    },
+    Parameter {
+        name: "vector",
+        about: "elements of a row of A that a thread reads at a time, and of C that it writes",
+        values: |c, problem, _| {
+            let most = 16 / problem.dtype().bytes();
+            let may = problem.shape.k % most == 0 && problem.alignment_of_rows().a == 16;
+            if most > 1 && may { in_registers(c, [1, most]) } else { Vec::new() }
+        },
     },
     Parameter {
         name: "team",

@@ -14,10 +14,36 @@ pub(super) fn columns(problem: &Problem, choice: &Choice) -> i64 {
     (problem.shape.n + threads - 1) / threads
 }
 
+/// Elements of its columns that a thread writes at a time: as many as it reads of a row of A, where its columns are
+/// whole pieces of so many that start at multiples of them.
+pub(super) fn written_at_once(problem: &Problem, choice: &Choice) -> i64 {
+    let vector = choice.int("vector").max(1);
+    let aligned = vector * problem.dtype().bytes() <= problem.alignment_of_rows().c;
+    let whole = columns(problem, choice) % vector == 0 && problem.shape.n % vector == 0;
+    if aligned && whole { vector } else { 1 }
+}
+
 pub(super) fn by_threads(problem: &Problem, choice: &Choice) -> String {
     let (block, unroll, columns) = (choice.int("block"), choice.int("unroll"), columns(problem, choice));
+    let (vector, written) = (choice.int("vector").max(1), written_at_once(problem, choice));
     let across = (problem.shape.n + columns - 1) / columns;
     let rows = (block / across).max(1);
+    // The loop in which a row of A is read, and what makes it; the loop over what is written at once.
+    let (read_in, split_terms) = if vector > 1 {
+        let split = format!("split(acc.k, {vector}) -> ks, k\nreorder(acc.ks, acc.k, acc.i, acc.j)\n");
+        ("acc.ks", split)
+    } else {
+        ("acc.k", "reorder(acc.k, acc.i, acc.j)\n".to_string())
+    };
+    let (piece, split_piece) =
+        if written > 1 { (", C.e", format!("split(C.j, {written}) -> j, e\n")) } else { ("", String::new()) };
+    let strides: Vec<String> = [("lda", vector), ("ldc", written)]
+        .iter()
+        .filter(|(_, piece)| *piece > 1)
+        .map(|(stride, piece)| format!("{stride}%{piece}"))
+        .collect();
+    let specialize =
+        if strides.is_empty() { String::new() } else { format!("specialize({})\n", strides.join(", ")) };
     let small = match choice.word("c_source") {
         "registers" => "cache_read(B, acc, reg) -> b\ncompute_at(b, C.jt)\nunroll(b.r, b.c)\n".to_string(),
         "l1" => "cache_read(B, acc, reg) -> b\ncompute_at(b, acc.k)\nunroll(b.c)\n".to_string(),
@@ -36,20 +62,22 @@ unroll(b.c)
         ),
     };
     format!(
-        "split(C.i, {rows_of_a_block}) -> block, i
+        "{specialize}split(C.i, {rows_of_a_block}) -> block, i
 split(C.i, {unroll}) -> it, i
 split(C.j, {columns}) -> jt, j
-reorder(C.block, C.it, C.jt, C.i, C.j)
+{split_piece}reorder(C.block, C.it, C.jt, C.i, C.j{piece})
 bind(C.block, block.x)
 bind(C.it, C.jt, threads)
 set_scope(acc, reg)
 compute_at(acc, C.jt)
-reorder(acc.k, acc.i, acc.j)
-cache_read(A, acc, reg) -> a
-compute_at(a, acc.k)
-{small}unroll(acc.k, acc.i, acc.j, a.r, C.i, C.j)
+{split_terms}cache_read(A, acc, reg) -> a
+compute_at(a, {read_in})
+{small}{wide_a}{wide_c}unroll({steps}acc.k, acc.i, acc.j, a.r, C.i, C.j)
 ",
         rows_of_a_block = rows * unroll,
+        wide_a = if vector > 1 { "vectorize(a.c)\n" } else { "" },
+        wide_c = if written > 1 { "vectorize(C.e)\n" } else { "" },
+        steps = if vector > 1 { "acc.ks, " } else { "" },
     )
 }
 

@@ -214,7 +214,7 @@ impl<'a> Lanes<'a> {
             return Ok(vec![vector(plain)]);
         }
         let otherwise = match &a.value {
-            // All of them or none: the others are filled at once too.
+            // All of them or none: the others are filled at once too, in memory by one access.
             Value::Select(_, _, fill)
                 if matches!(**fill, Value::Const(_)) && self.is_uniform(&cond, facts) =>
             {
@@ -222,7 +222,9 @@ impl<'a> Lanes<'a> {
                     body: vec![Stmt::Assign(Assign { value: (**fill).clone(), ..a.clone() })].into(),
                     ..self.head()
                 });
-                Stmt::For(For { var, body, mode: Mode::Vector, ..self.head() })
+                let at_once = self.access(&a.target, facts).unwrap_or(false);
+                let mode = if at_once { Mode::Vector } else { Mode::Unroll };
+                Stmt::For(For { var, body, mode, ..self.head() })
             }
             _ => self.one_by_one(&[Stmt::Assign(a.clone())]),
         };
