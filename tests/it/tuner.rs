@@ -284,7 +284,7 @@ fn the_best_of_a_problem_nearby_is_tried_first() {
     let file = scratch.file();
     let gpu = Gpu::of_target(target::DEFAULT);
     let nearby = Problem::new("1100000x4x6".parse().unwrap(), problem().precision, problem().layout);
-    let choice = ["block", "threads", "unroll"].into_iter().zip([512, 2, 3]);
+    let choice = ["block", "threads", "unroll", "vector"].into_iter().zip([512, 2, 3, 1]);
     let form = Choice::default().with("unit", "fma").with("staging", "registers").with("c_source", "l1");
     let choice = choice.fold(form, |c, (name, value)| c.with(name, value));
     let trial = Trial { choice: choice.clone(), seconds: Some(1e-3), ..Trial::default() };
