@@ -239,7 +239,7 @@ const PARAMETERS: &[Parameter] = &[
         values: |c, problem, _| {
             let shares = staging::shares(ceil(band(problem, c), ACROSS));
             match (c.word("unit"), in_parts(c)) {
-                ("fma", true) => with_stages(c, [1, 2, 4]),
+                ("fma", true) => with_stages(c, [1, 2, 4, 3]),
                 (_, true) => with_stages(c, shares.into_iter().filter(|w| *w <= 4)),
                 _ => with_mma(c, shares),
             }
@@ -399,6 +399,16 @@ const CONSTRAINTS: &[Constraint] = &[
         holds: |c, p, _| {
             let Tiles { down, across, .. } = Tiles::of(p, c);
             !in_parts(c) || c.word("unit") == "mma" || 8 * down * across >= 7 * mapping::team(p, c)
+        },
+    },
+    Constraint {
+        about: "three warps of a part leave no fewer lanes without a tile than one, two or four",
+        on: &["wn", "tn", "piece"],
+        holds: |c, p, _| {
+            let across = Tiles::of(p, c).across;
+            let idle = |warps: i64| (32 * warps % across) as f64 / warps as f64;
+            let tiles = in_parts(c) && c.word("unit") == "fma" && c.int("wn") == 3;
+            !tiles || [1, 2, 4].into_iter().all(|warps| idle(3) < idle(warps))
         },
     },
     Constraint {
