@@ -162,7 +162,7 @@ impl Session<'_> {
 }
 
 /// How many near problems are asked for their best choices, and for how many each.
-const NEAR: usize = 3;
+const NEAR: usize = 6;
 const OF_EACH: usize = 2;
 
 impl Session<'_> {
