@@ -389,7 +389,7 @@ struct Walk<'a> {
     target: &'a Target,
     /// What may be chosen where nothing is given.
     permissions: Permissions,
-    /// The constraint that was broken last.
+    /// The constraint that was broken last of those on most of what is fixed.
     broken: Option<&'static Constraint>,
     /// The fixed parameter that had no meaning, beside what: where most of the others had one.
     idle: Option<(&'static str, Choice)>,
@@ -440,7 +440,11 @@ impl<'a> Walk<'a> {
             }
             match self.first_broken(&longer, parameter.name) {
                 Some(broken) => {
-                    self.broken = Some(broken);
+                    let asked =
+                        |c: &Constraint| c.on.iter().filter(|name| self.given.get(name).is_some()).count();
+                    if self.broken.is_none_or(|known| asked(broken) >= asked(known)) {
+                        self.broken = Some(broken);
+                    }
                     true
                 }
                 None => self.extend(&longer, known + 1, each),

@@ -543,6 +543,10 @@ fn what_cannot_be_chosen_is_refused_with_what_to_change() {
     let parted = Choice::default().with("team", "part").with("rows", 64);
     let refused = tsmm.complete(&parted, &long, target::DEFAULT).unwrap_err().to_string();
     assert!(refused.contains("rows has no meaning with") && refused.contains("team=part"), "{refused}");
+    // Of several constraints that are broken, one on most of what is asked for.
+    let large = parameters("team=part,tm=16,tn=12,piece=4");
+    let refused = tsmm.complete(&large, &long, target::DEFAULT).unwrap_err().to_string();
+    assert!(refused.contains("do not fit in its registers"), "{refused}");
     let word = Choice::default().with("staging", "registers").with("leapfrog", "perhaps");
     assert!(family.complete(&word, &problem, target::DEFAULT).unwrap_err().to_string().contains("true"));
 }
