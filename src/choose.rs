@@ -55,9 +55,8 @@ pub fn parameters(
         }
     }
     let modelled = |choice: &Choice| rank::estimate(family, problem, choice, target).map(|e| e.seconds);
-    for (record, choice) in
-        of_neighbours(family, problem, target, &key, &wisdom.near(gpu, family.name, &key, permissions))
-    {
+    let near = wisdom.near(gpu, family.name, &key, permissions);
+    for (record, choice) in of_neighbours(family, problem, target, &key, &near) {
         let Some(kernel) = make(&choice) else { continue };
         // What was best for another width or length altogether may have tiles or parts that this one has no use for.
         let much_worse = || {
@@ -101,12 +100,10 @@ fn of_neighbours<'a>(
     let same = best.first().is_some_and(|nearest| is_same_but_long(key, &nearest.problem));
     let mut found: Vec<(&Record, Choice)> = best.into_iter().filter_map(adapted).collect();
     if !same {
-        found.sort_by_cached_key(|(_, choice)| {
-            let seconds =
-                rank::estimate(family, problem, choice, target).map_or(f64::INFINITY, |e| e.seconds);
-            // Of times that are not negative, the bits are in the order of the times.
-            seconds.to_bits()
-        });
+        let seconds = |choice: &Choice| {
+            rank::estimate(family, problem, choice, target).map_or(f64::INFINITY, |e| e.seconds)
+        };
+        found.sort_by(|(_, a), (_, b)| seconds(a).total_cmp(&seconds(b)));
     }
     found
 }

@@ -41,7 +41,7 @@ const MEMORY_LATENCY: f64 = 500e-9;
 /// for memory that copies made ahead leave are fitted together on what searches tried of both families (width 1 to 128,
 /// four types, one H200, 2026-11-22). Of 24 605 candidates at the 255 problems that take 60 us or more, the best of the
 /// first 12 by the model is slower than the best by 2.5 % in the geometric mean, the best of the first 4 by 6.3 %; by the
-/// model before, 7.2 and 10.8 %.
+/// model before, 7.2 and 10.8 %. Those it is fitted on are among them.
 const BY_MATRIX_UNITS: f64 = 1.16;
 const BY_THREADS: [f64; 2] = [0.24, 24.0];
 /// Cycles of a scheduler for each instruction.

@@ -136,12 +136,14 @@ fn thread_footprint(problem: &Problem, choice: &Choice) -> Footprint {
     };
     // A line for each of its rows, or fewer where several rows fit in a line of 128 bytes.
     let lines = |width: f64| (rows_of_warp * (unroll as f64 * width * size / 128.0).min(1.0)).max(1.0);
-    let a_passes = unroll as f64 * k / choice.int("vector").max(1) as f64 * lines(k);
+    // Elements that are read and written at a time.
+    let (read, written) = (choice.int("vector").max(1) as f64, written_at_once(problem, choice) as f64);
+    let a_passes = unroll as f64 * k / read * lines(k);
     let b_passes = k * columns as f64 * small_passes.max(if small_passes > 0.0 { 1.0 } else { 0.0 });
     // Lanes side by side in a long row write to lines of their own, a part of each at a time.
     let of_a_row = PARTS_OF_LINES * (n * size / 128.0).min(across as f64).floor();
-    let c_passes = (unroll * columns / written_at_once(problem, choice)) as f64
-        * lines(n).max(rows_of_warp * of_a_row).max(32.0 * size / 128.0);
+    let c_passes =
+        (unroll * columns) as f64 / written * lines(n).max(rows_of_warp * of_a_row).max(32.0 * size / 128.0);
     let fill = if shared_bytes > 0 { blocks * small_bytes as f64 / 64.0 } else { 0.0 };
     let once_a_block = if choice.word("c_source") == "shared" { 1.0 } else { 0.0 };
     let passes_over_c = if problem.beta.norm() == 0.0 { 1.0 } else { 2.0 };
@@ -155,7 +157,10 @@ fn thread_footprint(problem: &Problem, choice: &Choice) -> Footprint {
         dram_bytes: m * (k + passes_over_c * n) * size,
         wavefronts: warps * (a_passes + b_passes + c_passes) + fill,
         instructions: warps
-            * (unroll as f64 * k + b_passes.min(k * columns as f64) + (unroll * columns) as f64 * 3.0 + 40.0),
+            * (unroll as f64 * k / read
+                + b_passes.min(k * columns as f64)
+                + (unroll * columns) as f64 / written * 3.0
+                + 40.0),
         // Loads of four terms or so are in flight at once, and the small matrix is waited for before the first.
         steps: once_a_block * 1.5 + (k / 4.0).ceil(),
         overlaps: true,

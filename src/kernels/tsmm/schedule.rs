@@ -37,13 +37,7 @@ pub(super) fn by_threads(problem: &Problem, choice: &Choice) -> String {
     };
     let (piece, split_piece) =
         if written > 1 { (", C.e", format!("split(C.j, {written}) -> j, e\n")) } else { ("", String::new()) };
-    let strides: Vec<String> = [("lda", vector), ("ldc", written)]
-        .iter()
-        .filter(|(_, piece)| *piece > 1)
-        .map(|(stride, piece)| format!("{stride}%{piece}"))
-        .collect();
-    let specialize =
-        if strides.is_empty() { String::new() } else { format!("specialize({})\n", strides.join(", ")) };
+    let specialize = specialized(&[("lda", vector), ("ldc", written)]);
     let small = match choice.word("c_source") {
         "registers" => "cache_read(B, acc, reg) -> b\ncompute_at(b, C.jt)\nunroll(b.r, b.c)\n".to_string(),
         "l1" => "cache_read(B, acc, reg) -> b\ncompute_at(b, acc.k)\nunroll(b.c)\n".to_string(),
@@ -79,6 +73,13 @@ compute_at(a, {read_in})
         wide_c = if written > 1 { "vectorize(C.e)\n" } else { "" },
         steps = if vector > 1 { "acc.ks, " } else { "" },
     )
+}
+
+/// The step by which kernels count on row strides that are multiples of these pieces.
+fn specialized(strides: &[(&str, i64)]) -> String {
+    let wide = strides.iter().filter(|(_, piece)| *piece > 1);
+    let multiples: Vec<String> = wide.map(|(stride, piece)| format!("{stride}%{piece}")).collect();
+    if multiples.is_empty() { String::new() } else { format!("specialize({})\n", multiples.join(", ")) }
 }
 
 /// Blocks, or parts of them each for itself, that take every so many groups of rows: A is copied to shared memory in the loop
@@ -117,14 +118,8 @@ pub(super) fn from_shared(problem: &Problem, choice: &Choice) -> String {
     }
     let private = if parted { ", private" } else { "" };
     // What lies some way apart is copied in pieces where its rows start at multiples of them.
-    let strided = [("lda", of_a, piece_a), ("ldc", of_c, piece_c)];
-    let aligned: Vec<String> = strided
-        .iter()
-        .filter(|(_, moved, piece)| *moved == Moved::Strided && *piece > 1)
-        .map(|(stride, _, piece)| format!("{stride}%{piece}"))
-        .collect();
-    let specialize =
-        if aligned.is_empty() { String::new() } else { format!("specialize({})\n", aligned.join(", ")) };
+    let strided = |moved: Moved, piece: i64| if moved == Moved::Strided { piece } else { 1 };
+    let specialize = specialized(&[("lda", strided(of_a, piece_a)), ("ldc", strided(of_c, piece_c))]);
     let in_rows = |moved: Moved, at: Moved| {
         if moved == at { format!(", rows={row_of_a}") } else { String::new() }
     };
