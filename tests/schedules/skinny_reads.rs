@@ -43,6 +43,13 @@ fn rows_are_read_and_written_in_pieces_of_sixteen_bytes() {
         assert!(steps.contains("vectorize(a.c)"), "{steps}");
         assert_eq!(steps.contains("vectorize(C.e)"), written, "{steps}");
     }
+    // There are no pieces of three or eight elements, of 12 or 32 bytes.
+    for vector in ["vector=3", "vector=8"] {
+        let given = parameters(&format!("staging=registers,{vector}"));
+        let refused =
+            family.complete(&given, &problem(family, (24, 24), "f32"), target::DEFAULT).unwrap_err();
+        assert!(refused.to_string().contains("no whole number of pieces"), "{refused}");
+    }
     // Rows of an odd number of elements have no such pieces.
     let odd = problem(family, (8, 7), "f32");
     assert!(family.complete(&parameters("staging=registers,vector=4"), &odd, target::DEFAULT).is_err());

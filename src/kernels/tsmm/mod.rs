@@ -352,6 +352,11 @@ const CONSTRAINTS: &[Constraint] = &[
         },
     },
     Constraint {
+        about: "a row is no whole number of pieces that are read at a time, of 16 bytes or a part of them",
+        on: &["vector"],
+        holds: |c, p, _| 16 / p.dtype().bytes() % c.int("vector") == 0 && p.shape.k % c.int("vector") == 0,
+    },
+    Constraint {
         about: "a warp has a whole number of instructions in its rows",
         on: &["instruction", "rows", "wm"],
         holds: |c, p, _| {
