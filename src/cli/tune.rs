@@ -33,7 +33,7 @@ use crate::tune::search::Plan;
 use crate::tune::session::{self, Found, Session};
 use crate::tune::space::Space;
 use crate::tune::{accuracy, why, worker};
-use crate::{choose, compile, gpu, memory};
+use crate::{choose, compile, gpu, memory, parallel};
 
 /// Options of `tune`.
 #[derive(Args, Debug)]
@@ -291,13 +291,15 @@ fn on_gpu(
         command
     };
     let compile_one = |choice: &Choice| compile_candidate(family, problem, choice, device, target);
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    // The worker's own work on the host wants a core too.
+    let threads = parallel::threads().saturating_sub(1).max(1);
+    // Between two batches some threads have nothing to compile: only where results decide what comes next are they short.
+    let batches = if options.exhaustive { 64 } else { 2 };
     let mut measure = Isolated {
         command: &command,
         job: worker::Job::new(device.info().ordinal, family.name, problem),
         compile: &compile_one,
-        // The worker's own work on the host wants a core too.
-        threads: threads.saturating_sub(1).max(1),
+        threads,
         limit: Duration::from_secs_f64(options.limit.clamp(0.1, 1e6)),
         start_limit: START_LIMIT,
         worker: None,
@@ -308,7 +310,7 @@ fn on_gpu(
         candidates: options.candidates.unwrap_or(usize::MAX),
         exhaustive: options.exhaustive,
         seed: options.seed,
-        batch: (2 * threads).max(8),
+        batch: (batches * threads).max(8),
     };
     let gpu = Gpu::of_device(device.info(), Some(nvrtc));
     let session = Session {
