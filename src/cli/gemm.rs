@@ -179,7 +179,7 @@ fn subject(options: &Options, problem: &Problem, device: &Device) -> Result<Subj
 }
 
 /// What is known of a family. A product can be computed without, so a file that cannot be read costs a notice.
-fn wisdom(family: &str) -> Wisdom {
+pub fn wisdom(family: &str) -> Wisdom {
     let (wisdom, notices) = summary::known(family, WisdomFile::standard().as_ref(), false)
         .unwrap_or_else(|unreadable| (Wisdom::default(), vec![unreadable.to_string()]));
     notices.iter().for_each(|n| notice(n));

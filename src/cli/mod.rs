@@ -6,6 +6,7 @@
 mod bandwidth;
 mod bench;
 mod check;
+mod compile;
 mod doctor;
 mod gemm;
 mod ladder;
@@ -41,6 +42,8 @@ enum Command {
     Bench(bench::Options),
     /// Find the fastest parameters of a family of kernels for a problem, by measuring on a GPU or by the model.
     Tune(tune::Options),
+    /// Compile the kernels of products ahead, for a GPU that need not be here.
+    Compile(compile::Options),
     /// List, merge, import or export what tuning has found.
     Wisdom(wisdom::Options),
     /// Try candidates for a tuner, which writes to standard input.
@@ -62,6 +65,7 @@ pub fn main() -> ExitCode {
         Command::Check(options) => check::run(options),
         Command::Bench(options) => bench::run(options),
         Command::Tune(options) => tune::run(options),
+        Command::Compile(options) => compile::run(options),
         Command::Wisdom(options) => wisdom::run(options),
         Command::TuneWorker => tune::work(),
         Command::Show(options) => show::run(options),

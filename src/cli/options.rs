@@ -1,5 +1,7 @@
 //! Options that several subcommands share.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use num_complex::Complex64;
 use warpwright_core::diag::Diagnosis;
@@ -8,6 +10,7 @@ use warpwright_cuda::MeasureOptions;
 
 use super::output::notice;
 use crate::device::{Device, DeviceChoice};
+use crate::file::unreadable;
 use crate::kernels::Variant;
 use crate::kernels::family::Permissions;
 use crate::problem::{Layout, Offsets, Precision, Problem, Shape, Strides, parse_factor};
@@ -101,6 +104,21 @@ pub struct StorageOptions {
     pub offset: Option<Offsets>,
 }
 
+/// One product, or those of a file.
+#[derive(Args, Debug)]
+pub struct ProblemsOptions {
+    /// The size of the product.
+    #[arg(value_name = "MxNxK", required_unless_present = "shapes")]
+    shape: Option<Shape>,
+    /// Take every product in this file: a line has a size and, if they differ from the options, type and layout.
+    #[arg(long, value_name = "FILE", conflicts_with = "shape")]
+    shapes: Option<PathBuf>,
+    #[command(flatten)]
+    product: ProductOptions,
+    #[command(flatten)]
+    storage: StorageOptions,
+}
+
 /// What a kernel that nobody names may do.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct PermissionOptions {
@@ -172,5 +190,48 @@ impl StorageOptions {
         problem.offset = self.offset.unwrap_or_default();
         problem.check()?;
         Ok(problem)
+    }
+}
+
+impl ProblemsOptions {
+    /// Whether one product is asked for, and not those of a file.
+    pub fn is_one(&self) -> bool {
+        self.shapes.is_none()
+    }
+
+    /// The products that are asked for.
+    pub fn all(&self) -> Result<Vec<Problem>, Diagnosis> {
+        let Some(path) = &self.shapes else {
+            let shape = self.shape.ok_or_else(|| Diagnosis::new("no size is given").instead("give MxNxK"))?;
+            return Ok(vec![self.storage.apply(self.product.problem(shape)?)?]);
+        };
+        let place = path.display();
+        let text = std::fs::read_to_string(path).map_err(|e| unreadable(path, &e))?;
+        let mut problems = Vec::new();
+        for (at, line) in text.lines().enumerate() {
+            let line = line.split('#').next().unwrap_or_default().trim();
+            if !line.is_empty() {
+                problems.push(self.problem(line).map_err(|d| d.at(format!("{place}:{}", at + 1)))?);
+            }
+        }
+        Ok(problems)
+    }
+
+    /// A line of a file of sizes: `64x64x1000000 f64 tn`.
+    fn problem(&self, line: &str) -> Result<Problem, Diagnosis> {
+        let mut product = self.product;
+        let mut words = line.split_whitespace();
+        let shape = words.next().unwrap_or_default().parse()?;
+        if let Some(dtype) = words.next() {
+            product.variant.dtype = dtype.parse()?;
+        }
+        if let Some(layout) = words.next() {
+            product.variant.layout = layout.parse()?;
+        }
+        match words.next() {
+            None => product.problem(shape),
+            Some(word) => Err(Diagnosis::new(format!("`{word}` is one word too many"))
+                .instead("write a size, a type and a layout, such as 64x64x1000000 f64 tn")),
+        }
     }
 }

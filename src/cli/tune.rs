@@ -10,11 +10,10 @@ use warpwright_core::diag::Diagnosis;
 use warpwright_core::target::{self, Target};
 use warpwright_cuda::nvrtc::Nvrtc;
 
-use super::options::{DeviceOptions, OutputOptions, PermissionOptions, ProductOptions, StorageOptions};
+use super::options::{DeviceOptions, OutputOptions, PermissionOptions, ProblemsOptions};
 use super::output::{Failure, Outcome, notice, print, print_json};
-use crate::bind::Binding;
 use crate::device::{Device, DeviceChoice};
-use crate::file::unreadable;
+use crate::gpu::Site;
 use crate::kernels;
 use crate::kernels::family::{Choice, Family, Value, parse_parameter};
 use crate::problem::{Problem, Shape};
@@ -33,21 +32,13 @@ use crate::tune::search::Plan;
 use crate::tune::session::{self, Found, Session};
 use crate::tune::space::Space;
 use crate::tune::{accuracy, why, worker};
-use crate::{choose, compile, gpu, memory, parallel};
+use crate::{choose, gpu, memory, parallel};
 
 /// Options of `tune`.
 #[derive(Args, Debug)]
 pub struct Options {
-    /// The size of the product.
-    #[arg(value_name = "MxNxK", required_unless_present = "shapes")]
-    shape: Option<Shape>,
-    /// Tune every problem in this file: a line has a size and, if they differ from the options, type and layout.
-    #[arg(long, value_name = "FILE", conflicts_with = "shape")]
-    shapes: Option<PathBuf>,
     #[command(flatten)]
-    product: ProductOptions,
-    #[command(flatten)]
-    storage: StorageOptions,
+    problems: ProblemsOptions,
     #[command(flatten)]
     permissions: PermissionOptions,
     /// The family of kernels [default: the one that suits the problem].
@@ -133,7 +124,7 @@ const SHOWN: usize = 5;
 
 /// Runs `tune`.
 pub fn run(options: &Options) -> Outcome {
-    let problems = options.problems()?;
+    let problems = options.problems.all()?;
     let (device, notices) = options.device.device.open()?;
     notices.iter().for_each(|n| notice(n));
     let mut all = Vec::new();
@@ -156,7 +147,7 @@ pub fn run(options: &Options) -> Outcome {
     }
     if options.output.json {
         match &all[..] {
-            [one] if options.shapes.is_none() => print_json(one)?,
+            [one] if options.problems.is_one() => print_json(one)?,
             several => print_json(&several)?,
         }
     }
@@ -168,41 +159,6 @@ impl Options {
     /// What every candidate has to have in it.
     fn given(&self) -> Choice {
         self.parameters.iter().fold(Choice::default(), |c, (name, value)| c.with(name, value.clone()))
-    }
-
-    fn problems(&self) -> Result<Vec<Problem>, Diagnosis> {
-        let Some(path) = &self.shapes else {
-            let shape = self.shape.ok_or_else(|| Diagnosis::new("no size is given").instead("give MxNxK"))?;
-            return Ok(vec![self.storage.apply(self.product.problem(shape)?)?]);
-        };
-        let place = path.display();
-        let text = std::fs::read_to_string(path).map_err(|e| unreadable(path, &e))?;
-        let mut problems = Vec::new();
-        for (at, line) in text.lines().enumerate() {
-            let line = line.split('#').next().unwrap_or_default().trim();
-            if !line.is_empty() {
-                problems.push(self.problem(line).map_err(|d| d.at(format!("{place}:{}", at + 1)))?);
-            }
-        }
-        Ok(problems)
-    }
-
-    /// A line of a file of shapes: `64x64x1000000 f64 tn`.
-    fn problem(&self, line: &str) -> Result<Problem, Diagnosis> {
-        let mut product = self.product;
-        let mut words = line.split_whitespace();
-        let shape = words.next().unwrap_or_default().parse()?;
-        if let Some(dtype) = words.next() {
-            product.variant.dtype = dtype.parse()?;
-        }
-        if let Some(layout) = words.next() {
-            product.variant.layout = layout.parse()?;
-        }
-        match words.next() {
-            None => product.problem(shape),
-            Some(word) => Err(Diagnosis::new(format!("`{word}` is one word too many"))
-                .instead("write a size, a type and a layout, such as 64x64x1000000 f64 tn")),
-        }
     }
 
     fn family(&self, problem: &Problem) -> Result<&'static Family, Diagnosis> {
@@ -290,7 +246,8 @@ fn on_gpu(
         command.arg(WORKER);
         command
     };
-    let compile_one = |choice: &Choice| compile_candidate(family, problem, choice, device, target);
+    let site = Site::here(device, target);
+    let compile_one = |choice: &Choice| compile_candidate(family, problem, choice, &site);
     // The worker's own work on the host wants a core too.
     let threads = parallel::threads().saturating_sub(1).max(1);
     // Between two batches some threads have nothing to compile: only where results decide what comes next are they short.
@@ -345,21 +302,11 @@ pub fn work() -> Outcome {
     Ok(())
 }
 
-fn compile_candidate(
-    family: &Family,
-    problem: &Problem,
-    choice: &Choice,
-    device: &warpwright_cuda::Device,
-    target: &Target,
-) -> Compiled {
+fn compile_candidate(family: &Family, problem: &Problem, choice: &Choice, site: &Site) -> Compiled {
     let unmakeable = |d: Diagnosis| (Status::Constraints, d.to_string());
     let kernel = family.build(problem, choice).map_err(unmakeable)?;
-    let valid = compile::validated(kernel.program(), target).map_err(unmakeable)?;
-    let source = compile::cuda_for(&valid, problem).map_err(unmakeable)?;
-    let launch_size = i64::from(device.info().sm_count);
-    let binding = Binding::new(valid.program(), problem, launch_size).map_err(unmakeable)?;
-    gpu::compile_ahead(&device.info().arch(), &source, target, &|sym| binding.value(sym))
-        .map_err(|d| (Status::Compile, d.to_string()))
+    let text = site.source(kernel.program(), problem).map_err(unmakeable)?;
+    text.compile().map(|ahead| ahead.registers).map_err(|d| (Status::Compile, d.to_string()))
 }
 
 /// One line of progress.

@@ -242,8 +242,19 @@ fn without_registers(kernel: &KernelResources) -> Diagnosis {
         .instead("give a thread or a warp less to hold: a smaller tile, or fewer rows at a time")
 }
 
+/// What compiling ahead came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ahead {
+    /// Registers of a thread of the kernel that has most, where the compiler says.
+    pub registers: Option<u32>,
+    /// Kernels that were compiled.
+    pub compiled: usize,
+    /// Kernels that were found compiled.
+    pub found: usize,
+}
+
 /// Compiles the kernels that are needed where parameters have these values into the user's cache, where an
-/// [`Executable`] will find them; gives the registers of a thread of the one that has most. `own` is the architecture of the GPU, which itself is not used.
+/// [`Executable`] will find them. `own` is the architecture of the GPU, which itself is not used.
 ///
 /// # Errors
 /// Source that does not compile, and no NVRTC.
@@ -252,18 +263,20 @@ pub fn compile_ahead(
     source: &Source,
     target: &Target,
     value: &dyn Fn(&Sym) -> Option<i64>,
-) -> Result<Option<u32>, Diagnosis> {
+) -> Result<Ahead, Diagnosis> {
     let (arch, cache) = (architecture(own, source, target), CompileCache::standard());
     let mut numbers = Vec::new();
     chosen(&source.host, value, &mut numbers)?;
-    let mut most = None;
+    let mut ahead = Ahead::default();
     for number in numbers {
         if configuration(&source.kernels[number], value)?.is_some() {
-            let compiled = compile_unit(source, number, &arch, &cache)?.compiled;
-            most = most.max(compiled.kernels.iter().map(|k| k.registers).max());
+            let Cached { compiled, hit, .. } = compile_unit(source, number, &arch, &cache)?;
+            ahead.registers = ahead.registers.max(compiled.kernels.iter().map(|k| k.registers).max());
+            ahead.found += usize::from(hit);
+            ahead.compiled += usize::from(!hit);
         }
     }
-    Ok(most)
+    Ok(ahead)
 }
 
 /// What is passed for one parameter of a kernel.

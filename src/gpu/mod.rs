@@ -1,5 +1,6 @@
 //! Products and other programs on a real GPU: operands in its memory, and cuBLAS beside them.
 
+mod ahead;
 mod alias;
 pub mod cublas;
 mod executable;
@@ -8,7 +9,8 @@ pub mod program;
 mod run;
 pub mod stage;
 
-pub use executable::{Arguments, Executable, Prepared, compile_ahead};
+pub use ahead::Site;
+pub use executable::{Ahead, Arguments, Executable, Prepared, compile_ahead};
 pub use operands::OperandSets;
 pub use run::{GpuOptions, GpuRun, outside_c, reset_c, result, run};
 

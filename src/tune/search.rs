@@ -114,6 +114,12 @@ impl<'a> Search<'a> {
         Search { space, plan, first, tried: vec![None; space.len()], count: 0 }
     }
 
+    /// All candidates in the order in which they are tried where nothing is learned on the way.
+    pub fn order(&self) -> Vec<usize> {
+        let rest = (0..self.space.len()).filter(|place| !self.first.contains(place));
+        self.first.iter().copied().chain(rest).collect()
+    }
+
     /// Notes a result. Choices that are no candidates are passed over.
     pub fn tell(&mut self, trial: &Trial) {
         let Some(place) = self.space.place(&trial.choice) else { return };
@@ -355,6 +361,17 @@ mod tests {
         // Interrupted between two batches, it goes on as it would have.
         let (before, after) = whole.split_at(16);
         assert_eq!(run(landscape, &space, plan(1), before).1, after);
+    }
+
+    #[test]
+    fn what_is_compiled_ahead_is_what_is_tried_first() {
+        let space = space(&LANDSCAPES[0]);
+        let good = [space.candidates().last().unwrap().choice.clone()];
+        let plan = Plan { batch: 20, ..Plan::default() };
+        let search = Search::new(&space, plan, &good);
+        let (order, asked) = (search.order(), search.next());
+        assert!(order.starts_with(&asked[..17]), "what was said to be good and 16 by the model");
+        assert_eq!(order.iter().collect::<std::collections::BTreeSet<_>>().len(), space.len());
     }
 
     #[test]

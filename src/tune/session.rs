@@ -100,27 +100,13 @@ impl Session<'_> {
         tell: &mut dyn FnMut(&Progress),
     ) -> Result<Found, Diagnosis> {
         let key = Key::of(self.problem);
-        let (wisdom, mut notices) = if self.alone {
-            summary::of_file(self.family.name, self.file)?
-        } else {
-            summary::known(self.family.name, self.file, true)?
-        };
-        let space = Space::of(self.family, self.problem, self.target, self.permissions, self.given);
-        if space.is_empty() {
-            return Err(Diagnosis::new(format!(
-                "{} has no candidate for {}",
-                self.family.name, self.problem.shape
-            ))
-            .because("its constraints hold for no choice")
-            .instead("name another family with --kernel"));
-        }
-        let mut good = self.good_nearby(&wisdom, &key);
-        good.push(self.family.complete(self.given, self.problem, self.target)?);
+        let (wisdom, mut notices) = self.wisdom()?;
+        let space = self.space()?;
         let mut run = Run {
             session: self,
             key: &key,
             space: &space,
-            search: Search::new(&space, plan.clone(), &good),
+            search: Search::new(&space, plan.clone(), &self.good(&wisdom, &key)?),
             trials: Vec::new(),
             unmakeable: Vec::new(),
             roofline: Roofline::reached(self.problem, self.target).map(|r| r.seconds()),
@@ -158,6 +144,48 @@ impl Session<'_> {
             best,
             notices,
         })
+    }
+}
+
+impl Session<'_> {
+    /// All candidates, those first with which a search begins that knows no results of this problem.
+    ///
+    /// # Errors
+    /// Wisdom that cannot be read, and a space without candidates.
+    pub fn order(&self) -> Result<Vec<Candidate>, Diagnosis> {
+        let space = self.space()?;
+        let good = self.good(&self.wisdom()?.0, &Key::of(self.problem))?;
+        let order = Search::new(&space, Plan::default(), &good).order();
+        Ok(order.into_iter().map(|place| space.candidates()[place].clone()).collect())
+    }
+
+    /// What is known of the family, and what is worth saying of it.
+    fn wisdom(&self) -> Result<(Wisdom, Vec<String>), Diagnosis> {
+        if self.alone {
+            summary::of_file(self.family.name, self.file)
+        } else {
+            summary::known(self.family.name, self.file, true)
+        }
+    }
+
+    fn space(&self) -> Result<Space, Diagnosis> {
+        let space = Space::of(self.family, self.problem, self.target, self.permissions, self.given);
+        if space.is_empty() {
+            return Err(Diagnosis::new(format!(
+                "{} has no candidate for {}",
+                self.family.name, self.problem.shape
+            ))
+            .because("its constraints hold for no choice")
+            .instead("name another family with --kernel"));
+        }
+        Ok(space)
+    }
+
+    /// Choices that are likely to be good: those of near problems, and the usual one.
+    fn good(&self, wisdom: &Wisdom, key: &Key) -> Result<Vec<Choice>, Diagnosis> {
+        let mut good = self.good_nearby(wisdom, key);
+        good.push(self.family.complete(self.given, self.problem, self.target)?);
+        Ok(good)
     }
 }
 

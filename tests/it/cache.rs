@@ -1,15 +1,17 @@
-//! A damaged entry of the cache of compiled kernels, with a kernel and a compiler as users have them.
+//! The cache of compiled kernels, with kernels and a compiler as users have them: entries that are damaged, and kernels
+//! that are compiled ahead.
 //!
-//! The command compiles only for a GPU that then runs the kernel, so this asks the library, which it asks too; no GPU is
-//! needed, but NVRTC is (see `conformance`). What the cache makes of every kind of damage, without NVRTC, is tested
+//! No GPU is needed, but NVRTC is (see `conformance`). What the cache makes of every kind of damage, without NVRTC, is tested
 //! beside it in `crates/cuda`.
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 
 use warpwright_core::target::Target;
 use warpwright_cuda::{CompileCache, Options, compile};
 
+use crate::cli::refusal;
 use crate::conformance::{emit, nvrtc_is_here};
 
 const TARGET: &str = "a100-40gb";
@@ -44,4 +46,40 @@ fn a_damaged_entry_is_said_and_compiled_anew() {
         assert!(ask().hit, "the entry is whole again");
     }
     fs::remove_dir_all(&directory).unwrap();
+}
+
+#[test]
+fn what_was_compiled_ahead_is_found_again() {
+    if !nvrtc_is_here() {
+        return;
+    }
+    let directory = std::env::temp_dir().join(format!("warpwright-compiled-ahead-{}", std::process::id()));
+    let compile = |candidates: usize| -> [u64; 3] {
+        let output = Command::new(env!("CARGO_BIN_EXE_warpwright"))
+            .args("compile 20x20x100000 --dtype f64 --layout tn --json".split(' '))
+            .args(["--candidates", &candidates.to_string()])
+            .env("WARPWRIGHT_CACHE", &directory)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let product = &result["products"][0];
+        assert!(product["registers"].as_u64() > Some(16), "{product}");
+        ["compiled", "found", "failed"].map(|name| product[name].as_u64().unwrap())
+    };
+    let entries = || fs::read_dir(&directory).unwrap().count() as u64;
+
+    let [of_chosen, 0, 0] = compile(0) else { panic!("nothing is there yet") };
+    assert_eq!(entries(), of_chosen, "a kernel is an entry");
+    let [compiled, _, 0] = compile(4) else { panic!("candidates that cannot be made") };
+    assert_eq!((entries(), compiled > 0), (of_chosen + compiled, true));
+    let [again, found, 0] = compile(4) else { panic!("as before") };
+    assert_eq!((again, found >= of_chosen + compiled), (0, true));
+    fs::remove_dir_all(&directory).unwrap();
+}
+
+#[test]
+fn compiling_ahead_says_for_which_gpus_it_can() {
+    assert!(refusal("compile 20x20x1000 --gpu voodoo2").contains("use one of gtx980"));
+    assert!(refusal("compile").contains("MxNxK"));
 }

@@ -7,9 +7,8 @@
 use std::fs;
 use std::path::Path;
 
-use warpwright::bind::Binding;
 use warpwright::compile::validated;
-use warpwright::gpu;
+use warpwright::gpu::Site;
 use warpwright::kernels::family::{Choice, parse_parameter};
 use warpwright::kernels::{self, Variant};
 use warpwright::problem::{Offsets, Problem};
@@ -229,10 +228,9 @@ fn a_kernel_without_registers_is_refused() {
         let choice =
             choice.fold(Choice::default(), |c, (name, value)| c.with(&name, value)).with("depth", depth);
         let kernel = family.build(&problem, &choice).unwrap();
-        let valid = validated(kernel.program(), h200).unwrap();
-        let source = warpwright::compile::cuda_for(&valid, &problem).unwrap();
-        let binding = Binding::new(valid.program(), &problem, 132).unwrap();
-        gpu::compile_ahead("sm_90a", &source, h200, &|sym| binding.value(sym)).map_err(|d| d.to_string())
+        let site = Site::elsewhere(h200);
+        let ahead = site.source(kernel.program(), &problem).unwrap().compile();
+        ahead.map(|ahead| ahead.registers).map_err(|d| d.to_string())
     };
     // 60 sums of doubles take 120 registers; with 16 rows at a time there are enough.
     assert!(ahead(16).unwrap() > Some(120));
