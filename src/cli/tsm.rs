@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::dtype::DType;
 use warpwright_core::target::Target;
+use warpwright_cuda::TurnOptions;
 
 use super::bandwidth::parse_bytes;
 use super::options::{DeviceOptions, OutputOptions};
@@ -48,6 +49,9 @@ pub struct Options {
     /// Measure again what is on record.
     #[arg(long)]
     again: bool,
+    /// Measure each product a third as long: for a look at many.
+    #[arg(long)]
+    quick: bool,
     /// Write the figures as a self-contained page, from what is on record; nothing is measured, and no GPU is needed.
     #[arg(long, value_name = "FILE", requires = "from", conflicts_with = "record")]
     html: Option<PathBuf>,
@@ -102,7 +106,8 @@ pub fn run(options: &Options) -> Outcome {
     let (gpu, target) = &options.device.gpu("to time products on", instead)?;
     let wanted = options.wanted(target)?;
     let progress = Progress::waiting("kernels");
-    let run = Run { directory: options.record.as_deref(), again: options.again };
+    let turns = if options.quick { TurnOptions::quick() } else { TurnOptions::default() };
+    let run = Run { directory: options.record.as_deref(), again: options.again, turns };
     let outcome = measure::run(&run, gpu, target, &wanted, &mut |p| progress.say(said(p)))?;
     drop(progress);
     outcome.notices.iter().for_each(|n| notice(n));

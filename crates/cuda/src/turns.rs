@@ -51,6 +51,20 @@ impl Default for TurnOptions {
     }
 }
 
+impl TurnOptions {
+    /// A look at many products: a third of the time, and a wider spread.
+    pub fn quick() -> Self {
+        Self {
+            pause_seconds: 0.06,
+            burst_seconds: 0.012,
+            bursts: 2,
+            sustained_seconds: 0.06,
+            warm_up_seconds: 0.03,
+            ..Self::default()
+        }
+    }
+}
+
 /// The seconds per launch at both paces.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Paces {

@@ -32,6 +32,8 @@ pub struct Run<'a> {
     pub directory: Option<&'a Path>,
     /// Whether to measure again what is on record.
     pub again: bool,
+    /// How much to measure of each product.
+    pub turns: TurnOptions,
 }
 
 /// How far a run is.
@@ -95,7 +97,7 @@ pub fn run(
         }
         let recorded = run.directory.and_then(|d| bandwidth::recorded(d, &device.info().name));
         let here = recorded.map_or(Bandwidths::default(), |r| bandwidth::summary(&r.results));
-        let mut bench = Bench::new(device, target, here, &open, missing.is_none())?;
+        let mut bench = Bench::new(device, target, here, &open, missing.is_none(), run.turns)?;
         let watch = Watch::new(log);
         let before = wanted.len() - open.len();
         beside(device, target, &open, &watch, |next| {
@@ -197,6 +199,7 @@ struct Bench<'a> {
     stream: Stream,
     space: Space,
     cublas: bool,
+    turns: TurnOptions,
     empty_launch: OnceCell<Seconds>,
     /// The product of the latest point: several points in a row may share one.
     current: Option<Current>,
@@ -221,6 +224,7 @@ impl<'a> Bench<'a> {
         here: Bandwidths,
         open: &[(&Wanted, &Job)],
         cublas: bool,
+        turns: TurnOptions,
     ) -> Result<Bench<'a>, Diagnosis> {
         let bytes = open.iter().map(|(w, _)| longest(&w.problem)).max().unwrap_or(1);
         Ok(Bench {
@@ -230,6 +234,7 @@ impl<'a> Bench<'a> {
             stream: device.stream().map_err(diagnosis)?,
             space: Space::new(device, bytes)?,
             cublas,
+            turns,
             empty_launch: OnceCell::new(),
             current: None,
         })
@@ -317,7 +322,7 @@ impl<'a> Bench<'a> {
         if let Some(product) = &cublas {
             kinds.push(Box::new(|s, call| product.enqueue(s, &whole.sets, call)));
         }
-        let options = TurnOptions { fewest_launches: whole.sets.len(), ..TurnOptions::default() };
+        let options = TurnOptions { fewest_launches: whole.sets.len(), ..self.turns };
         let paces = turns::in_turn(&self.stream, &options, &mut kinds);
         drop(kinds);
         let mut paces = paces.map_err(|e| crashed(diagnosis(e)))?.into_iter();
@@ -343,7 +348,7 @@ impl<'a> Bench<'a> {
         let kernel = measure::empty(self.device)?;
         let config = LaunchConfig::new([1, 1, 1], [32, 1, 1]);
         let launch = |s: &Stream, _| kernel.launch(s, &config, &[]);
-        let paces = turns::alone(&self.stream, &TurnOptions::default(), launch)?;
+        let paces = turns::alone(&self.stream, &self.turns, launch)?;
         Ok(*self.empty_launch.get_or_init(|| seconds(&paces.rested)))
     }
 
