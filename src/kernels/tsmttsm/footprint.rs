@@ -3,7 +3,8 @@
 use warpwright_core::target::{Capability, Target};
 
 use super::mapping::{
-    Threads, Warps, area, areas, pieces, read, row_bytes, rows_at_once, slices_bytes, slices_of_a_group, sums,
+    Threads, Warps, area, areas, pieces, read, row_bytes, rows_at_once, rows_of_a_panel, slices_bytes,
+    slices_of_a_group, sums,
 };
 use super::reduction;
 use crate::kernels::family::{Choice, Footprint};
@@ -95,13 +96,16 @@ fn shared_footprint(problem: &Problem, choice: &Choice, common: Footprint) -> Fo
     let warps = rows * (mt * nt) as f64 / 32.0 * whole;
     // Loads of a thread from shared memory for a row; a warp takes a wavefront for each 4 bytes of a thread at most.
     let [of_a, of_b] = pieces(problem, choice);
-    let loads = tm / of_a + tn / of_b;
+    let panel = rows_of_a_panel(problem, choice);
+    let (of_a, read) =
+        if choice.flag("panel") { (16 / bytes, 8 + panel * tn) } else { (of_a, 2 * (tm + tn)) };
+    let loads = ceil(tm, of_a) + tn / of_b;
     let align = problem.alignment_of_rows();
     let copies =
         rows * ((height * bytes) as f64 / align.a as f64 + (width * bytes) as f64 / align.b as f64) / 32.0;
     Footprint {
         threads,
-        registers: (tm * tn + 2 * (tm + tn)) * bytes / 4 + 28,
+        registers: (tm * tn + read) * bytes / 4 + 28,
         shared_bytes: depth * stages * row_bytes(problem, choice),
         multiply_adds: warps * 32.0 * (tm * tn) as f64 * if problem.dtype().is_complex() { 4.0 } else { 1.0 },
         wavefronts: warps * ((tm + tn) * bytes) as f64 / 16.0

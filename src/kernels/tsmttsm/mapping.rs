@@ -126,13 +126,24 @@ pub(super) fn pieces(problem: &Problem, choice: &Choice) -> [i64; 2] {
     let [of_a, of_b] = moved(problem, choice);
     [(shape.m, height, of_a, "tm"), (shape.n, width, of_b, "tn")].map(|(row, columns, moved, tile)| {
         let tile = choice.int(tile);
-        if tile == 0 || tile % most != 0 {
+        let panel = moved == Moved::AsOne && choice.flag("panel");
+        if tile == 0 || tile % most != 0 || panel {
             return 1;
         }
         // Rows that are copied each for itself have as many columns there as tiles have.
         let whole = columns % tile == 0 && row % most == 0 || moved != Moved::AsOne;
         if whole { most } else { 1 }
     })
+}
+
+/// Rows of A that a thread reads at a time: where it reads panels, as many as make whole pieces of 16 bytes.
+pub(super) fn rows_of_a_panel(problem: &Problem, choice: &Choice) -> i64 {
+    let bytes = problem.shape.m * problem.dtype().bytes();
+    if choice.flag("panel") {
+        [1, 2, 4, 8].into_iter().find(|r| r * bytes % 16 == 0).unwrap_or(16)
+    } else {
+        1
+    }
 }
 
 /// Slices among which the rows of a group are shared out: the most that there are threads for and that divide it.

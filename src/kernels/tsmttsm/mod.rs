@@ -188,9 +188,20 @@ const PARAMETERS: &[Parameter] = &[
         },
     },
     Parameter {
+        name: "panel",
+        about: "whether a thread takes all rows of C, and reads so many dense rows of A at a time as are whole pieces of 16 bytes",
+        values: |c, problem, _| {
+            let dense = c.word("staging") == "shared" && mapping::movable(problem, c)[0] == Moved::AsOne;
+            if dense { with_fma(c, [false, true]) } else { Vec::new() }
+        },
+    },
+    Parameter {
         name: "tm",
         about: "rows of C of a thread",
-        values: |c, problem, _| with_fma(c, tiles(area(problem, c)[0])),
+        values: |c, problem, _| {
+            let rows = area(problem, c)[0];
+            with_fma(c, if c.flag("panel") { vec![rows] } else { tiles(rows) })
+        },
     },
     Parameter {
         name: "tn",
@@ -256,7 +267,11 @@ const PARAMETERS: &[Parameter] = &[
         about: "how dense rows that are no multiple of the largest pieces are copied: as one, or as rows in smaller pieces",
         values: |c, problem, _| {
             let as_one = mapping::movable(problem, c).contains(&Moved::AsOne);
-            if as_one { with_stages(c, ["one", "rows"]) } else { Vec::new() }
+            match (as_one, c.flag("panel")) {
+                (false, _) => Vec::new(),
+                (true, false) => with_stages(c, ["one", "rows"]),
+                (true, true) => with_stages(c, ["one"]),
+            }
         },
     },
     Parameter {
@@ -356,12 +371,14 @@ const CONSTRAINTS: &[Constraint] = &[
     },
     Constraint {
         about: "a thread's elements of C and of the operands do not fit in 255 registers",
-        on: &["tm", "tn", "transposed"],
+        on: &["panel", "tm", "tn", "transposed"],
         holds: |c, p, _| {
             // A row that is loaded ahead is not counted: the fastest kernel measured for complex64 9 x 9 has one, and by
             // this count would need 234 (one H200, 2026-11-22).
             let (tm, tn) = (c.int("tm"), c.int("tn"));
-            (tm * tn + tm + tn) * p.result_dtype().bytes() / 4 <= 224
+            // A panel is multiplied as it is read.
+            let read = if c.flag("panel") { 4 + mapping::rows_of_a_panel(p, c) * tn } else { tm + tn };
+            (tm * tn + read) * p.result_dtype().bytes() / 4 <= 224
         },
     },
     Constraint {
@@ -419,6 +436,14 @@ const CONSTRAINTS: &[Constraint] = &[
         about: "a set of warps has a whole number of instructions in a group of rows",
         on: &["instruction", "wk", "depth"],
         holds: |c, p, _| c.int("depth") % (c.int("wk") * Warps::of(p, c).terms) == 0,
+    },
+    Constraint {
+        about: "a slice of threads has a whole number of panels in a group of rows",
+        on: &["panel", "depth"],
+        holds: |c, p, _| {
+            let rows = c.int("depth") / mapping::slices_of_a_group(p, c);
+            rows % mapping::rows_of_a_panel(p, c) == 0
+        },
     },
     Constraint {
         about: "groups of rows that are copied as one consist of whole pieces",

@@ -2,7 +2,7 @@
 
 use super::mapping::{
     Threads, Warps, aligned_for, copied, covered, one_copy, padding, pieces, read, rows_at_once,
-    slices_of_a_group,
+    rows_of_a_panel, slices_of_a_group,
 };
 use super::reduction::{self, Parts};
 use crate::kernels::family::Choice;
@@ -63,15 +63,35 @@ pub(super) fn by_threads_from_shared(problem: &Problem, choice: &Choice) -> Stri
     let transposed = choice.flag("transposed");
     let mut reads = String::new();
     let [of_a, of_b] = pieces(problem, choice);
+    let (panel, rows) = (choice.flag("panel"), rows_of_a_panel(problem, choice));
     for (fragment, at_once) in [("a", of_a), ("b", of_b)] {
-        reads += &if at_once > 1 {
-            format!("split({fragment}.c, {at_once}) -> c, v\nvectorize({fragment}.v)\nunroll({fragment}.c)\n")
-        } else {
-            format!("unroll({fragment}.c)\n")
+        let (loops, elements, at_once) = match (panel, fragment) {
+            (true, "a") => (String::new(), "e", 16 / problem.dtype().bytes()),
+            (true, _) => (format!("unroll({fragment}.r)\n"), "c", at_once),
+            _ => (String::new(), "c", at_once),
         };
+        reads += &loops;
+        reads += &if at_once > 1 {
+            format!("split({fragment}.{elements}, {at_once}) -> {elements}, v\nvectorize({fragment}.v)\n")
+        } else {
+            String::new()
+        };
+        reads += &format!("unroll({fragment}.{elements})\n");
     }
+    // Where several rows are read at a time, the loop over such panels is short enough as it is.
+    let [to_panels, row, unrolled] = if panel {
+        [format!("split(mine.k, {rows}) -> k, r\n"), "mine.r, ".to_string(), "mine.r".to_string()]
+    } else {
+        [String::new(), String::new(), "mine.k".to_string()]
+    };
     let Parts { split, taken_by: slice, block, bind, last } = reduction::of_sets(problem, choice, slices);
-    let order = if transposed {
+    let order = if panel && transposed {
+        format!(
+            "reorder({block}, {slice}.vj, {slice}.s, {slice}.it, {slice}.jt, {slice}.i, {slice}.j)
+bind({slice}.vj, vthread)
+"
+        )
+    } else if transposed {
         format!(
             "reorder({block}, {slice}.vi, {slice}.vj, {slice}.s, {slice}.it, {slice}.jt, {slice}.i, {slice}.j)
 bind({slice}.vi, vthread)
@@ -86,11 +106,11 @@ bind({slice}.vj, vthread)
         "{specialize}split(acc.k, {depth}) -> ko, k
 {split}{copies}{rows_of_c}{columns_of_c}{order}{bind}bind({slice}.s, {slice}.it, {slice}.jt, threads)
 compute_at(mine, {slice}.jt)
-reorder(mine.ko, mine.k, mine.i, mine.j)
+{to_panels}reorder(mine.ko, mine.k, {row}mine.i, mine.j)
 {groups}{reads}pipeline(mine.ko, {stages}, via=cp_async)
-unroll(mine.k, mine.i, mine.j, {slice}.i, {slice}.j)
+unroll({unrolled}, mine.i, mine.j, {slice}.i, {slice}.j)
 {last}",
-        rows_of_c = shared_out(slice, "i", tm, mt, of_a, transposed),
+        rows_of_c = shared_out(slice, "i", tm, mt, of_a, transposed && !panel),
         columns_of_c = shared_out(slice, "j", tn, nt, of_b, transposed),
     )
 }
@@ -209,7 +229,11 @@ fn staged(problem: &Problem, choice: &Choice, at: &str) -> Staged {
         let Copied { moved, columns, piece, .. } = copied;
         if moved == Moved::AsOne {
             copies += &format!("cache_read({operand}, mine, shared) -> {tile}\n");
-            copies += &each_read(tile, fragments, &format!(", rows={width}"));
+            copies += &each_read(tile, fragments, &|fragment| {
+                // A panel is read as the one piece that it is.
+                let whole = choice.flag("panel") && fragment == "a";
+                if whole { String::new() } else { format!(", rows={width}") }
+            });
             groups += &format!(
                 "{}compute_at({tile}, mine.ko)
 {}",
@@ -228,7 +252,7 @@ fn staged(problem: &Problem, choice: &Choice, at: &str) -> Staged {
 {}{}{}{}",
             copied.steps(tile, keep_place),
             staging::pad(tile, padding(dtype, width, columns, at_once)),
-            each_read(tile, fragments, ""),
+            each_read(tile, fragments, &|_| String::new()),
             computed_at(fragments, at),
         );
     }
@@ -238,11 +262,13 @@ fn staged(problem: &Problem, choice: &Choice, at: &str) -> Staged {
 }
 
 /// The steps that give each read of a tile a fragment in registers.
-fn each_read(tile: &str, fragments: &[&str], rows: &str) -> String {
+fn each_read(tile: &str, fragments: &[&str], rows: &dyn Fn(&str) -> String) -> String {
     let several = if fragments.len() > 1 { FIRST_READ } else { "" };
     let nth = std::iter::once(several).chain(std::iter::repeat(""));
     let reads = fragments.iter().zip(nth);
-    reads.map(|(f, nth)| format!("cache_read({tile}, mine, reg{rows}{nth}) -> {f}\n")).collect()
+    reads
+        .map(|(f, nth)| format!("cache_read({tile}, mine, reg{rows}{nth}) -> {f}\n", rows = rows(f)))
+        .collect()
 }
 
 fn computed_at(fragments: &[&str], at: &str) -> String {
