@@ -170,11 +170,14 @@ pub fn of_footprint(footprint: &Footprint, problem: &Problem, target: &Target) -
     })
 }
 
-/// The most registers that a thread can have in a block of so many.
+/// The most registers that a thread can have in a block of so many: a sub-partition has registers of its own for the
+/// warps that are dealt to it.
 fn most_registers(target: &Target, threads: i64) -> i64 {
+    let up = |value: i64, of: i64| (value + of - 1) / of;
     let (unit, warp) = (i64::from(Limits::REGISTER_ALLOCATION_UNIT), i64::from(Limits::WARP));
-    let of_a_warp =
-        i64::from(target.limits.registers_per_block) / ((threads + warp - 1) / warp).max(1) / unit * unit;
+    let parts = i64::from(target.limits.sub_partitions);
+    let warps_of_a_part = up(up(threads.max(1), warp), parts);
+    let of_a_warp = i64::from(target.limits.registers_per_sm) / parts / warps_of_a_part / unit * unit;
     (of_a_warp / warp).min(i64::from(Limits::REGISTERS_PER_THREAD))
 }
 
@@ -203,9 +206,10 @@ fn pipe(precision: Precision, matrix_units: bool) -> Option<Pipe> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Estimate, estimate, of_footprint};
+    use super::{Estimate, estimate, most_registers, of_footprint};
     use crate::kernels;
     use crate::kernels::family::{Choice, Footprint};
+    use crate::occupancy::blocks_per_sm;
     use crate::problem::Problem;
     use warpwright_core::target::{self, Target};
 
@@ -273,6 +277,17 @@ mod tests {
         let h200 = Target::by_name("h200").unwrap();
         let p = problem("8x8x1000000", "f64", "tn");
         assert!(of_footprint(&Footprint { shared_bytes: 300 << 10, ..STREAM }, &p, h200).is_none());
+    }
+
+    #[test]
+    fn a_block_that_the_compiler_can_make_fit_has_an_estimate() {
+        let h200 = Target::by_name("h200").unwrap();
+        for threads in [32, 96, 128, 160, 288, 320, 352, 384, 512, 768, 1024] {
+            let most = most_registers(h200, threads);
+            assert!(blocks_per_sm(h200, threads, most, 0) >= 1, "{threads} threads of {most}");
+            assert!(most == 255 || blocks_per_sm(h200, threads, most + 8, 0) == 0, "{threads}: more fit");
+        }
+        assert_eq!(most_registers(h200, 320), 168, "10 warps are dealt out as 3, 3, 2 and 2");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::mapping::{
     Tiles, Warps, band, bands, depth, in_parts, is_three, moved_a, moved_c, rows, small_extents, staged,
     staged_bytes, team, terms_at_once, threads,
 };
-use super::schedule::{columns, written_at_once};
+use super::schedule::{columns, pieces_are_aligned, written_at_once};
 use crate::kernels::family::{Choice, Footprint};
 use crate::kernels::staging::{ACROSS, Moved, ceil, copied_at_once};
 use crate::problem::Problem;
@@ -55,6 +55,20 @@ fn staged_footprint(problem: &Problem, choice: &Choice) -> Footprint {
     }
 }
 
+/// Passes of a word of 4 bytes that goes straight from registers to C by itself, though a thread has several side by side:
+/// by threads, and by lanes of matrix instructions, which have two. With them times by the model are those that were measured
+/// in the mean (86 products of widths from 5 to 126, one H200, 2026-11-22).
+const LONE_WORDS: [f64; 2] = [1.1, 0.45];
+
+/// Passes of results that go straight from registers to C one by one, where a thread has `piece` of them side by side.
+fn lone_stores(problem: &Problem, choice: &Choice, piece: i64) -> f64 {
+    let [by_threads, by_lanes] = LONE_WORDS;
+    let of_a_word = if choice.word("unit") == "mma" { by_lanes } else { by_threads };
+    let words = (problem.shape.m * problem.shape.n * problem.dtype().bytes() / 4) as f64;
+    let lone = choice.word("store") == "direct" && piece > 1 && !pieces_are_aligned(problem, choice, piece);
+    if lone { of_a_word * words } else { 0.0 }
+}
+
 fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target) -> Footprint {
     let Warps { high, terms, rows, columns } = Warps::of(problem, choice);
     let (dtype, _) = staged(problem, choice);
@@ -74,7 +88,9 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target) -> Foot
             * if small { 1.9 } else { 1.0 }
             * if complex { 4.0 } else { 1.0 },
         matrix_units: true,
-        wavefronts: common.wavefronts + steps * (parts_read * fragments * bytes) as f64 / 4.0,
+        wavefronts: common.wavefronts
+            + steps * (parts_read * fragments * bytes) as f64 / 4.0
+            + lone_stores(problem, choice, if complex { 1 } else { 2 }),
         instructions: common.instructions
             + steps * (products * (fragments + rows / high * columns / ACROSS) + 4) as f64
             + over_rows * (rows * columns / 32 * 2) as f64,
@@ -105,7 +121,7 @@ fn tile_footprint(problem: &Problem, choice: &Choice) -> Footprint {
             * (tm * tn) as f64
             * k
             * if problem.dtype().is_complex() { 4.0 } else { 1.0 },
-        wavefronts: common.wavefronts + warps * k * (of_a + of_b),
+        wavefronts: common.wavefronts + warps * k * (of_a + of_b) + lone_stores(problem, choice, piece),
         instructions: common.instructions + warps * k * (loads + 1.0),
         ..common
     }

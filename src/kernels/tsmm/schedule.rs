@@ -270,7 +270,7 @@ fn over_products(problem: &Problem, choice: &Choice, stage: &str) -> String {
 }
 
 /// Whether so many elements that go straight from registers to C lie at a multiple of their size in each of its rows.
-fn pieces_are_aligned(problem: &Problem, choice: &Choice, piece: i64) -> bool {
+pub(super) fn pieces_are_aligned(problem: &Problem, choice: &Choice, piece: i64) -> bool {
     let aligned =
         choice.word("store") == "shared" || piece * problem.dtype().bytes() <= problem.alignment_of_rows().c;
     aligned && problem.shape.n % piece == 0

@@ -371,7 +371,7 @@ const CONSTRAINTS: &[Constraint] = &[
     },
     Constraint {
         about: "a thread's elements of C and of the operands do not fit in 255 registers",
-        on: &["panel", "tm", "tn", "transposed"],
+        on: &["tm", "tn", "transposed"],
         holds: |c, p, _| {
             // A row that is loaded ahead is not counted: the fastest kernel measured for complex64 9 x 9 has one, and by
             // this count would need 234 (one H200, 2026-11-22).
