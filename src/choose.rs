@@ -75,6 +75,24 @@ pub fn parameters(
     Ok((family.build(problem, &usual)?, ChosenBy::Rule))
 }
 
+/// Whether somebody tuned this problem, or one that differs from it in a long extent only, and not by much: what was found
+/// is used without asking the model.
+pub fn is_tuned(
+    family: &Family,
+    problem: &Problem,
+    gpu: &Gpu,
+    wisdom: &Wisdom,
+    permissions: Permissions,
+) -> bool {
+    let key = Key::of(problem);
+    let alike = |record: &Record| {
+        let other = &record.problem;
+        (other.align, other.dense) == (key.align, key.dense) && is_same_but_long(&key, other)
+    };
+    wisdom.best(gpu, family.name, &key, permissions).is_some()
+        || wisdom.near(gpu, family.name, &key, permissions).iter().any(|(_, record)| alike(record))
+}
+
 /// The best choices for the problems nearest to one, as they suit it: the nearest first, if it differs in a long extent
 /// only, else the one that the model calls the fastest first.
 fn of_neighbours<'a>(

@@ -9,7 +9,7 @@ use warpwright_core::target::{self, Target};
 use warpwright_cuda::CompileCache;
 use warpwright_cuda::nvrtc::Nvrtc;
 
-use super::gemm::wisdom;
+use super::known::wisdom;
 use super::options::{OutputOptions, PermissionOptions, ProblemsOptions};
 use super::output::{Failure, Outcome, notice, print, print_json};
 use crate::gpu::{self, Ahead, Site};

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use warpwright_core::diag::Diagnosis;
 
+use super::known::{gpu_of, wisdom};
 use super::options::{
     DeviceOptions, EffortOptions, OutputOptions, PermissionOptions, ProductOptions, StorageOptions,
 };
@@ -20,10 +21,6 @@ use crate::report::progress::Progress;
 use crate::report::{ChosenBy, text};
 use crate::roofline::Roofline;
 use crate::run::{self, Subject};
-use crate::tune::file::WisdomFile;
-use crate::tune::record::Gpu;
-use crate::tune::summary;
-use crate::tune::wisdom::Wisdom;
 use crate::{choose, memory, npy};
 
 /// Options of `gemm`.
@@ -176,22 +173,6 @@ fn subject(options: &Options, problem: &Problem, device: &Device) -> Result<Subj
         }
     };
     Ok(source.into_subject(variant))
-}
-
-/// What is known of a family. A product can be computed without, so a file that cannot be read costs a notice.
-pub fn wisdom(family: &str) -> Wisdom {
-    let (wisdom, notices) = summary::known(family, WisdomFile::standard().as_ref(), false)
-        .unwrap_or_else(|unreadable| (Wisdom::default(), vec![unreadable.to_string()]));
-    notices.iter().for_each(|n| notice(n));
-    wisdom
-}
-
-/// The GPU of a device as wisdom names it: for a simulated one, the GPU that it stands for.
-fn gpu_of(device: &Device) -> Gpu {
-    match device {
-        Device::Sim(target) => Gpu::of_target(target),
-        Device::Cuda(gpu, _) => Gpu::of_device(gpu.info(), None),
-    }
 }
 
 fn write(path: &std::path::Path, c: Option<&Matrix>) -> Result<(), Diagnosis> {

@@ -9,6 +9,7 @@ mod check;
 mod compile;
 mod doctor;
 mod gemm;
+mod known;
 mod ladder;
 mod options;
 mod output;

@@ -1,5 +1,6 @@
 //! `tune`: the fastest choice of a family's parameters for a problem, found by measuring, or ranked by the model.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -10,6 +11,7 @@ use warpwright_core::diag::Diagnosis;
 use warpwright_core::target::{self, Target};
 use warpwright_cuda::nvrtc::Nvrtc;
 
+use super::known::{gpu_of, wisdom};
 use super::options::{DeviceOptions, OutputOptions, PermissionOptions, ProblemsOptions};
 use super::output::{Failure, Outcome, notice, print, print_json};
 use crate::device::{Device, DeviceChoice};
@@ -31,6 +33,7 @@ use crate::tune::record::{Gpu, Status, Trial};
 use crate::tune::search::Plan;
 use crate::tune::session::{self, Found, Session};
 use crate::tune::space::Space;
+use crate::tune::wisdom::Wisdom;
 use crate::tune::{accuracy, why, worker};
 use crate::{choose, gpu, memory, parallel};
 
@@ -62,6 +65,9 @@ pub struct Options {
     /// Try again what is known already.
     #[arg(long)]
     again: bool,
+    /// Leave out products that were tuned before, at this length or one like it.
+    #[arg(long, conflicts_with_all = ["again", "alone"])]
+    new: bool,
     /// Seconds that one candidate may take.
     #[arg(long, value_name = "SECONDS", default_value_t = 30.0)]
     limit: f64,
@@ -124,9 +130,9 @@ const SHOWN: usize = 5;
 
 /// Runs `tune`.
 pub fn run(options: &Options) -> Outcome {
-    let problems = options.problems.all()?;
     let (device, notices) = options.device.device.open()?;
     notices.iter().for_each(|n| notice(n));
+    let problems = options.left(options.problems.all()?, &device)?;
     let mut all = Vec::new();
     for problem in &problems {
         let family = options.family(problem)?;
@@ -156,6 +162,25 @@ pub fn run(options: &Options) -> Outcome {
 }
 
 impl Options {
+    /// The products to tune: all, or those that nobody has tuned.
+    fn left(&self, problems: Vec<Problem>, device: &Device) -> Result<Vec<Problem>, Diagnosis> {
+        if !self.new {
+            return Ok(problems);
+        }
+        let (gpu, permissions, all) = (gpu_of(device), self.permissions.of_kernels(), problems.len());
+        let known: BTreeMap<&str, Wisdom> =
+            kernels::FAMILIES.iter().map(|f| (f.name, wisdom(f.name))).collect();
+        let mut left = Vec::new();
+        for problem in problems {
+            let family = self.family(&problem)?;
+            if !choose::is_tuned(family, &problem, &gpu, &known[family.name], permissions) {
+                left.push(problem);
+            }
+        }
+        notice(&format!("{} of {all} products were tuned before", all - left.len()));
+        Ok(left)
+    }
+
     /// What every candidate has to have in it.
     fn given(&self) -> Choice {
         self.parameters.iter().fold(Choice::default(), |c, (name, value)| c.with(name, value.clone()))

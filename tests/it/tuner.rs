@@ -117,6 +117,27 @@ fn what_ships_is_left_out_where_the_tuner_is_alone() {
     assert_eq!((known_before(false), known_before(true)), (1, 0));
 }
 
+/// Of several products those are left to tune that nobody has tuned at about their length.
+#[test]
+fn what_was_tuned_before_can_be_left_out() {
+    let scratch = Scratch::new("new-shapes");
+    let (shapes, wisdom) = (scratch.0.join("shapes.txt"), scratch.0.join("none.jsonl"));
+    // The first two are as what ships, but for their length; the third is much shorter, the last is of other widths.
+    let lines = ["64x64x2000000 f64 tn", "4000000x16x16 f64 nn", "63x63x600 f64 tn", "61x59x1000000 f64 tn"];
+    std::fs::write(&shapes, lines.join("\n")).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_warpwright"))
+        .args(["tune", "--new", "--device", "sim:h200", "--json", "--shapes"])
+        .arg(&shapes)
+        .env("WARPWRIGHT_WISDOM", &wisdom)
+        .output()
+        .unwrap();
+    assert!(String::from_utf8_lossy(&output.stderr).contains("2 of 4 products were tuned before"));
+    let tuned: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let lengths: Vec<i64> =
+        tuned.as_array().unwrap().iter().map(|t| t["problem"]["k"].as_i64().unwrap()).collect();
+    assert_eq!(lengths, [600, 1_000_000]);
+}
+
 /// A file in a directory of its own, which goes when this does.
 struct Scratch(PathBuf);
 
@@ -402,7 +423,7 @@ fn gemm_uses_what_was_tuned_and_says_who_chose() {
     file.append(&[Record::new("2026-11-22", &gpu, "tsmm", &Key::of(&tuned), "", trial)]).unwrap();
     assert_eq!(chosen("4000x12x20 --dtype f64 --beta 0.5"), ("wisdom".to_string(), Some(3)));
     assert_eq!(chosen("4000x12x20 --dtype f64 --beta 0.5 --kernel tsmm").0, "wisdom");
-    assert_eq!(chosen("3000x14x18 --dtype f64 --beta 0.5"), ("neighbour".to_string(), Some(3)));
+    assert_eq!(chosen("3000x12x20 --dtype f64 --beta 0.5"), ("neighbour".to_string(), Some(3)));
     assert_eq!(by("4000x12x20 --dtype f32 --beta 0.5"), "model");
     assert_eq!(by("4000x12x20 --dtype f64 --param unroll=2"), "named");
     assert_eq!(by("40x40x40 --kernel sgemm_naive"), "named");

@@ -56,6 +56,48 @@ fn rows_are_read_and_written_in_pieces_of_sixteen_bytes() {
 }
 
 #[test]
+fn odd_rows_are_read_in_panels_of_sixteen_bytes() {
+    let family = kernels::family("tsmttsm").unwrap();
+    // Rows of A of 132, 20, 88, 24 and 68 bytes: four, four, two, two and two of them are whole pieces.
+    for (dtype, widths, form, rows) in [
+        ("f32", (33, 33), "tn=3,transposed=true", 4),
+        ("f32", (7, 5), "tn=2,transposed=false,stages=3", 4),
+        ("f32", (4, 22), "tn=4,transposed=false,depth=256", 2),
+        ("c64", (9, 3), "tn=2,transposed=true", 2),
+        ("f64", (16, 17), "tn=4,transposed=true,reduction=global", 2),
+    ] {
+        let problem = problem(family, widths, dtype);
+        let given = parameters(&format!("unit=fma,staging=shared,block=128,panel=true,parts=3,{form}"));
+        let choice =
+            family.complete(&given, &problem, target::DEFAULT).unwrap_or_else(|d| panic!("{form}: {d}"));
+        let steps = (family.schedule)(&problem, &choice);
+        assert!(steps.contains(&format!("split(mine.k, {rows}) -> k, r")), "{steps}");
+        assert!(steps.contains("vectorize(a.v)"), "{steps}");
+        holds(family, &problem, &choice, &[0, 1, 331, 997]);
+    }
+    let refused = |widths, dtype, form: &str| {
+        let given = parameters(&format!("unit=fma,staging=shared,{form}"));
+        family.complete(&given, &problem(family, widths, dtype), target::DEFAULT).unwrap_err().to_string()
+    };
+    // Rows of whole pieces have no panels, and a slice of threads takes no part of one.
+    assert!(refused((32, 32), "f32", "panel=true").contains("panel"));
+    let uneven = refused((33, 33), "f32", "panel=true,tn=3,block=128,depth=66");
+    assert!(uneven.contains("a whole number of panels"), "{uneven}");
+}
+
+#[test]
+fn one_matrix_on_both_sides_is_read_in_panels_too() {
+    let family = kernels::family("tsmttsm").unwrap();
+    for (dtype, width) in [("f32", 9), ("c64", 9)] {
+        let mut problem = problem(family, (width, width), dtype);
+        problem.same = true;
+        let given = parameters("unit=fma,staging=shared,block=128,panel=true,parts=3,tn=3,transposed=false");
+        let choice = family.complete(&given, &problem, target::DEFAULT).unwrap();
+        holds(family, &problem, &choice, &[1, 331]);
+    }
+}
+
+#[test]
 fn threads_may_keep_to_their_place_in_the_rows_that_they_copy() {
     for (name, dtype, widths, form) in [
         ("tsmttsm", "c64", (28, 28), "unit=fma,staging=shared,block=128"),
