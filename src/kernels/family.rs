@@ -221,6 +221,10 @@ pub struct Footprint {
     pub overlaps: bool,
     /// Whether copies to shared memory are on their way several steps before they are waited for.
     pub ahead: bool,
+    /// How often the threads that copy together wait for each other, one time after the other.
+    pub meetings: f64,
+    /// How many such teams a block has, if any.
+    pub teams: i64,
     /// Launches, this one and those that finish its work.
     pub launches: i64,
 }

@@ -119,6 +119,10 @@ pub(super) fn copied_at_once(dtype: DType, width: i64, staged: i64, align: i64) 
     (1..=most).rev().find(|p| most % p == 0 && width % p == 0 && staged % p == 0).unwrap_or(1)
 }
 
+/// Passes through the first-level cache that an asynchronous copy of fewer than 16 bytes a lane takes beyond its own. Fitted,
+/// see `tune::rank`.
+const SMALL_COPY: f64 = 6.0;
+
 /// A copy of rows to shared memory, in pieces, asynchronously.
 #[derive(Clone, Copy)]
 pub(super) struct Copied {
@@ -157,6 +161,12 @@ impl Copied {
     /// Whether threads keep to their place in any case: where rows are some way apart, or are copied in small pieces.
     fn always_keeps_place(&self) -> bool {
         self.moved == Moved::Strided || self.dtype.bytes() * self.piece < 16
+    }
+
+    /// Passes through the first-level cache that it takes beyond those of whole lines, for each row.
+    pub(super) fn more_passes(&self) -> f64 {
+        let is_small = self.dtype.bytes() * self.piece < 16;
+        if is_small { SMALL_COPY * self.columns as f64 / self.piece as f64 / 32.0 } else { 0.0 }
     }
 
     /// Whether there is a choice.

@@ -1,6 +1,6 @@
 //! How long a choice should take: a model that ranks candidates before any is compiled.
 //!
-//! A family says what a choice asks of a GPU ([`Footprint`]); the GPU's table says how fast it gives that. Six terms are
+//! A family says what a choice asks of a GPU ([`Footprint`]); the GPU's table says how fast it gives that. Seven terms are
 //! worked out, each in seconds and each as if it were alone:
 //!
 //! - `memory`: bytes over the bandwidth of device memory;
@@ -9,9 +9,10 @@
 //! - `issue`: instructions of warps, one a clock and scheduler;
 //! - `latency`: the steps of a block one after the other, each with a wait for memory, times the rounds in which the
 //!   blocks are resident (Little's law, read the other way round);
+//! - `meetings`: what threads that copy together wait for each other, less where a multiprocessor has several such teams;
 //! - `launch`: what the launches themselves take.
 //!
-//! The first four are stretched where blocks do not fill the multiprocessors evenly, the second where few warps are
+//! The last two are added to the rest. The first four are stretched where blocks do not fill the multiprocessors evenly, the second where few warps are
 //! resident to keep a pipe busy, and the second and fourth where the schedulers have unlike numbers of them. Terms
 //! overlap, but near a tie they disturb each other: the sum is of high powers, not the greatest of them. The numbers
 //! rank; none is a promise.
@@ -36,18 +37,23 @@ const REACHED: f64 = 0.85;
 /// the model's times are those that were measured in the geometric mean, with a spread of a factor of 1.3. The forms
 /// with matrix units and with staging in shared memory are not in that fit.
 const MEMORY_LATENCY: f64 = 500e-9;
-/// How many times as long as by the rate of large products the matrix units take, and the pipes of threads if `warps`
-/// resident warps feed them: `least (1 + half / warps)`. These, the cycles of an instruction, and the part of the wait
-/// for memory that copies made ahead leave are fitted together on what searches tried of both families (width 1 to 128,
-/// four types, one H200, 2026-11-22). Of 24 605 candidates at the 255 problems that take 60 us or more, the best of the
-/// first 12 by the model is slower than the best by 2.5 % in the geometric mean, the best of the first 4 by 6.3 %; by the
-/// model before, 7.2 and 10.8 %. Those it is fitted on are among them.
+/// How many times as long as by the rate of large products the matrix units take. Fitted with what searches tried of both
+/// families at 255 problems of width 1 to 128, four types (24 605 candidates, one H200, 2026-11-22), before there were meetings.
 const BY_MATRIX_UNITS: f64 = 1.16;
-const BY_THREADS: [f64; 2] = [0.24, 24.0];
+/// Likewise of the pipes of threads if `warps` resident warps feed them: `least (1 + half / warps)`. These, the cycles of an
+/// instruction, the part of a wait that copies made ahead leave, the time of a meeting, and what small copies and lone stores
+/// take in the footprints are fitted together on what searches tried at 113 problems that take 40 us or more (8094 candidates,
+/// widths 4 to 126, four types, most of them widths that no tile divides; H200s, 2026-11-22, night). The best of the first 12 by the model is slower than
+/// the best that was tried by 2.3 % in the geometric mean, the best of the first 4 by 7.8 %; by the model before, 7.2 and
+/// 15 %. All are in the fit.
+const BY_THREADS: [f64; 2] = [0.34, 24.0];
 /// Cycles of a scheduler for each instruction.
-const ISSUE: f64 = 1.5;
+const ISSUE: f64 = 1.3;
 /// The part of a wait for memory that is left to a step whose data were asked for steps before.
-const AHEAD: f64 = 0.33;
+const AHEAD: f64 = 0.42;
+/// Seconds of a meeting of threads that copy together: they wait for the last of them and for their copies, and then all ask
+/// for the next, while none of them multiplies.
+const MEETING: f64 = 0.42e-6;
 /// Seconds that a launch in a graph takes besides its work. An estimate, not fitted yet.
 const LAUNCH: f64 = 1.5e-6;
 /// By what part each spilled register lengthens the passes through the first-level cache. Chosen, not fitted.
@@ -70,6 +76,8 @@ pub struct Estimate {
     pub issue: f64,
     /// Seconds of the waits for memory, one after the other.
     pub latency: f64,
+    /// Seconds in which threads that copy together wait for each other.
+    pub meetings: f64,
     /// Seconds of the launches.
     pub launch: f64,
     /// Warps resident on a multiprocessor.
@@ -82,13 +90,14 @@ pub struct Estimate {
 
 impl Estimate {
     /// The terms with their names, as a person reads them.
-    pub fn terms(&self) -> [(&'static str, f64); 6] {
+    pub fn terms(&self) -> [(&'static str, f64); 7] {
         [
             ("traffic with device memory", self.memory),
             ("multiply-adds", self.arithmetic),
             ("passes through cache and shared memory", self.cache),
             ("issue of instructions", self.issue),
             ("waits for memory", self.latency),
+            ("meetings of threads", self.meetings),
             ("launches", self.launch),
         ]
     }
@@ -156,13 +165,17 @@ pub fn of_footprint(footprint: &Footprint, problem: &Problem, target: &Target) -
     let latency = rounds * footprint.steps * step * if footprint.ahead { AHEAD } else { 1.0 };
     let launch = footprint.launches as f64 * LAUNCH;
     let powers: f64 = [memory, arithmetic, cache, issue, latency].iter().map(|t| t.powf(POWER)).sum();
+    // While one team meets, the others go on.
+    let teams = resident.min(blocks / multiprocessors).max(1.0) * footprint.teams.max(1) as f64;
+    let meetings = rounds * footprint.meetings * MEETING / teams;
     Some(Estimate {
-        seconds: powers.powf(1.0 / POWER) + launch,
+        seconds: powers.powf(1.0 / POWER) + meetings + launch,
         memory,
         arithmetic,
         cache,
         issue,
         latency,
+        meetings,
         launch,
         warps,
         rounds,
@@ -206,7 +219,7 @@ fn pipe(precision: Precision, matrix_units: bool) -> Option<Pipe> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Estimate, estimate, most_registers, of_footprint};
+    use super::{Estimate, MEETING, estimate, most_registers, of_footprint};
     use crate::kernels;
     use crate::kernels::family::{Choice, Footprint};
     use crate::occupancy::blocks_per_sm;
@@ -231,6 +244,8 @@ mod tests {
         steps: 10.0,
         overlaps: true,
         ahead: false,
+        meetings: 0.0,
+        teams: 1,
         launches: 1,
     };
 
@@ -245,6 +260,7 @@ mod tests {
         assert_eq!(stream.limiter().0, "traffic with device memory");
         assert!((stream.seconds / (4e9 / 4552e9) - 1.0).abs() < 0.03, "{stream:?}");
         let limiter = |footprint| of(footprint).limiter().0;
+        assert_eq!(limiter(Footprint { meetings: 3e4, ..STREAM }), "meetings of threads");
         assert_eq!(limiter(Footprint { multiply_adds: 1e12, matrix_units: true, ..STREAM }), "multiply-adds");
         assert_eq!(
             limiter(Footprint { wavefronts: 1e10, ..STREAM }),
@@ -265,6 +281,17 @@ mod tests {
         assert!(seconds(66.0) > 1.9 * seconds(132.0), "half of the multiprocessors are idle");
         assert!(seconds(133.0) > 1.9 * seconds(132.0), "one has twice as much to do");
         assert!(seconds(132.0 * 80.0 + 1.0) < 1.05 * seconds(132.0 * 80.0), "many rounds level out");
+    }
+
+    #[test]
+    fn teams_that_meet_each_for_itself_wait_less() {
+        // One block of 256 threads on each multiprocessor: as one team, and as four.
+        let alone = Footprint { blocks: 132.0, shared_bytes: 200 << 10, meetings: 400.0, teams: 1, ..STREAM };
+        let (one, four) = (of(alone), of(Footprint { teams: 4, ..alone }));
+        assert!((one.meetings - 400.0 * MEETING).abs() < 1e-12 && four.meetings == one.meetings / 4.0);
+        assert!((one.seconds - four.seconds - 0.75 * one.meetings).abs() < 1e-12);
+        let two = of(Footprint { blocks: 264.0, shared_bytes: 100 << 10, ..alone });
+        assert_eq!(two.meetings, one.meetings / 2.0, "two blocks on each");
     }
 
     #[test]

@@ -50,6 +50,7 @@ mod tests {
         cache: 1e-4,
         issue: 1e-4,
         latency: 1e-4,
+        meetings: 1e-5,
         launch: 1e-6,
         warps: 16.0,
         rounds: 1.0,

@@ -3,8 +3,8 @@
 use warpwright_core::target::{Capability, Target};
 
 use super::mapping::{
-    Tiles, Warps, band, bands, depth, in_parts, is_three, moved_a, moved_c, rows, small_extents, staged,
-    staged_bytes, team, terms_at_once, threads,
+    Tiles, Warps, band, bands, copied_a, depth, in_parts, is_three, moved_a, moved_c, rows, small_extents,
+    staged, staged_bytes, team, terms_at_once, threads,
 };
 use super::schedule::{columns, pieces_are_aligned, written_at_once};
 use crate::kernels::family::{Choice, Footprint};
@@ -45,9 +45,13 @@ fn staged_footprint(problem: &Problem, choice: &Choice) -> Footprint {
         shared_bytes: staged_bytes(problem, choice),
         dram_bytes: m * (k + passes_over_c * n) * bytes as f64,
         // A is written, the result written and read.
-        wavefronts: m * (over_bands * k + 2.0 * n) * bytes as f64 / 128.0 + copies / 32.0,
+        wavefronts: m * (over_bands * k + 2.0 * n) * bytes as f64 / 128.0
+            + copies / 32.0
+            + over_bands * m * k / depth as f64 * copied_a(problem, choice).more_passes(),
         instructions: copies / 32.0 * 3.0,
         steps: m / (blocks * group) as f64 * steps + 2.0,
+        meetings: m / (blocks * group) as f64 * ceil(problem.shape.k, depth) as f64,
+        teams: if in_parts(choice) { choice.int("wm") } else { 1 },
         overlaps: true,
         ahead: true,
         launches: 1,
@@ -55,19 +59,26 @@ fn staged_footprint(problem: &Problem, choice: &Choice) -> Footprint {
     }
 }
 
-/// Passes of a word of 4 bytes that goes straight from registers to C by itself, though a thread has several side by side:
-/// by threads, and by lanes of matrix instructions, which have two. With them times by the model are those that were measured
-/// in the mean (86 products of widths from 5 to 126, one H200, 2026-11-22).
-const LONE_WORDS: [f64; 2] = [1.1, 0.45];
+/// Passes through the first-level cache for each sector of a request that writes a part of it. Fitted, see `tune::rank`.
+const PART_OF_SECTOR: f64 = 3.0;
 
-/// Passes of results that go straight from registers to C one by one, where a thread has `piece` of them side by side.
-fn lone_stores(problem: &Problem, choice: &Choice, piece: i64) -> f64 {
-    let [by_threads, by_lanes] = LONE_WORDS;
-    let of_a_word = if choice.word("unit") == "mma" { by_lanes } else { by_threads };
-    let words = (problem.shape.m * problem.shape.n * problem.dtype().bytes() / 4) as f64;
-    let lone = choice.word("store") == "direct" && piece > 1 && !pieces_are_aligned(problem, choice, piece);
-    if lone { of_a_word * words } else { 0.0 }
+/// Passes of results that go straight from registers to C one by one, where `across` lanes have pieces of so many elements
+/// side by side: a request touches the sectors of all these pieces, and writes one element of each.
+fn lone_stores(problem: &Problem, choice: &Choice, piece: i64, across: i64) -> f64 {
+    let bytes = problem.dtype().bytes();
+    let wide = piece > 1 && pieces_are_aligned(problem, choice, piece) || bytes == 16;
+    if choice.word("store") != "direct" || wide {
+        return 0.0;
+    }
+    let requests = (problem.shape.m * problem.shape.n) as f64 / 32.0;
+    let across = across.min(32);
+    // Half of the rows begin or end in a sector more.
+    let sectors = 32.0 / across as f64 * ((across * piece * bytes) as f64 / 32.0 + 0.5);
+    PART_OF_SECTOR * requests * sectors.min(32.0)
 }
+
+/// Lanes that hold a row of the result of a matrix instruction.
+const LANES_OF_A_ROW: i64 = 4;
 
 fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target) -> Footprint {
     let Warps { high, terms, rows, columns } = Warps::of(problem, choice);
@@ -90,7 +101,7 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target) -> Foot
         matrix_units: true,
         wavefronts: common.wavefronts
             + steps * (parts_read * fragments * bytes) as f64 / 4.0
-            + lone_stores(problem, choice, if complex { 1 } else { 2 }),
+            + lone_stores(problem, choice, if complex { 1 } else { 2 }, LANES_OF_A_ROW),
         instructions: common.instructions
             + steps * (products * (fragments + rows / high * columns / ACROSS) + 4) as f64
             + over_rows * (rows * columns / 32 * 2) as f64,
@@ -121,7 +132,9 @@ fn tile_footprint(problem: &Problem, choice: &Choice) -> Footprint {
             * (tm * tn) as f64
             * k
             * if problem.dtype().is_complex() { 4.0 } else { 1.0 },
-        wavefronts: common.wavefronts + warps * k * (of_a + of_b) + lone_stores(problem, choice, piece),
+        wavefronts: common.wavefronts
+            + warps * k * (of_a + of_b)
+            + lone_stores(problem, choice, piece, across),
         instructions: common.instructions + warps * k * (loads + 1.0),
         ..common
     }
@@ -181,6 +194,8 @@ fn thread_footprint(problem: &Problem, choice: &Choice) -> Footprint {
         steps: once_a_block * 1.5 + (k / 4.0).ceil(),
         overlaps: true,
         ahead: false,
+        meetings: 0.0,
+        teams: 1,
         launches: 1,
     }
 }

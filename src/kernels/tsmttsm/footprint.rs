@@ -3,13 +3,13 @@
 use warpwright_core::target::{Capability, Target};
 
 use super::mapping::{
-    Threads, Warps, area, areas, pieces, read, row_bytes, rows_at_once, rows_of_a_panel, slices_bytes,
-    slices_of_a_group, sums,
+    Threads, Warps, area, areas, copied, pieces, read, row_bytes, rows_at_once, rows_of_a_panel,
+    slices_bytes, slices_of_a_group, sums,
 };
 use super::reduction;
 use crate::kernels::family::{Choice, Footprint};
 use crate::kernels::gemm::Numbers;
-use crate::kernels::staging::{ACROSS, ceil, numbers};
+use crate::kernels::staging::{ACROSS, Copied, ceil, numbers};
 use crate::problem::Problem;
 
 pub(super) fn footprint(problem: &Problem, choice: &Choice, target: &Target) -> Footprint {
@@ -109,13 +109,21 @@ fn shared_footprint(problem: &Problem, choice: &Choice, common: Footprint) -> Fo
         shared_bytes: depth * stages * row_bytes(problem, choice),
         multiply_adds: warps * 32.0 * (tm * tn) as f64 * if problem.dtype().is_complex() { 4.0 } else { 1.0 },
         wavefronts: warps * ((tm + tn) * bytes) as f64 / 16.0
-            + rows * ((height + width) * bytes) as f64 / 128.0,
+            + rows * ((height + width) * bytes) as f64 / 128.0
+            + rows * more_passes(problem, choice),
         instructions: warps * loads as f64 + 2.0 * copies,
         steps: k / (parts * depth * (stages - 1).max(1)) as f64 + common.steps,
+        meetings: k / (parts * depth) as f64,
+        teams: 1,
         overlaps: true,
         ahead: true,
         ..common
     }
+}
+
+/// Passes that copies in small pieces take beyond those of whole lines, for a row of A and one of B.
+fn more_passes(problem: &Problem, choice: &Choice) -> f64 {
+    copied(problem, choice).iter().map(Copied::more_passes).sum()
 }
 
 fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target, common: Footprint) -> Footprint {
@@ -155,6 +163,8 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target, common:
         instructions: steps * (products * (fragments + rows / high * columns / ACROSS) + 4) as f64
             + of_blocks * pieces / 32.0 * 2.0,
         steps: k / (parts * depth * (stages - 1).max(1)) as f64 + common.steps,
+        meetings: k / (parts * depth) as f64,
+        teams: 1,
         overlaps: true,
         ahead: true,
         ..common
