@@ -13,14 +13,15 @@ seconds=${4:-5}
 # of what is measured.
 each=6
 bytes=290000000
+# Operands of a multiple of this length are made by repetition, which takes a moment (SHORT in src/gpu/stage.rs).
+short=50021
 
 mkdir -p "$directory"
 rm -f "$directory"/widths-*.txt
 for width in $(seq "$from" "$to"); do
     for type in f32:4:tn f64:8:tn c64:8:cn c128:16:cn; do
         IFS=: read -r dtype size layout <<<"$type"
-        # Three digits of a length are enough.
-        rows=$(awk -v n=$((bytes / width / size)) 'BEGIN { p = 10 ^ (length(n) - 3); print int(n / p) * p }')
+        rows=$((bytes / width / size / short * short))
         echo "${width}x${width}x$rows $dtype $layout"
         echo "${rows}x${width}x$width $dtype nn"
     done

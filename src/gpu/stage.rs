@@ -88,6 +88,12 @@ pub struct Space {
 /// Bytes of the largest small matrix.
 const SMALL_BYTES: usize = 1 << 20;
 
+/// Bytes of the largest matrix of a problem, and of what lies before it.
+pub fn longest(problem: &Problem) -> usize {
+    let (bytes, before) = (problem.stored_bytes(), problem.bytes_before());
+    bytes.into_iter().zip(before).map(|(bytes, before)| bytes + before).max().unwrap_or(0)
+}
+
 impl Space {
     /// Memory for long matrices of at most `bytes` each.
     ///
@@ -113,6 +119,21 @@ impl Space {
         // The small one first: it would fit into a long buffer too.
         Ok([one(a)?, one(b)?, one(c)?])
     }
+}
+
+/// Operands of fewer bytes, counted in second-level caches, rotate instead of being long.
+const LONG: usize = 3;
+
+/// Whether the operands of a long problem can repeat those of a short one, and are long enough to be timed alone: making them
+/// takes a moment, where random ones and their reference take seconds.
+///
+/// # Errors
+/// A problem of more bytes than can be counted.
+pub fn may_repeat(device: &Device, short: &Problem, long: &Problem) -> Result<bool, Diagnosis> {
+    let whole = |of_long: i64, of_short: i64| of_long % of_short.max(1) == 0;
+    let repeats = whole(long.shape.m, short.shape.m) && whole(long.shape.k, short.shape.k);
+    let is_long = long.bytes()? as usize >= LONG * device.info().l2_bytes;
+    Ok(short != long && repeats && is_long && long.beta.norm() == 0.0 && !long.same)
 }
 
 impl Stage {

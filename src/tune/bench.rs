@@ -14,10 +14,11 @@ use super::record::{Status, Trial};
 use super::worker::{Answer, Job, Request};
 use crate::bind::Binding;
 use crate::compile;
-use crate::gpu::stage::{Fault, Stage, once, shortened};
+use crate::gpu::stage::{Fault, Space, Stage, longest, may_repeat, once, shortened};
 use crate::gpu::{self, Executable, Prepared, diagnosis};
 use crate::kernels;
 use crate::kernels::family::Family;
+use crate::problem::Problem;
 
 /// What tries candidates of one family on one problem.
 pub struct Bench {
@@ -64,9 +65,7 @@ impl Bench {
         let device = Device::open(job.gpu).map_err(diagnosis)?;
         let target = gpu::target_of(&device)?;
         let stream = device.stream().map_err(diagnosis)?;
-        let short = shortened(family, &problem)?;
-        let short = if short == problem { None } else { Some(Stage::random(&device, short, false)?) };
-        let whole = Stage::random(&device, problem, true)?;
+        let (short, whole) = stages(&device, &stream, family, problem)?;
         Ok(Bench { device, target, family, stream, short, whole })
     }
 
@@ -123,6 +122,23 @@ impl Bench {
         trial.samples = timing.samples.len();
         Ok(trial)
     }
+}
+
+/// A problem where it is short, if it is not, and at its own length, with operands.
+fn stages(
+    device: &Device,
+    stream: &Stream,
+    family: &Family,
+    problem: Problem,
+) -> Result<(Option<Stage>, Stage), Diagnosis> {
+    let short = shortened(family, &problem)?;
+    if may_repeat(device, &short, &problem)? {
+        let space = Space::new(device, longest(&problem))?;
+        let [short, whole] = Stage::repeated(stream, &space, short, problem)?;
+        return Ok((Some(short), whole));
+    }
+    let short = if short == problem { None } else { Some(Stage::random(device, short, false)?) };
+    Ok((short, Stage::random(device, problem, true)?))
 }
 
 /// A fault as it is recorded.

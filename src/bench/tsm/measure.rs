@@ -17,7 +17,7 @@ use super::{Ceiling, Figure, Key, Point, Seconds};
 use crate::bench::bandwidth;
 use crate::bench::record::Record;
 use crate::bind::Binding;
-use crate::gpu::stage::{Fault, Space, Stage, shortened};
+use crate::gpu::stage::{Fault, Space, Stage, longest, may_repeat, shortened};
 use crate::gpu::{self, Executable, Prepared, cublas, diagnosis};
 use crate::parallel;
 use crate::problem::Problem;
@@ -121,12 +121,6 @@ pub fn run(
     Ok(Outcome { points, files: log.files, notices })
 }
 
-/// Bytes of the largest matrix of a product, and of what lies before it.
-fn longest(problem: &Problem) -> usize {
-    let (bytes, before) = (problem.stored_bytes(), problem.bytes_before());
-    bytes.into_iter().zip(before).map(|(bytes, before)| bytes + before).max().unwrap_or(0)
-}
-
 /// Does the work while other threads watch over it, and compile the kernels of the jobs into the user's cache, in order
 /// and from the number on that the work says it has come to.
 fn beside(
@@ -213,9 +207,6 @@ struct Current {
     /// The times of cuBLAS, where they were taken.
     cublas: Option<Paces>,
 }
-
-/// Operands of fewer bytes, counted in second-level caches, rotate instead of being long.
-const LONG: usize = 3;
 
 impl<'a> Bench<'a> {
     fn new(
@@ -356,8 +347,7 @@ impl<'a> Bench<'a> {
     fn stages(&self, wanted: &Wanted) -> Result<Vec<Stage>, Diagnosis> {
         let long = wanted.problem;
         let short = shortened(wanted.family()?, &long)?;
-        let repeats = long.shape.m % short.shape.m.max(1) == 0 && long.shape.k % short.shape.k.max(1) == 0;
-        if long.bytes()? as usize >= LONG * self.device.info().l2_bytes && short != long && repeats {
+        if may_repeat(self.device, &short, &long)? {
             return Stage::repeated(&self.stream, &self.space, short, long).map(Vec::from);
         }
         let whole = Stage::random(self.device, long, true)?;
