@@ -1,9 +1,9 @@
 //! Which kernel to use when nobody names one.
 //!
 //! Tall and skinny products go to a family with parameters. Its parameters are those that were measured to be the best
-//! for this problem on this GPU; else those of a problem nearby that was tuned, of several the one whose parameters the
-//! model calls the fastest here, unless its extents are others altogether and the model says that they would be slow;
-//! else those that the model ranks first. Other products go to a kernel of the ladders, by rule.
+//! for this problem on this GPU; else those of a problem that differs in a long extent only; else those of a problem nearby
+//! that was tuned, of several the one whose parameters the model calls the fastest here, unless it says that they would be
+//! slow; else those that the model ranks first. Other products go to a kernel of the ladders, by rule.
 
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::ir::Launch;

@@ -24,6 +24,8 @@
 //!   `tm` x `tn`. With `staging=registers` each slice takes one row of a group, and threads read their elements of it
 //!   from device memory: the mappings of Ernst, Hager, Thies and Wellein (IJHPCA 35(1), 2021). With `staging=shared`
 //!   groups of `depth` rows are copied to shared memory, `stages` ahead, and slices share out the rows of a group.
+//!   Where rows of A are no whole pieces of 16 bytes, a `panel` of several rows is: a thread that takes all rows of C reads
+//!   it as the one piece of memory that it is.
 //! - `unit=mma`: groups of rows are staged in shared memory likewise. `wm` x `wn` warps share out C in tiles of matrix
 //!   instructions, `wk` such sets of warps share out the rows of a group.
 //!
