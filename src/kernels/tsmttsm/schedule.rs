@@ -61,46 +61,37 @@ pub(super) fn by_threads_from_shared(problem: &Problem, choice: &Choice) -> Stri
     let (tm, tn) = (choice.int("tm"), choice.int("tn"));
     let (depth, stages) = (choice.int("depth"), choice.int("stages"));
     let transposed = choice.flag("transposed");
-    let mut reads = String::new();
     let [of_a, of_b] = pieces(problem, choice);
-    let (panel, rows) = (choice.flag("panel"), rows_of_a_panel(problem, choice));
-    for (fragment, at_once) in [("a", of_a), ("b", of_b)] {
-        let (loops, elements, at_once) = match (panel, fragment) {
-            (true, "a") => (String::new(), "e", 16 / problem.dtype().bytes()),
-            (true, _) => (format!("unroll({fragment}.r)\n"), "c", at_once),
-            _ => (String::new(), "c", at_once),
-        };
-        reads += &loops;
-        reads += &if at_once > 1 {
-            format!("split({fragment}.{elements}, {at_once}) -> {elements}, v\nvectorize({fragment}.v)\n")
-        } else {
-            String::new()
-        };
-        reads += &format!("unroll({fragment}.{elements})\n");
-    }
-    // Where several rows are read at a time, the loop over such panels is short enough as it is.
-    let [to_panels, row, unrolled] = if panel {
-        [format!("split(mine.k, {rows}) -> k, r\n"), "mine.r, ".to_string(), "mine.r".to_string()]
+    let panel = choice.flag("panel");
+    // The loop over panels is short enough as it is; that over rows is unrolled.
+    let [to_panels, row, reads, unrolled] = if panel {
+        [
+            format!("split(mine.k, {}) -> k, r\n", rows_of_a_panel(problem, choice)),
+            "mine.r, ".to_string(),
+            format!(
+                "{}unroll(b.r)\n{}",
+                read_in_pieces("a", "e", 16 / problem.dtype().bytes()),
+                read_in_pieces("b", "c", of_b)
+            ),
+            "mine.r".to_string(),
+        ]
     } else {
-        [String::new(), String::new(), "mine.k".to_string()]
+        let reads = read_in_pieces("a", "c", of_a) + &read_in_pieces("b", "c", of_b);
+        [String::new(), String::new(), reads, "mine.k".to_string()]
     };
     let Parts { split, taken_by: slice, block, bind, last } = reduction::of_sets(problem, choice, slices);
-    let order = if panel && transposed {
-        format!(
-            "reorder({block}, {slice}.vj, {slice}.s, {slice}.it, {slice}.jt, {slice}.i, {slice}.j)
-bind({slice}.vj, vthread)
-"
-        )
-    } else if transposed {
-        format!(
-            "reorder({block}, {slice}.vi, {slice}.vj, {slice}.s, {slice}.it, {slice}.jt, {slice}.i, {slice}.j)
-bind({slice}.vi, vthread)
-bind({slice}.vj, vthread)
-"
-        )
-    } else {
-        format!("reorder({block}, {slice}.s, {slice}.it, {slice}.jt, {slice}.i, {slice}.j)\n")
+    // A thread that takes all rows of C has none that are far apart.
+    let far_apart: &[&str] = match (transposed, panel) {
+        (false, _) => &[],
+        (true, true) => &["vj"],
+        (true, false) => &["vi", "vj"],
     };
+    let far_apart: Vec<String> = far_apart.iter().map(|l| format!("{slice}.{l}")).collect();
+    let order = format!(
+        "reorder({block}, {listed}{slice}.s, {slice}.it, {slice}.jt, {slice}.i, {slice}.j)\n{bound}",
+        listed = far_apart.iter().map(|l| format!("{l}, ")).collect::<String>(),
+        bound = far_apart.iter().map(|l| format!("bind({l}, vthread)\n")).collect::<String>(),
+    );
     let Staged { specialize, copies, groups } = staged(problem, choice, "mine.k");
     format!(
         "{specialize}split(acc.k, {depth}) -> ko, k
@@ -173,6 +164,16 @@ fn unrolled_tiles(slice: &str, three: bool, several: [bool; 2]) -> String {
         }
     }
     loops.iter().map(|l| format!(", {l}")).collect()
+}
+
+/// The steps by which a thread reads a fragment, whose innermost loop this is, so many elements at once.
+fn read_in_pieces(fragment: &str, innermost: &str, at_once: i64) -> String {
+    let wide = if at_once > 1 {
+        format!("split({fragment}.{innermost}, {at_once}) -> {innermost}, v\nvectorize({fragment}.v)\n")
+    } else {
+        String::new()
+    };
+    wide + &format!("unroll({fragment}.{innermost})\n")
 }
 
 /// Where B is A, the fragments of A are read by the first of the two reads.
