@@ -2,14 +2,14 @@
 # Long work on every GPU of a machine: `bench/queue.sh BINARY DIRECTORY SECONDS [FILE]...`. Each line of the files is the arguments
 # of a command, as `tune 64x64x4000000 --dtype f64 --layout tn` or `bench tsm --widths 65 --record @`; a GPU that is free takes
 # the next. In a line, @ is a directory of the GPU's own; wisdom goes to one file for all. No line is begun when the seconds
-# are over, and what runs then is told to stop. What was tuned or measured before in the same directory is not done again.
+# are over, and what runs then is told to stop. Files that lines name are looked for where the script was started.
+# What was tuned or measured before in the same directory is not done again.
 # With SAVE=FILE in the environment, the directory is packed into that file every 15 s, so that what is cut is not lost.
 set -uo pipefail
 binary=$(realpath "$1")
 mkdir -p "$2"
 out=$(realpath "$2")
 limit=$3
-cd "$(dirname "$0")/.."
 if ! "$binary" gemm 8x8x8 --device cuda >/dev/null; then
     echo "bench/queue.sh needs a machine with an NVIDIA GPU; skipped"
     exit 0
@@ -21,7 +21,10 @@ cat "${@:4}" | grep -v '^ *\(#\|$\)' >"$lines"
 export WARPWRIGHT_WISDOM=$out/wisdom.jsonl
 
 save() {
-    [ -n "${SAVE:-}" ] && tar -czf "$SAVE.part" -C "$out" . && mv "$SAVE.part" "$SAVE"
+    [ -n "${SAVE:-}" ] || return 0
+    # 1 is that a file has grown meanwhile.
+    tar --warning=no-file-changed -czf "$SAVE.part" -C "$out" . || [ $? -eq 1 ] || return 0
+    mv "$SAVE.part" "$SAVE"
 }
 
 # Takes the first line off the file.

@@ -49,7 +49,7 @@ struct Compiled {
     /// The version of NVRTC, which has to be the same where the kernels are to be found.
     nvrtc: String,
     /// Where compiled kernels are kept.
-    directory: Option<PathBuf>,
+    directory: PathBuf,
     products: Vec<Product>,
 }
 
@@ -86,12 +86,8 @@ pub fn run(options: &Options) -> Outcome {
     for problem in &problems {
         products.push(one(options, problem, &site)?);
     }
-    let result = Compiled {
-        gpu: options.gpu.name,
-        nvrtc: format!("{}.{}", nvrtc.0, nvrtc.1),
-        directory: Some(directory),
-        products,
-    };
+    let result =
+        Compiled { gpu: options.gpu.name, nvrtc: format!("{}.{}", nvrtc.0, nvrtc.1), directory, products };
     if options.output.json {
         print_json(&result)?;
     } else {
@@ -195,16 +191,10 @@ fn text(result: &Compiled) -> String {
             p.failed.to_string(),
         ]
     };
-    let mut lines = vec![
-        format!("kernels for {} by NVRTC {}", result.gpu, result.nvrtc),
-        render(&columns, &result.products.iter().map(row).collect::<Vec<_>>()),
-    ];
-    lines.extend(result.directory.iter().map(|directory| {
-        format!(
-            "  they are in {}: carry it to a machine with NVRTC {} and name it there with WARPWRIGHT_CACHE",
-            directory.display(),
-            result.nvrtc
-        )
-    }));
-    lines.join("\n")
+    let Compiled { gpu, nvrtc, directory, products } = result;
+    format!(
+        "kernels for {gpu} by NVRTC {nvrtc}\n{table}\n  they are in {place}: carry it to a machine with NVRTC {nvrtc} and name it there with WARPWRIGHT_CACHE",
+        table = render(&columns, &products.iter().map(row).collect::<Vec<_>>()),
+        place = directory.display(),
+    )
 }
