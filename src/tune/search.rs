@@ -158,13 +158,15 @@ impl<'a> Search<'a> {
 
     /// The candidates to try next; none where all have been tried.
     pub fn next(&self) -> Vec<usize> {
-        let room = self.plan.batch.max(1).min(self.plan.candidates.saturating_sub(self.count));
+        let left = self.plan.candidates.saturating_sub(self.count);
+        let room = self.plan.batch.max(1).min(left);
         let open = |place: &usize| self.tried[*place].is_none();
         let by_rank = || (0..self.space.len()).filter(open);
         if self.plan.exhaustive {
             return by_rank().take(room).collect();
         }
-        let first: Vec<usize> = self.first.iter().copied().filter(open).take(room).collect();
+        // No result decides about these, so nobody who compiles need wait for one.
+        let first: Vec<usize> = self.first.iter().copied().filter(open).take(left).collect();
         if !first.is_empty() {
             return first;
         }
