@@ -369,10 +369,10 @@ mod tests {
     fn what_is_compiled_ahead_is_what_is_tried_first() {
         let space = space(&LANDSCAPES[0]);
         let good = [space.candidates().last().unwrap().choice.clone()];
-        let plan = Plan { batch: 20, ..Plan::default() };
-        let search = Search::new(&space, plan, &good);
+        let search = Search::new(&space, Plan { batch: 4, ..Plan::default() }, &good);
         let (order, asked) = (search.order(), search.next());
-        assert!(order.starts_with(&asked[..17]), "what was said to be good and 16 by the model");
+        // What was said to be good and 16 by the model, all at once, however small a batch is.
+        assert!(asked.len() >= 17 && order.starts_with(&asked), "{} are asked for", asked.len());
         assert_eq!(order.iter().collect::<std::collections::BTreeSet<_>>().len(), space.len());
     }
 
