@@ -5,7 +5,7 @@
 #
 #     bench/every-width.sh lists 1 64 5 && bench/queue.sh target/release/warpwright results 3600 lists/queue.txt
 set -euo pipefail
-directory=$1
+directory=${1:?the directory for the lists; usage: bench/every-width.sh DIRECTORY [FROM] [TO] [SECONDS]}
 from=${2:-1}
 to=${3:-128}
 seconds=${4:-5}

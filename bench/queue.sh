@@ -6,10 +6,10 @@
 # What was tuned or measured before in the same directory is not done again.
 # With SAVE=FILE in the environment, the directory is packed into that file every 15 s, so that what is cut is not lost.
 set -uo pipefail
-binary=$(realpath "$1")
-mkdir -p "$2"
+binary=$(realpath "${1:?the program to run; usage: bench/queue.sh BINARY DIRECTORY SECONDS [FILE]...}")
+mkdir -p "${2:?the directory for what is found}"
 out=$(realpath "$2")
-limit=$3
+limit=${3:?the seconds after which nothing is begun}
 if ! "$binary" gemm 8x8x8 --device cuda >/dev/null; then
     echo "bench/queue.sh needs a machine with an NVIDIA GPU; skipped"
     exit 0

@@ -100,6 +100,9 @@ pub fn run(options: &Options) -> Outcome {
 fn one(options: &Options, problem: &Problem, site: &Site) -> Result<Product, Diagnosis> {
     let (kernel, chosen_by) = chosen(options, problem)?;
     let mut total = site.source(kernel.program(), problem)?.compile()?;
+    if let Some(lost) = &total.lost {
+        return Err(Diagnosis::new("compiled kernels would be lost").because(lost.clone()));
+    }
     let registers = total.registers;
     let mut failed = 0;
     if let Some(family) = choose::family(problem).filter(|_| options.candidates > 0) {

@@ -9,7 +9,7 @@ use warpwright_core::emit::cuda::{self, Argument, LARGEST_LAUNCH_PARAMETER, Sour
 use warpwright_core::ir::{ParamKind, Program};
 use warpwright_core::sym::Sym;
 use warpwright_core::target::Target;
-use warpwright_cuda::cache::Cached;
+use warpwright_cuda::cache::{Cached, Notice};
 use warpwright_cuda::tensor_map::{Swizzle, TensorMapSpec, TensorType};
 use warpwright_cuda::{
     Arg, Buffer, CompileCache, Compiled, Device, DevicePointer, Kernel, KernelResources, LaunchConfig,
@@ -243,7 +243,7 @@ fn without_registers(kernel: &KernelResources) -> Diagnosis {
 }
 
 /// What compiling ahead came to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ahead {
     /// Registers of a thread of the kernel that has most, where the compiler says.
     pub registers: Option<u32>,
@@ -251,6 +251,8 @@ pub struct Ahead {
     pub compiled: usize,
     /// Kernels that were found compiled.
     pub found: usize,
+    /// Why a kernel that was compiled could not be kept, if one could not.
+    pub lost: Option<String>,
 }
 
 /// Compiles the kernels that are needed where parameters have these values into the user's cache, where an
@@ -270,7 +272,9 @@ pub fn compile_ahead(
     let mut ahead = Ahead::default();
     for number in numbers {
         if configuration(&source.kernels[number], value)?.is_some() {
-            let Cached { compiled, hit, .. } = compile_unit(source, number, &arch, &cache)?;
+            let Cached { compiled, hit, notices } = compile_unit(source, number, &arch, &cache)?;
+            let not_kept = |n: &&Notice| matches!(n, Notice::NotKept { .. } | Notice::NoDirectory { .. });
+            ahead.lost = ahead.lost.or(notices.iter().find(not_kept).map(ToString::to_string));
             ahead.registers = ahead.registers.max(compiled.kernels.iter().map(|k| k.registers).max());
             ahead.found += usize::from(hit);
             ahead.compiled += usize::from(!hit);

@@ -79,6 +79,24 @@ fn what_was_compiled_ahead_is_found_again() {
 }
 
 #[test]
+fn what_cannot_be_kept_is_not_said_to_be() {
+    if !nvrtc_is_here() {
+        return;
+    }
+    let file = std::env::temp_dir().join(format!("warpwright-no-directory-{}", std::process::id()));
+    fs::write(&file, "").unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_warpwright"))
+        .args("compile 20x20x100000 --dtype f64 --layout tn".split(' '))
+        .env("WARPWRIGHT_CACHE", file.join("kernels"))
+        .output()
+        .unwrap();
+    fs::remove_file(&file).unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("would be lost") && said.contains("set WARPWRIGHT_CACHE"), "{said}");
+}
+
+#[test]
 fn compiling_ahead_says_for_which_gpus_it_can() {
     assert!(refusal("compile 20x20x1000 --gpu voodoo2").contains("use one of gtx980"));
     assert!(refusal("compile").contains("MxNxK"));
