@@ -67,22 +67,47 @@ pub(super) fn shares(instructions: i64) -> Vec<i64> {
 pub(super) enum Moved {
     /// Row by row: they are some way apart in device memory.
     Strided,
-    /// Row by row, though they lie densely, since each consists of the largest pieces that the start of the matrix
-    /// allows: rows in shared memory may have padding between them.
+    /// Row by row, though they lie densely: rows in shared memory may have padding between them, and as many columns as
+    /// the tiles that read them.
     Rows,
     /// All rows as the one piece of memory that they are.
     AsOne,
 }
 
 impl Moved {
-    /// For rows of so many elements, dense or not, of a matrix that is aligned to `align` bytes.
-    pub(super) fn of(dtype: DType, columns: i64, dense: bool, align: i64) -> Moved {
+    /// For rows of so many elements, dense or not, of a matrix that is aligned to `align` bytes, where the choice is to
+    /// `copy` dense rows as one or as rows. Where it says nothing, those go as rows that consist of the largest pieces that
+    /// the start of the matrix allows.
+    pub(super) fn of(copy: &str, dtype: DType, columns: i64, dense: bool, align: i64) -> Moved {
+        let in_pieces = columns * dtype.bytes() % align == 0;
         // Rows of one element have no columns for tiles to stand over.
-        match (dense && columns > 1, columns * dtype.bytes() % align == 0) {
+        match (dense && columns > 1, copy) {
             (false, _) => Moved::Strided,
-            (true, true) => Moved::Rows,
-            (true, false) => Moved::AsOne,
+            (true, "rows") => Moved::Rows,
+            (true, "one") => Moved::AsOne,
+            (true, _) => {
+                if in_pieces {
+                    Moved::Rows
+                } else {
+                    Moved::AsOne
+                }
+            }
         }
+    }
+}
+
+/// The name of the parameter that says how dense rows are copied.
+pub(super) const COPY: &str = "copy";
+
+/// What it is about.
+pub(super) const ABOUT_COPY: &str = "how dense rows move between device and shared memory: as the one piece of memory that they are, or row by row";
+
+/// Its values where matrices are `moved` so by each, the likelier first; none where they make no difference.
+pub(super) fn copies<M: PartialEq>(moved: impl Fn(&str) -> M) -> Vec<&'static str> {
+    match (moved("one") == moved("rows"), moved("") == moved("rows")) {
+        (true, _) => Vec::new(),
+        (false, true) => vec!["rows", "one"],
+        (false, false) => vec!["one", "rows"],
     }
 }
 
@@ -122,6 +147,9 @@ pub(super) fn copied_at_once(dtype: DType, width: i64, staged: i64, align: i64) 
 /// Passes through the first-level cache that an asynchronous copy of fewer than 16 bytes a lane takes beyond its own. Fitted,
 /// see `tune::rank`.
 const SMALL_COPY: f64 = 6.0;
+
+/// Instructions of a copy of 16 bytes by a lane that divides to find its piece.
+const DIVIDED_COPY: f64 = 6.0;
 
 /// A copy of rows to shared memory, in pieces, asynchronously.
 #[derive(Clone, Copy)]
@@ -163,10 +191,27 @@ impl Copied {
         self.moved == Moved::Strided || self.dtype.bytes() * self.piece < 16
     }
 
+    fn keeps_place(&self, wanted: bool) -> bool {
+        self.can_keep_place() && (wanted || self.always_keeps_place())
+    }
+
     /// Passes through the first-level cache that it takes beyond those of whole lines, for each row.
     pub(super) fn more_passes(&self) -> f64 {
         let is_small = self.dtype.bytes() * self.piece < 16;
         if is_small { SMALL_COPY * self.columns as f64 / self.piece as f64 / 32.0 } else { 0.0 }
+    }
+
+    /// Instructions of a warp for each row: a lane that shares out all pieces divides to find each of its own, unless rows
+    /// are one piece of memory.
+    pub(super) fn instructions(&self, keep_place: bool) -> f64 {
+        let of_a_piece = if self.moved == Moved::AsOne {
+            2.0
+        } else if self.keeps_place(keep_place) {
+            3.0
+        } else {
+            DIVIDED_COPY
+        };
+        of_a_piece * self.columns as f64 / self.piece as f64 / 32.0
     }
 
     /// Whether there is a choice.
@@ -177,7 +222,7 @@ impl Copied {
     /// The steps for a tile. Whether all of it is there is asked once.
     pub(super) fn steps(&self, tile: &str, keep_place: bool) -> String {
         let Copied { piece, threads, dtype, .. } = *self;
-        let shared_out = if self.can_keep_place() && (keep_place || self.always_keeps_place()) {
+        let shared_out = if self.keeps_place(keep_place) {
             format!(
                 "split({tile}.c, {piece}) -> c, e
 split({tile}.r, {rows}) -> u, r

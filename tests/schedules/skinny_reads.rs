@@ -123,6 +123,52 @@ fn threads_may_keep_to_their_place_in_the_rows_that_they_copy() {
 }
 
 #[test]
+fn dense_rows_of_any_length_move_as_one() {
+    let ways = |name: &str, widths, dtype: &str, form: &str| {
+        let family = kernels::family(name).unwrap();
+        let problem = problem(family, widths, dtype);
+        ["one", "rows"].map(|copy| {
+            let given = parameters(&format!("{form},copy={copy}"));
+            family.complete(&given, &problem, target::DEFAULT).map(|choice| {
+                holds(family, &problem, &choice, &[1, 331]);
+                (family.schedule)(&problem, &choice)
+            })
+        })
+    };
+    // Rows of whole pieces of 16 bytes, of others, and both together.
+    for (name, dtype, widths, form) in [
+        ("tsmttsm", "f64", (18, 18), "unit=mma"),
+        ("tsmttsm", "f64", (6, 17), "unit=mma"),
+        ("tsmttsm", "c128", (17, 9), "unit=mma,numbers=whole"),
+        ("tsmttsm", "c128", (12, 7), "unit=mma,numbers=parts"),
+        ("tsmttsm", "f32", (28, 44), "unit=fma,staging=shared,tm=4,tn=4,transposed=true"),
+        ("tsmttsm", "c64", (10, 14), "unit=fma,staging=shared,tm=5,tn=2,transposed=false"),
+        ("tsmm", "f64", (18, 18), "unit=mma,store=shared"),
+        ("tsmm", "f64", (18, 34), "unit=mma,store=direct,team=part"),
+        ("tsmm", "f64", (15, 18), "unit=mma,store=shared,team=block"),
+        ("tsmm", "c128", (5, 21), "unit=mma,store=shared"),
+        ("tsmm", "f32", (36, 48), "unit=fma,staging=shared,store=shared"),
+        ("tsmm", "c64", (12, 10), "unit=fma,staging=shared,store=shared,team=part"),
+    ] {
+        let [one, rows] =
+            ways(name, widths, dtype, form).map(|way| way.unwrap_or_else(|d| panic!("{form}: {d}")));
+        assert!(rows.contains("fuse(As.r, As.c)") || rows.contains("split(As.c, "), "{rows}");
+        assert!(!one.contains("As.c") && !one.contains("As.r"), "{one}");
+    }
+    // What a block needs of the columns is no one piece of memory, nor is what is copied of long rows at a time, and a
+    // panel is read as the piece that it is.
+    for (name, dtype, widths, form) in [
+        ("tsmttsm", "f64", (96, 96), "unit=mma,areas=4"),
+        ("tsmm", "f64", (64, 64), "unit=mma,depth=32,store=direct"),
+        ("tsmm", "f64", (8, 8), "staging=registers,unit=fma"),
+    ] {
+        assert!(ways(name, widths, dtype, form).iter().all(Result::is_err), "{form}");
+    }
+    let [one, rows] = ways("tsmttsm", (33, 33), "f32", "unit=fma,staging=shared,panel=true");
+    assert!(one.is_ok() && rows.is_err());
+}
+
+#[test]
 fn parts_that_are_read_together_are_all_of_them_added_up() {
     let family = kernels::family("tsmttsm").unwrap();
     // A thread of the second pass has 1, 2 and 33 parts of an element, and 40 in two groups; then those of several sets.

@@ -8,7 +8,7 @@ use super::mapping::{
 };
 use super::schedule::{columns, pieces_are_aligned, written_at_once};
 use crate::kernels::family::{Choice, Footprint};
-use crate::kernels::staging::{ACROSS, Moved, ceil, copied_at_once};
+use crate::kernels::staging::{self, ACROSS, Moved, ceil, copied_at_once};
 use crate::problem::Problem;
 
 pub(super) fn footprint(problem: &Problem, choice: &Choice, target: &Target) -> Footprint {
@@ -37,8 +37,12 @@ fn staged_footprint(problem: &Problem, choice: &Choice) -> Footprint {
         _ => align as f64 / bytes as f64,
     };
     let (of_a, of_c) = (moved_a(problem, choice), moved_c(problem, choice));
-    let copies = over_bands * m * k / piece(of_a, problem.shape.k, depth, align.a)
-        + passes_over_c * m * n / piece(of_c, problem.shape.n, band(problem, choice), align.c);
+    let copies_of_a = over_bands * m * k / piece(of_a, problem.shape.k, depth, align.a);
+    let copies_of_c = passes_over_c * m * n / piece(of_c, problem.shape.n, band(problem, choice), align.c);
+    // Times that a row of A is copied, or a piece of it.
+    let rows_of_a = over_bands * m * k / depth as f64;
+    let copied = copied_a(problem, choice);
+    let of_a_piece_of_c = if of_c == Moved::AsOne { 3.0 } else { DIVIDED_STORE };
     Footprint {
         blocks: (blocks * bands) as f64,
         threads: threads(problem, choice),
@@ -46,9 +50,10 @@ fn staged_footprint(problem: &Problem, choice: &Choice) -> Footprint {
         dram_bytes: m * (k + passes_over_c * n) * bytes as f64,
         // A is written, the result written and read.
         wavefronts: m * (over_bands * k + 2.0 * n) * bytes as f64 / 128.0
-            + copies / 32.0
-            + over_bands * m * k / depth as f64 * copied_a(problem, choice).more_passes(),
-        instructions: copies / 32.0 * 3.0,
+            + (copies_of_a + copies_of_c) / 32.0
+            + rows_of_a * copied.more_passes(),
+        instructions: rows_of_a * copied.instructions(choice.flag(staging::KEEPS_PLACE))
+            + copies_of_c / 32.0 * of_a_piece_of_c,
         steps: m / (blocks * group) as f64 * steps + 2.0,
         meetings: m / (blocks * group) as f64 * ceil(problem.shape.k, depth) as f64,
         teams: if in_parts(choice) { choice.int("wm") } else { 1 },
@@ -59,26 +64,35 @@ fn staged_footprint(problem: &Problem, choice: &Choice) -> Footprint {
     }
 }
 
+/// Instructions by which a lane takes a piece of the result from shared memory to C, where it divides to find it.
+const DIVIDED_STORE: f64 = 7.0;
+
 /// Passes through the first-level cache for each sector of a request that writes a part of it. Fitted, see `tune::rank`.
 const PART_OF_SECTOR: f64 = 3.0;
 
+/// The same where it writes 16 bytes of it. Fitted likewise (complex128, 687 candidates of 34 problems, one H200, 2026-11-23).
+const HALF_OF_SECTOR: f64 = 1.3;
+
 /// Passes of results that go straight from registers to C one by one, where `across` lanes have pieces of so many elements
-/// side by side: a request touches the sectors of all these pieces, and writes one element of each.
-fn lone_stores(problem: &Problem, choice: &Choice, piece: i64, across: i64) -> f64 {
+/// side by side: a request touches the sectors of all these pieces, and writes one element of each. None where pieces go
+/// `whole`, which takes that rows are aligned to them.
+fn lone_stores(problem: &Problem, choice: &Choice, piece: i64, across: i64, whole: bool) -> f64 {
     let bytes = problem.dtype().bytes();
-    let wide = piece > 1 && pieces_are_aligned(problem, choice, piece) || bytes == 16;
-    if choice.word("store") != "direct" || wide {
+    let whole = whole && piece > 1 && pieces_are_aligned(problem, choice, piece);
+    if choice.word("store") != "direct" || whole {
         return 0.0;
     }
     let requests = (problem.shape.m * problem.shape.n) as f64 / 32.0;
     let across = across.min(32);
     // Half of the rows begin or end in a sector more.
     let sectors = 32.0 / across as f64 * ((across * piece * bytes) as f64 / 32.0 + 0.5);
-    PART_OF_SECTOR * requests * sectors.min(32.0)
+    let passes = if bytes == 16 { HALF_OF_SECTOR } else { PART_OF_SECTOR };
+    passes * requests * sectors.min(32.0)
 }
 
-/// Lanes that hold a row of the result of a matrix instruction.
+/// Lanes that hold a row of the result of a matrix instruction, and the neighbouring columns of each.
 const LANES_OF_A_ROW: i64 = 4;
+const COLUMNS_OF_A_LANE: i64 = 2;
 
 fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target) -> Footprint {
     let Warps { high, terms, rows, columns } = Warps::of(problem, choice);
@@ -101,7 +115,7 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target) -> Foot
         matrix_units: true,
         wavefronts: common.wavefronts
             + steps * (parts_read * fragments * bytes) as f64 / 4.0
-            + lone_stores(problem, choice, if complex { 1 } else { 2 }, LANES_OF_A_ROW),
+            + lone_stores(problem, choice, COLUMNS_OF_A_LANE, LANES_OF_A_ROW, !complex),
         instructions: common.instructions
             + steps * (products * (fragments + rows / high * columns / ACROSS) + 4) as f64
             + over_rows * (rows * columns / 32 * 2) as f64,
@@ -134,7 +148,7 @@ fn tile_footprint(problem: &Problem, choice: &Choice) -> Footprint {
             * if problem.dtype().is_complex() { 4.0 } else { 1.0 },
         wavefronts: common.wavefronts
             + warps * k * (of_a + of_b)
-            + lone_stores(problem, choice, piece, across),
+            + lone_stores(problem, choice, piece, across, true),
         instructions: common.instructions + warps * k * (loads + 1.0),
         ..common
     }

@@ -121,10 +121,15 @@ pub(super) fn threads(problem: &Problem, choice: &Choice) -> i64 {
     }
 }
 
-/// How the rows of A are moved. Pieces of rows are no whole rows.
+/// How the rows of A are moved.
 pub(super) fn moved_a(problem: &Problem, choice: &Choice) -> Moved {
+    moved_a_as(choice.word(staging::COPY), problem, choice)
+}
+
+/// How they would be if the choice were to `copy` dense rows so. Pieces of rows are no whole rows.
+pub(super) fn moved_a_as(copy: &str, problem: &Problem, choice: &Choice) -> Moved {
     let k = problem.shape.k;
-    match Moved::of(problem.dtype(), k, problem.ld.a == k, problem.alignment().a) {
+    match Moved::of(copy, problem.dtype(), k, problem.ld.a == k, problem.alignment().a) {
         Moved::AsOne if depth(problem, choice) < k => Moved::Rows,
         moved => moved,
     }
@@ -144,11 +149,16 @@ pub(super) fn copied_a(problem: &Problem, choice: &Choice) -> Copied {
 
 /// How the rows of C are moved.
 pub(super) fn moved_c(problem: &Problem, choice: &Choice) -> Moved {
+    moved_c_as(choice.word(staging::COPY), problem, choice)
+}
+
+/// How they would be if the choice were to `copy` dense rows so.
+pub(super) fn moved_c_as(copy: &str, problem: &Problem, choice: &Choice) -> Moved {
     // Tiles that stand over the end of a row keep to rows, as do bands that do.
     let (n, band) = (problem.shape.n, band(problem, choice));
     let whole = choice.word("store") == "shared" || small_extents(problem, choice).1 == band;
     let whole = whole && n % band == 0;
-    Moved::of(problem.dtype(), n, whole && problem.ld.c == n, problem.alignment().c)
+    Moved::of(copy, problem.dtype(), n, whole && problem.ld.c == n, problem.alignment().c)
 }
 
 /// Rows and columns of the small matrix in shared memory: those of whole tiles and whole instructions.

@@ -16,6 +16,8 @@
 //! its `wm` parts of `wn` warps takes groups of its own, copies them itself and waits for no other: while one of them
 //! waits or stores, the others multiply.
 //!
+//! Dense rows of A and C move as one piece of memory (`copy=one`) or row by row, as in the family `tsmttsm`.
+//!
 //! Where rows are staged, a large small matrix may be divided into `bands` of columns, each for blocks of its own, which
 //! read the same rows of A; and long rows of A may be copied in pieces of `depth` terms, one after the other, so that
 //! groups of more rows fit in shared memory. The first piece of a group is on its way while the last of the group before
@@ -301,6 +303,17 @@ const PARAMETERS: &[Parameter] = &[
                 c,
                 if aligned && pieces { vec!["direct", "shared"] } else { vec!["shared", "direct"] },
             )
+        },
+    },
+    Parameter {
+        name: staging::COPY,
+        about: staging::ABOUT_COPY,
+        values: |c, problem, _| {
+            // Results that go straight from registers to C are not moved by rows.
+            let through_shared = c.word("store") == "shared";
+            let moved_c = |copy: &str| through_shared.then(|| mapping::moved_c_as(copy, problem, c));
+            let ways = || staging::copies(|copy| (mapping::moved_a_as(copy, problem, c), moved_c(copy)));
+            if is_staged(c) { with_stages(c, ways()) } else { Vec::new() }
         },
     },
     Parameter {

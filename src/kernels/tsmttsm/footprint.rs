@@ -3,13 +3,13 @@
 use warpwright_core::target::{Capability, Target};
 
 use super::mapping::{
-    Threads, Warps, area, areas, copied, pieces, read, row_bytes, rows_at_once, rows_of_a_panel,
+    Threads, Warps, area, areas, copied, one_copy, pieces, read, row_bytes, rows_at_once, rows_of_a_panel,
     slices_bytes, slices_of_a_group, sums,
 };
 use super::reduction;
 use crate::kernels::family::{Choice, Footprint};
 use crate::kernels::gemm::Numbers;
-use crate::kernels::staging::{ACROSS, Copied, ceil, numbers};
+use crate::kernels::staging::{self, ACROSS, Copied, ceil, numbers};
 use crate::problem::Problem;
 
 pub(super) fn footprint(problem: &Problem, choice: &Choice, target: &Target) -> Footprint {
@@ -100,9 +100,6 @@ fn shared_footprint(problem: &Problem, choice: &Choice, common: Footprint) -> Fo
     let (of_a, read) =
         if choice.flag("panel") { (16 / bytes, 8 + panel * tn) } else { (of_a, 2 * (tm + tn)) };
     let loads = ceil(tm, of_a) + tn / of_b;
-    let align = problem.alignment_of_rows();
-    let copies =
-        rows * ((height * bytes) as f64 / align.a as f64 + (width * bytes) as f64 / align.b as f64) / 32.0;
     Footprint {
         threads,
         registers: (tm * tn + read) * bytes / 4 + 28,
@@ -110,8 +107,8 @@ fn shared_footprint(problem: &Problem, choice: &Choice, common: Footprint) -> Fo
         multiply_adds: warps * 32.0 * (tm * tn) as f64 * if problem.dtype().is_complex() { 4.0 } else { 1.0 },
         wavefronts: warps * ((tm + tn) * bytes) as f64 / 16.0
             + rows * ((height + width) * bytes) as f64 / 128.0
-            + rows * more_passes(problem, choice),
-        instructions: warps * loads as f64 + 2.0 * copies,
+            + rows * copies(problem, choice, |copied, _| copied.more_passes()),
+        instructions: warps * loads as f64 + rows * copies(problem, choice, Copied::instructions),
         steps: k / (parts * depth * (stages - 1).max(1)) as f64 + common.steps,
         meetings: k / (parts * depth) as f64,
         teams: 1,
@@ -121,9 +118,11 @@ fn shared_footprint(problem: &Problem, choice: &Choice, common: Footprint) -> Fo
     }
 }
 
-/// Passes that copies in small pieces take beyond those of whole lines, for a row of A and one of B.
-fn more_passes(problem: &Problem, choice: &Choice) -> f64 {
-    copied(problem, choice).iter().map(Copied::more_passes).sum()
+/// What the copies of a row of A and of one of B take together, or the one copy that is both.
+fn copies(problem: &Problem, choice: &Choice, take: impl Fn(&Copied, bool) -> f64) -> f64 {
+    let operands = if one_copy(problem, choice) { 1 } else { 2 };
+    let keep_place = choice.flag(staging::KEEPS_PLACE);
+    copied(problem, choice)[..operands].iter().map(|copied| take(copied, keep_place)).sum()
 }
 
 fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target, common: Footprint) -> Footprint {
@@ -135,16 +134,11 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target, common:
     let of_blocks = k * areas(problem, choice) as f64;
     let steps = of_blocks / terms as f64 * over_c as f64;
     let read = read(problem, choice);
-    let (bytes, align) = (read.dtype().bytes(), read.alignment_of_rows());
+    let bytes = read.dtype().bytes();
     // Three products share the tiles: a lane reads both parts of a number, and adds them up.
     let (products, parts_read) = if numbers(problem, choice) == Numbers::Three { (3, 2) } else { (1, 1) };
     let fragments = (rows + columns) * terms / 32;
     let area = area(problem, choice).map(|width| parts_read * width);
-    let pieces = area
-        .iter()
-        .zip([align.a, align.b])
-        .map(|(width, align)| *width as f64 / if width % 2 == 0 && align == 16 { 2.0 } else { 1.0 })
-        .sum::<f64>();
     let small = target.has(Capability::MmaF64Wide)
         && choice.word("instruction") == "m8n8k4"
         && !read.dtype().is_complex();
@@ -161,7 +155,7 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target, common:
         wavefronts: steps * (parts_read * fragments * bytes) as f64 / 4.0
             + of_blocks * (area.iter().sum::<i64>() * bytes) as f64 / 128.0,
         instructions: steps * (products * (fragments + rows / high * columns / ACROSS) + 4) as f64
-            + of_blocks * pieces / 32.0 * 2.0,
+            + of_blocks * copies(problem, choice, Copied::instructions),
         steps: k / (parts * depth * (stages - 1).max(1)) as f64 + common.steps,
         meetings: k / (parts * depth) as f64,
         teams: 1,

@@ -226,18 +226,15 @@ pub(super) fn tiled_columns(problem: &Problem, choice: &Choice) -> [i64; 2] {
 
 /// How the rows of A and B are copied to shared memory.
 pub(super) fn moved(problem: &Problem, choice: &Choice) -> [Moved; 2] {
-    movable(problem, choice).map(|moved| match moved {
-        Moved::AsOne if choice.word("copy") == "rows" => Moved::Rows,
-        moved => moved,
-    })
+    moved_as(choice.word(staging::COPY), problem, choice)
 }
 
-/// How they would be copied if nobody wanted rows.
-pub(super) fn movable(problem: &Problem, choice: &Choice) -> [Moved; 2] {
+/// How they would be if the choice were to `copy` dense rows so, or if it said nothing.
+pub(super) fn moved_as(copy: &str, problem: &Problem, choice: &Choice) -> [Moved; 2] {
     let problem = &read(problem, choice);
     let (m, n, align) = (problem.shape.m, problem.shape.n, problem.alignment());
     [(m, problem.ld.a == m, align.a), (n, problem.ld.b == n, align.b)].map(|(columns, dense, align)| {
-        match Moved::of(problem.dtype(), columns, dense, align) {
+        match Moved::of(copy, problem.dtype(), columns, dense, align) {
             // A block that needs some of the columns copies these.
             Moved::AsOne if areas(problem, choice) > 1 => Moved::Rows,
             moved => moved,

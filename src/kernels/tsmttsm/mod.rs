@@ -26,6 +26,8 @@
 //!   groups of `depth` rows are copied to shared memory, `stages` ahead, and slices share out the rows of a group.
 //!   Where rows of A are no whole pieces of 16 bytes, a `panel` of several rows is: a thread that takes all rows of C reads
 //!   it as the one piece of memory that it is.
+//!   A group of dense rows may be copied as the one piece of memory that it is (`copy=one`), which takes the fewest
+//!   instructions, or row by row, so that rows in shared memory are as long as suits the tiles and the banks.
 //! - `unit=mma`: groups of rows are staged in shared memory likewise. `wm` x `wn` warps share out C in tiles of matrix
 //!   instructions, `wk` such sets of warps share out the rows of a group.
 //!
@@ -193,7 +195,7 @@ const PARAMETERS: &[Parameter] = &[
         name: "panel",
         about: "whether a thread takes all rows of C, and reads so many dense rows of A at a time as are whole pieces of 16 bytes",
         values: |c, problem, _| {
-            let dense = c.word("staging") == "shared" && mapping::movable(problem, c)[0] == Moved::AsOne;
+            let dense = c.word("staging") == "shared" && mapping::moved_as("", problem, c)[0] == Moved::AsOne;
             if dense { with_fma(c, [false, true]) } else { Vec::new() }
         },
     },
@@ -265,15 +267,12 @@ const PARAMETERS: &[Parameter] = &[
         values: |c, _, _| with_mma(c, [4, 8, 2, 1]),
     },
     Parameter {
-        name: "copy",
-        about: "how dense rows that are no multiple of the largest pieces are copied: as one, or as rows in smaller pieces",
+        name: staging::COPY,
+        about: staging::ABOUT_COPY,
         values: |c, problem, _| {
-            let as_one = mapping::movable(problem, c).contains(&Moved::AsOne);
-            match (as_one, c.flag("panel")) {
-                (false, _) => Vec::new(),
-                (true, false) => with_stages(c, ["one", "rows"]),
-                (true, true) => with_stages(c, ["one"]),
-            }
+            // A panel is one piece of memory.
+            let ways = staging::copies(|copy| mapping::moved_as(copy, problem, c));
+            with_stages(c, ways.into_iter().filter(|copy| *copy == "one" || !c.flag("panel")))
         },
     },
     Parameter {
