@@ -255,6 +255,43 @@ tensorize({tile}.e, cp_async{bytes}_{dtype})
     }
 }
 
+/// The name of the parameter by which the lanes that share out a tile of C stand in pairs.
+pub(super) const INTERLEAVED: &str = "interleaved";
+
+/// What it is about.
+pub(super) const ABOUT_INTERLEAVED: &str = "whether neighbouring lanes stand below and beside each other in turn, so that pairs of them read the same 16 bytes of either operand";
+
+/// The steps by which the threads of a stage, `down` of which stand one below the other in the loop `it` and `across` beside
+/// each other in the loop `jt`, stand interleaved, and the loops that are then bound to threads, the last one innermost.
+/// A load of 16 bytes a lane takes half as many passes where lanes whose numbers differ in one of the lowest two
+/// bits read the same.
+pub(super) fn interleaved(stage: &str, across: i64, wanted: bool) -> (String, Vec<String>) {
+    let (steps, loops): (String, &[&str]) = match (wanted, across % 2) {
+        (false, _) => (String::new(), &["it", "jt"]),
+        (true, 0) => (
+            format!("split({stage}.it, 2) -> it, il\nsplit({stage}.jt, 2) -> jt, jl\n"),
+            &["it", "jt", "jl", "il"],
+        ),
+        (true, _) => (format!("split({stage}.it, 2) -> it, il\n"), &["it", "jt", "il"]),
+    };
+    (steps, loops.iter().map(|l| format!("{stage}.{l}")).collect())
+}
+
+/// Passes through the first-level cache of a load of so many bytes a lane from shared memory without bank conflicts: 4 bytes
+/// of 32 lanes at a time, 8 of 16, 16 of 8; twice as many lanes where those whose numbers differ in the lowest or
+/// the second lowest bit read the same (`in_pairs`). By counters, f32 48 x 48 takes 3.5 passes a load, a quarter of them
+/// with and the others without pairs (`ncu` on one H200, 2026-11-23).
+pub(super) fn passes(bytes: i64, in_pairs: bool) -> f64 {
+    let each = (bytes as f64 / 4.0).max(1.0);
+    if in_pairs && bytes > 4 { each / 2.0 } else { each }
+}
+
+/// Whether pairs of lanes read the same of the operand whose rows the threads of a tile share out, and of the one whose
+/// columns they do, where `across` lanes stand beside each other.
+pub(super) fn read_in_pairs(across: i64, interleaved: bool) -> [bool; 2] {
+    [across % 2 == 0, interleaved || across <= 2]
+}
+
 /// The name of the parameter that makes threads keep to their place in the rows that they copy, where they may.
 pub(super) const KEEPS_PLACE: &str = "place";
 

@@ -169,6 +169,50 @@ fn dense_rows_of_any_length_move_as_one() {
 }
 
 #[test]
+fn neighbouring_lanes_may_stand_in_pairs() {
+    // Even and odd numbers of lanes beside each other, in blocks, in parts of blocks, and in slices.
+    for (name, dtype, widths, form, innermost) in [
+        ("tsmm", "f32", (48, 48), "team=part,store=shared,tm=4,tn=12,piece=4", "jl, acc.il"),
+        ("tsmm", "f32", (33, 33), "team=block,store=shared,rows=128,tm=4,tn=12,piece=4", "jt, acc.il"),
+        ("tsmm", "c64", (10, 28), "team=part,store=shared,wn=1,tm=2,tn=4,piece=2", "jt, acc.il"),
+        ("tsmttsm", "f32", (16, 32), "tm=8,tn=8,block=128", "jl, slice.il"),
+        ("tsmttsm", "f32", (17, 24), "tm=4,tn=4,block=128,transposed=false", "jt, slice.il"),
+        ("tsmttsm", "c64", (8, 12), "tm=2,tn=2,block=128,stages=3", "jl, slice.il"),
+    ] {
+        let family = kernels::family(name).unwrap();
+        let problem = problem(family, widths, dtype);
+        let given = parameters(&format!("unit=fma,staging=shared,interleaved=true,{form}"));
+        let choice = family
+            .complete(&given, &problem, target::DEFAULT)
+            .unwrap_or_else(|d| panic!("{name} {form}: {d}"));
+        let steps = (family.schedule)(&problem, &choice);
+        assert!(steps.contains(&format!("{innermost}, threads)")), "{steps}");
+        holds(family, &problem, &choice, &[1, 331]);
+    }
+}
+
+#[test]
+fn terms_that_unrolled_steps_leave_over_stand_apart() {
+    let family = kernels::family("tsmm").unwrap();
+    // 47, 23, 15 and 2 reads of a row.
+    for (dtype, widths, form, peeled) in [
+        ("f32", (9, 47), "steps=4,tm=4", true),
+        ("f32", (12, 46), "steps=4,tm=2", true),
+        ("c64", (7, 15), "steps=2,tm=2", true),
+        ("f32", (12, 48), "steps=4,tm=4", false),
+        ("f64", (6, 64), "unit=fma,depth=16,steps=4,tm=4", false),
+    ] {
+        let problem = problem(family, widths, dtype);
+        let given = parameters(&format!("staging=shared,{form}"));
+        let choice =
+            family.complete(&given, &problem, target::DEFAULT).unwrap_or_else(|d| panic!("{form}: {d}"));
+        let steps = (family.schedule)(&problem, &choice);
+        assert_eq!(steps.contains(".ks, peel)"), peeled, "{steps}");
+        holds(family, &problem, &choice, &[1, 257]);
+    }
+}
+
+#[test]
 fn parts_that_are_read_together_are_all_of_them_added_up() {
     let family = kernels::family("tsmttsm").unwrap();
     // A thread of the second pass has 1, 2 and 33 parts of an element, and 40 in two groups; then those of several sets.

@@ -134,10 +134,9 @@ fn tile_footprint(problem: &Problem, choice: &Choice) -> Footprint {
     let tiles = problem.shape.m as f64 / (down * tm) as f64;
     let warps = tiles * (lanes * bands(problem, choice)) as f64 / 32.0;
     let loads = tm as f64 / at_once as f64 + (tn / piece) as f64;
-    // A thread's piece is as wide as the lanes beside it that read another one.
-    let passes = |elements: i64, lanes: i64| ((elements * bytes * lanes.min(32)) as f64 / 128.0).max(1.0);
-    let of_a = tm as f64 / at_once as f64 * passes(at_once, ceil(32, across));
-    let of_b = (tn / piece) as f64 * passes(piece, across);
+    let [a_in_pairs, b_in_pairs] = staging::read_in_pairs(across, choice.flag(staging::INTERLEAVED));
+    let of_a = tm as f64 / at_once as f64 * staging::passes(at_once * bytes, a_in_pairs);
+    let of_b = (tn / piece) as f64 * staging::passes(piece * bytes, b_in_pairs);
     let common = staged_footprint(problem, choice);
     Footprint {
         registers: (tm * tn + tm * at_once + tn) * bytes / 4 + 30,

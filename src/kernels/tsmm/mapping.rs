@@ -111,6 +111,15 @@ impl Tiles {
     }
 }
 
+/// Whether neighbouring lanes may stand below and beside each other in turn: there are several of them beside each other, and
+/// an even number one below the other.
+pub(super) fn may_interleave(problem: &Problem, choice: &Choice) -> bool {
+    let Tiles { down, across, piece } = Tiles::of(problem, choice);
+    // Loads of 4 bytes a lane take one pass in any case.
+    let wide = piece.max(terms_at_once(problem, choice)) * problem.dtype().bytes() > 4;
+    wide && across > 1 && down % 2 == 0
+}
+
 /// Threads of a block of the forms that stage rows.
 pub(super) fn threads(problem: &Problem, choice: &Choice) -> i64 {
     if choice.word("unit") == "mma" || in_parts(choice) {

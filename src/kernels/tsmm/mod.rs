@@ -281,14 +281,23 @@ const PARAMETERS: &[Parameter] = &[
         },
     },
     Parameter {
+        name: staging::INTERLEAVED,
+        about: staging::ABOUT_INTERLEAVED,
+        values: |c, problem, _| {
+            let wide = c.int("tn") > 0 && mapping::may_interleave(problem, c);
+            if wide { with_tiles(c, [false, true]) } else { Vec::new() }
+        },
+    },
+    Parameter {
         name: "steps",
         about: "reads of terms of A, 16 bytes of a row each, that are unrolled",
         values: |c, problem, _| {
             let depth = if c.int("depth") > 0 { c.int("depth") } else { problem.shape.k };
             let reads = depth / mapping::terms_at_once(problem, c);
-            // As many as leave none over, or one.
-            let most = [4, 2].into_iter().find(|s| reads % s == 0);
-            with_tiles(c, most.into_iter().chain([1]))
+            // Those that leave none over come first.
+            let mut steps: Vec<i64> = [4, 2, 1].into_iter().filter(|s| 2 * s <= reads || *s == 1).collect();
+            steps.sort_by_key(|s| *s > 1 && reads % s != 0);
+            with_tiles(c, steps)
         },
     },
     Parameter {

@@ -284,7 +284,7 @@ fn by_tiles(problem: &Problem, choice: &Choice, [block, tiled, sum]: [&str; 3]) 
     let whole = pieces_are_aligned(problem, choice, piece);
     // The loop over the terms that are read at once; of several that are unrolled, the compiler reads the later ones
     // while it multiplies the earlier.
-    let steps = choice.int("steps");
+    let steps = choice.int("steps").max(1);
     let (split, read_in) = if steps > 1 {
         let split = format!(
             "split({sum}.k, {}) -> ks, k
@@ -302,18 +302,21 @@ reorder({sum}.ks, {sum}.k, {sum}.i, {sum}.j)
         );
         (split, format!("{sum}.ks"))
     };
+    let (in_pairs, lanes) = staging::interleaved(tiled, across, choice.flag(staging::INTERLEAVED));
     [
         format!(
             "split({tiled}.i, {down}) -> vi, it
 split({tiled}.j, {apart}) -> vj, j
 split({tiled}.j, {piece}) -> jt, j
-reorder({tiled}.vi, {tiled}.vj, {tiled}.it, {tiled}.jt, {tiled}.j)
+{in_pairs}reorder({tiled}.vi, {tiled}.vj, {lanes}, {tiled}.j)
 bind({tiled}.vi, vthread)
 bind({tiled}.vj, vthread)
-bind({tiled}.it, {tiled}.jt, threads)
-compute_at({sum}, {tiled}.jt)
+bind({lanes}, threads)
+compute_at({sum}, {innermost})
 ",
             apart = piece * across,
+            innermost = lanes.last().map_or("", |l| l),
+            lanes = lanes.join(", "),
         ),
         format!(
             "{split}compute_at(a, {read_in})
@@ -324,10 +327,16 @@ compute_at(Bs, {block})
             wide("a.c", at_once),
         ),
         format!(
-            "{}{}unroll({steps}{sum}.k, {sum}.i, {sum}.j)\n",
+            "{}{}unroll({steps}{sum}.k, {sum}.i, {sum}.j)\n{rest}",
             wide("b.c", piece),
             if whole { wide(&format!("{tiled}.j"), piece) } else { String::new() },
             steps = if steps > 1 { format!("{sum}.kk, ") } else { String::new() },
+            // What steps leave over stands apart.
+            rest = if depth(problem, choice) % (steps * at_once) == 0 {
+                String::new()
+            } else {
+                format!("tail({sum}.ks, peel)\n")
+            },
         ),
     ]
 }

@@ -94,18 +94,21 @@ fn shared_footprint(problem: &Problem, choice: &Choice, common: Footprint) -> Fo
     let threads = slices_of_a_group(problem, choice) * mt * nt;
     let whole = ceil(threads, 32) as f64 * 32.0 / threads as f64;
     let warps = rows * (mt * nt) as f64 / 32.0 * whole;
-    // Loads of a thread from shared memory for a row; a warp takes a wavefront for each 4 bytes of a thread at most.
+    // Loads of a thread from shared memory for a row.
     let [of_a, of_b] = pieces(problem, choice);
     let panel = rows_of_a_panel(problem, choice);
     let (of_a, read) =
         if choice.flag("panel") { (16 / bytes, 8 + panel * tn) } else { (of_a, 2 * (tm + tn)) };
     let loads = ceil(tm, of_a) + tn / of_b;
+    let [a_in_pairs, b_in_pairs] = staging::read_in_pairs(nt, choice.flag(staging::INTERLEAVED));
+    let of_rows = ceil(tm, of_a) as f64 * staging::passes(of_a * bytes, a_in_pairs);
+    let of_columns = (tn / of_b) as f64 * staging::passes(of_b * bytes, b_in_pairs);
     Footprint {
         threads,
         registers: (tm * tn + read) * bytes / 4 + 28,
         shared_bytes: depth * stages * row_bytes(problem, choice),
         multiply_adds: warps * 32.0 * (tm * tn) as f64 * if problem.dtype().is_complex() { 4.0 } else { 1.0 },
-        wavefronts: warps * ((tm + tn) * bytes) as f64 / 16.0
+        wavefronts: warps * (of_rows + of_columns)
             + rows * ((height + width) * bytes) as f64 / 128.0
             + rows * copies(problem, choice, |copied, _| copied.more_passes()),
         instructions: warps * loads as f64 + rows * copies(problem, choice, Copied::instructions),

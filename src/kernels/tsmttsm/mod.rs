@@ -218,6 +218,18 @@ const PARAMETERS: &[Parameter] = &[
         values: |c, _, _| with_fma(c, [true, false]),
     },
     Parameter {
+        name: staging::INTERLEAVED,
+        about: staging::ABOUT_INTERLEAVED,
+        values: |c, problem, _| {
+            let staged = c.word("staging") == "shared" && c.int("tm") > 0 && c.int("tn") > 0;
+            // Loads of 4 bytes a lane take one pass in any case.
+            let wide = mapping::pieces(problem, c).iter().any(|p| p * problem.dtype().bytes() > 4);
+            let Threads { mt, nt, .. } = Threads::of(problem, c);
+            let may = staged && wide && nt > 1 && mt % 2 == 0;
+            if may { with_fma(c, [false, true]) } else { Vec::new() }
+        },
+    },
+    Parameter {
         name: "leapfrog",
         about: "whether the next row is loaded into registers before this one is multiplied",
         values: |c, _, _| {

@@ -87,16 +87,19 @@ pub(super) fn by_threads_from_shared(problem: &Problem, choice: &Choice) -> Stri
         (true, false) => &["vi", "vj"],
     };
     let far_apart: Vec<String> = far_apart.iter().map(|l| format!("{slice}.{l}")).collect();
+    let (in_pairs, lanes) = staging::interleaved(slice, nt, choice.flag(staging::INTERLEAVED));
+    let innermost = lanes.last().cloned().unwrap_or_default();
+    let lanes = lanes.join(", ");
     let order = format!(
-        "reorder({block}, {listed}{slice}.s, {slice}.it, {slice}.jt, {slice}.i, {slice}.j)\n{bound}",
+        "{in_pairs}reorder({block}, {listed}{slice}.s, {lanes}, {slice}.i, {slice}.j)\n{bound}",
         listed = far_apart.iter().map(|l| format!("{l}, ")).collect::<String>(),
         bound = far_apart.iter().map(|l| format!("bind({l}, vthread)\n")).collect::<String>(),
     );
     let Staged { specialize, copies, groups } = staged(problem, choice, "mine.k");
     format!(
         "{specialize}split(acc.k, {depth}) -> ko, k
-{split}{copies}{rows_of_c}{columns_of_c}{order}{bind}bind({slice}.s, {slice}.it, {slice}.jt, threads)
-compute_at(mine, {slice}.jt)
+{split}{copies}{rows_of_c}{columns_of_c}{order}{bind}bind({slice}.s, {lanes}, threads)
+compute_at(mine, {innermost})
 {to_panels}reorder(mine.ko, mine.k, {row}mine.i, mine.j)
 {groups}{reads}pipeline(mine.ko, {stages}, via=cp_async)
 unroll({unrolled}, mine.i, mine.j, {slice}.i, {slice}.j)

@@ -73,6 +73,8 @@ pub(super) struct Body<'a> {
     pub(super) thread_values: ThreadValues,
     /// The variables of the loops around the statement in hand that are not unrolled.
     pub(super) serial_loops: Vec<Sym>,
+    /// The variables of those that are.
+    pub(super) unrolled_loops: Vec<Sym>,
     /// Named hardware barriers, each for one kind of range: its first thread, its size, its first number.
     pub(super) barriers: Vec<(i64, i64, i64)>,
     pub(super) maps: Vec<(String, TensorMap)>,

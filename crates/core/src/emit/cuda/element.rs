@@ -41,7 +41,7 @@ impl Body<'_> {
                 let offset = self.global_offset(buffer, &access.index);
                 Ok(format!("{name}[{}]", offset.text))
             }
-            Space::Shared => Ok(format!("{name}{}", self.shared_subscript(buffer, &access.index))),
+            Space::Shared => Ok(self.shared_element(buffer, &name, &access.index)),
             Space::Reg => self.register(buffer, &name, &access.index),
         }
     }
@@ -194,19 +194,44 @@ impl Body<'_> {
         product.is_some_and(|p| p <= i64::from(i32::MAX))
     }
 
-    /// `[r][c]`, or `[As_at(r, c)]` where the layout is not one of nested rows.
-    fn shared_subscript(&mut self, buffer: &Buffer, index: &[Index]) -> String {
-        match (&buffer.layout, nested_rows(buffer)) {
-            (_, Some(rows)) => {
-                rows.iter().map(|(axis, _)| format!("[{}]", self.index(&index[*axis]).text)).collect()
-            }
+    /// `As[r][c]`, or `As[As_at(r, c)]` where the layout is not one of nested rows. Where a row is long and unrolled loops
+    /// count in it from where a loop that is not unrolled stands, `(&As[r][c])[i]`: the compiler adds up an index before
+    /// it makes an address of it, and takes a register and two instructions for each sum that is not the same.
+    fn shared_element(&mut self, buffer: &Buffer, name: &str, index: &[Index]) -> String {
+        let axes: Vec<usize> = match (&buffer.layout, nested_rows(buffer)) {
+            (_, Some(rows)) => rows.into_iter().map(|(axis, _)| axis).collect(),
             (Some(layout), None) => {
                 let arguments: Vec<_> = index.iter().map(|i| self.index(i).text).collect();
                 let function = self.layout_function(buffer, layout);
-                format!("[{function}({})]", arguments.join(", "))
+                return format!("{name}[{function}({})]", arguments.join(", "));
             }
-            (None, None) => index.iter().map(|i| format!("[{}]", self.index(i).text)).collect(),
+            (None, None) => (0..index.len()).collect(),
+        };
+        let Some((last, outer)) = axes.split_last() else { return name.to_string() };
+        let rows: String = outer.iter().map(|axis| format!("[{}]", self.index(&index[*axis]).text)).collect();
+        let row = format!("{name}{rows}");
+        match self.counted_from_a_loop(&index[*last]) {
+            Some((from, count)) => {
+                format!("(&{row}[{}])[{}]", self.index(&from).text, self.index(&count).text)
+            }
+            None => format!("{row}[{}]", self.index(&index[*last]).text),
         }
+    }
+
+    /// An index as what it is where loops that are not unrolled stand, and what unrolled ones add to that.
+    fn counted_from_a_loop(&self, index: &Index) -> Option<(Index, Index)> {
+        let index = self.ranges.simplify(index);
+        let mut from = Index::default();
+        let mut count = Index::constant(index.constant_term());
+        for (atom, c) in index.terms() {
+            let term = Index::atom(atom.clone());
+            let mut unrolled = true;
+            term.for_each_var(&mut |s| unrolled &= self.unrolled_loops.contains(s));
+            let side = if unrolled { &mut count } else { &mut from };
+            *side = &*side + &term.scaled(*c);
+        }
+        let stands = self.serial_loops.iter().any(|var| from.mentions(var));
+        (stands && !count.terms().is_empty()).then_some((from, count))
     }
 
     /// A device function for the offsets of a layout, named after the buffer.

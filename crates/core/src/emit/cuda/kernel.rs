@@ -150,6 +150,7 @@ impl<'a> Body<'a> {
             slots: Vec::new(),
             thread_values: HashMap::new(),
             serial_loops: Vec::new(),
+            unrolled_loops: Vec::new(),
             barriers: Vec::new(),
             maps: Vec::new(),
             to_declare: HashSet::new(),

@@ -77,9 +77,8 @@ impl Body<'_> {
         let mut opening = String::new();
         let corners = if unrolled { self.declare_corners(l)? } else { self.corners.len() };
         let travel = self.begin_travel(l, executing)?;
-        if !unrolled {
-            self.serial_loops.push(l.var.clone());
-        }
+        let around = if unrolled { &mut self.unrolled_loops } else { &mut self.serial_loops };
+        around.push(l.var.clone());
         if c_type != "int" {
             self.long_variables.insert(l.var.clone());
         }
@@ -90,9 +89,8 @@ impl Body<'_> {
             s.advance(&travel)
         })?;
         self.end_travel(&travel);
-        if !unrolled {
-            self.serial_loops.pop();
-        }
+        let around = if unrolled { &mut self.unrolled_loops } else { &mut self.serial_loops };
+        around.pop();
         self.forget_corners(corners);
         if let Some(ordinal) = &l.counting {
             opening.push_str(&format!(", ++{}", self.variable(ordinal).text));
