@@ -134,9 +134,8 @@ fn of_neighbours<'a>(
 pub fn reproducible(family: Option<&Family>, given: &Choice, problem: &Problem) -> Result<Kernel, Diagnosis> {
     let target = Target::oldest();
     let Some(family) = family else { return kernel(problem, target) };
-    let fixed = given
-        .iter()
-        .fold((family.reproducible)(problem), |choice, (name, value)| choice.with(name, value.clone()));
+    let fixed =
+        given.iter().fold((family.reproducible)(problem), |choice, (name, value)| choice.with(name, *value));
     match family.complete(&fixed, problem, target) {
         Ok(choice) => family.build(problem, &choice),
         // The family's form for every GPU need not suit every width.

@@ -13,7 +13,7 @@ use super::output::{Failure, Outcome, notice, print, print_json};
 use super::source;
 use crate::device::Device;
 use crate::inputs::{self, Operands};
-use crate::kernels::family::{Choice, Value, parse_parameter};
+use crate::kernels::family::{Choice, Value, Word, parse_parameter};
 use crate::kernels::{self, Variant};
 use crate::matrix::Matrix;
 use crate::problem::{Problem, Shape};
@@ -40,7 +40,7 @@ pub struct Options {
     kernel: Option<String>,
     /// A parameter of the kernel's family, such as tm=4; the others then keep their usual values.
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = parse_parameter, value_delimiter = ',')]
-    parameters: Vec<(String, Value)>,
+    parameters: Vec<(Word, Value)>,
     /// Choose a kernel that gives the same bits on every GPU, from the problem alone: neither by what was measured nor
     /// by the GPU at hand.
     #[arg(long, conflicts_with_all = ["allow_atomics", "allow_three_multiplications", "schedule"])]
@@ -135,8 +135,7 @@ fn operands(options: &Options, problem: &Problem) -> Result<Operands, Diagnosis>
 /// The kernel that is asked for, or a sensible one.
 fn subject(options: &Options, problem: &Problem, device: &Device) -> Result<Subject, Diagnosis> {
     let variant = Variant::of(problem);
-    let given =
-        options.parameters.iter().fold(Choice::default(), |c, (name, value)| c.with(name, value.clone()));
+    let given = options.parameters.iter().fold(Choice::default(), |c, (name, value)| c.with(*name, *value));
     let family = match &options.kernel {
         Some(name) => kernels::family(name),
         None if options.schedule.is_none() => choose::family(problem),

@@ -13,7 +13,7 @@ use super::source::{self, Source};
 use crate::compile;
 use crate::gpu::diagnosis;
 use crate::kernels;
-use crate::kernels::family::{Choice, Value, parse_parameter};
+use crate::kernels::family::{Choice, Value, Word, parse_parameter};
 use crate::problem::{Problem, Shape};
 use crate::report::diff;
 
@@ -28,7 +28,7 @@ pub struct Options {
     size: Option<Shape>,
     /// A parameter of the family, such as tm=4; the others keep their usual values.
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = parse_parameter, value_delimiter = ',')]
-    parameters: Vec<(String, Value)>,
+    parameters: Vec<(Word, Value)>,
     /// What to show.
     #[arg(long, value_enum, default_value = "program")]
     stage: Stage,
@@ -101,7 +101,7 @@ fn source(options: &Options) -> Result<Source, Diagnosis> {
         Diagnosis::new(format!("{} has a kernel for each size", family.name)).instead("give --size MxNxK")
     })?;
     let problem = Problem::new(shape, variant.precision, variant.layout);
-    let given = options.parameters.iter().cloned().fold(Choice::default(), |c, (name, v)| c.with(&name, v));
+    let given = options.parameters.iter().fold(Choice::default(), |c, (name, value)| c.with(*name, *value));
     let choice = family.complete(&given, &problem, options.gpu)?;
     family.build(&problem, &choice).map(|kernel| Source::Kernel(Box::new(kernel)))
 }

@@ -17,7 +17,7 @@ use super::output::{Failure, Outcome, notice, print, print_json};
 use crate::device::{Device, DeviceChoice};
 use crate::gpu::Site;
 use crate::kernels;
-use crate::kernels::family::{Choice, Family, Value, parse_parameter};
+use crate::kernels::family::{Choice, Family, Value, Word, parse_parameter};
 use crate::problem::{Problem, Shape};
 use crate::report::number::seconds;
 use crate::report::progress::Progress;
@@ -49,7 +49,7 @@ pub struct Options {
     kernel: Option<String>,
     /// A value that every candidate has, such as unit=mma: only a part of the space is tried.
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = parse_parameter, value_delimiter = ',')]
-    parameters: Vec<(String, Value)>,
+    parameters: Vec<(Word, Value)>,
     /// Seconds to spend on a problem, those of earlier runs included.
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0)]
     budget: f64,
@@ -183,7 +183,7 @@ impl Options {
 
     /// What every candidate has to have in it.
     fn given(&self) -> Choice {
-        self.parameters.iter().fold(Choice::default(), |c, (name, value)| c.with(name, value.clone()))
+        self.parameters.iter().fold(Choice::default(), |c, (name, value)| c.with(*name, *value))
     }
 
     fn family(&self, problem: &Problem) -> Result<&'static Family, Diagnosis> {

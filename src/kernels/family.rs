@@ -5,140 +5,14 @@
 //! [`Choice`] fills every hole. The extents that a family calls short are constants of its kernels, the others are
 //! arguments, as in every kernel.
 
-use std::collections::BTreeMap;
-use std::fmt;
-
-use serde::{Deserialize, Serialize};
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::schedule::Schedule;
 use warpwright_core::target::Target;
 
+pub use super::choice::{Choice, Value, Word, parse_parameter};
 use super::gemm::{self, Fixed, Numbers};
 use super::{Kernel, Variant};
 use crate::problem::{Multiplications, Problem};
-
-/// The value of a parameter.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum Value {
-    /// Yes or no.
-    Flag(bool),
-    /// A number.
-    Int(i64),
-    /// One of several words.
-    Word(String),
-}
-
-impl From<i64> for Value {
-    fn from(value: i64) -> Value {
-        Value::Int(value)
-    }
-}
-
-impl From<bool> for Value {
-    fn from(value: bool) -> Value {
-        Value::Flag(value)
-    }
-}
-
-impl From<&str> for Value {
-    fn from(value: &str) -> Value {
-        Value::Word(value.to_string())
-    }
-}
-
-impl Value {
-    /// Whether another value is of this one's kind and could stand in its place: a number is positive and no larger than
-    /// [`MOST`], a word one of those that are known.
-    fn is_like(&self, other: &Value, known: &[Value]) -> bool {
-        match (self, other) {
-            (Value::Int(_), Value::Int(n)) => (1..=MOST).contains(n),
-            (Value::Flag(_), Value::Flag(_)) => true,
-            (Value::Word(_), Value::Word(_)) => known.contains(other),
-            _ => false,
-        }
-    }
-}
-
-/// The largest number that a parameter can be: products of a few of them can be counted.
-const MOST: i64 = 1 << 12;
-
-impl fmt::Display for Value {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Value::Flag(value) => write!(f, "{value}"),
-            Value::Int(value) => write!(f, "{value}"),
-            Value::Word(value) => f.write_str(value),
-        }
-    }
-}
-
-/// Reads `name=value`: yes or no is written `true` or `false`.
-///
-/// # Errors
-/// No name, or no value.
-pub fn parse_parameter(text: &str) -> Result<(String, Value), Diagnosis> {
-    match text.split_once('=').map(|(name, value)| (name.trim(), value.trim())) {
-        Some((name, value)) if !name.is_empty() && !value.is_empty() => {
-            let number = value.parse().map(Value::Int).ok();
-            let flag = value.parse().map(Value::Flag).ok();
-            Ok((name.to_string(), number.or(flag).unwrap_or_else(|| Value::from(value))))
-        }
-        _ => Err(Diagnosis::new(format!("`{text}` is not a parameter"))
-            .instead("write its name and value, such as tm=4 or leapfrog=true")),
-    }
-}
-
-/// A value for each parameter of a family, or for some while a choice is being made.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Choice(BTreeMap<String, Value>);
-
-impl Choice {
-    /// The choice with one more parameter, or with another value of it.
-    #[must_use]
-    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Choice {
-        self.0.insert(name.to_string(), value.into());
-        self
-    }
-
-    /// The value of a parameter.
-    pub fn get(&self, name: &str) -> Option<&Value> {
-        self.0.get(name)
-    }
-
-    /// The number that a parameter is; 0 where it is none.
-    pub fn int(&self, name: &str) -> i64 {
-        if let Some(Value::Int(value)) = self.get(name) { *value } else { 0 }
-    }
-
-    /// The word that a parameter is; empty where it is none.
-    pub fn word(&self, name: &str) -> &str {
-        if let Some(Value::Word(value)) = self.get(name) { value } else { "" }
-    }
-
-    /// Whether a parameter is switched on.
-    pub fn flag(&self, name: &str) -> bool {
-        self.get(name) == Some(&Value::Flag(true))
-    }
-
-    /// Names and values, in order of the names.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
-        self.0.iter().map(|(name, value)| (name.as_str(), value))
-    }
-
-    /// Whether nothing has been chosen.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-}
-
-impl fmt::Display for Choice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words: Vec<String> = self.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        f.write_str(&words.join(" "))
-    }
-}
 
 /// What a kernel may do only where somebody asks for it or permits it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -431,7 +305,7 @@ impl<'a> Walk<'a> {
                 self.foreign.get_or_insert((parameter.name, value, values));
                 return true;
             }
-            Some(value) => values = vec![value.clone()],
+            Some(value) => values = vec![*value],
             None if values.is_empty() => return self.extend(choice, known + 1, each),
             None => {}
         }

@@ -4,6 +4,7 @@
 //! applies the schedule and gives the [`Kernel`]. Recipes use the public schedule language and nothing else; CUDA
 //! text occurs nowhere here.
 
+mod choice;
 mod dgemm;
 pub mod family;
 pub mod gemm;

@@ -289,7 +289,7 @@ mod tests {
         let of = |family: &str, p: &Problem, form: &str| {
             let family = kernels::family(family).unwrap();
             let words = form.split(',').map(|word| parse_parameter(word).unwrap());
-            let given = words.fold(Choice::default(), |c, (name, value)| c.with(&name, value));
+            let given = words.fold(Choice::default(), |c, (name, value)| c.with(name, value));
             let choice = family.complete(&given, p, h200).unwrap_or_else(|d| panic!("{form}: {d}"));
             estimate(family, p, &choice, h200).unwrap()
         };

@@ -269,7 +269,7 @@ mod tests {
                 continue;
             }
             let choice =
-                ["a", "b", "c", "d", "e"].iter().zip(p).fold(Choice::default(), |c, (n, v)| c.with(n, v));
+                ["a", "b", "c", "d", "e"].iter().zip(p).fold(Choice::default(), |c, (n, v)| c.with(*n, v));
             let schedule = choice.to_string();
             found.push(Candidate { choice, schedule, modelled: (landscape.modelled)(p) });
         }

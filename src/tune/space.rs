@@ -7,7 +7,7 @@ use warpwright_core::target::Target;
 
 use super::rank;
 use super::record::hash;
-use crate::kernels::family::{Choice, Family, Permissions, Value};
+use crate::kernels::family::{Choice, Family, Permissions, Value, Word};
 use crate::parallel;
 use crate::problem::Problem;
 
@@ -18,7 +18,7 @@ pub struct Space {
     /// The candidate of a choice. Choices with the same schedule are one candidate.
     places: HashMap<Choice, usize>,
     /// The names of the parameters, and every value that some candidate has.
-    values: Vec<(String, Vec<Value>)>,
+    values: Vec<(Word, Vec<Value>)>,
 }
 
 /// One candidate.
@@ -114,7 +114,7 @@ impl Space {
     /// each kind.
     pub fn kinds(&self) -> Vec<usize> {
         let is_kind = |(name, value): (&str, &Value)| {
-            (!matches!(value, Value::Int(_))).then(|| (name.to_string(), value.clone()))
+            (!matches!(value, Value::Int(_))).then(|| (name.to_string(), *value))
         };
         let mut seen = HashSet::new();
         let mut kinds = Vec::new();
@@ -131,9 +131,8 @@ impl Space {
     pub fn neighbours(&self, place: usize) -> Vec<usize> {
         let choice = &self.candidates[place].choice;
         let others = self.values.iter().flat_map(|(name, values)| values.iter().map(move |v| (name, v)));
-        let mut places: Vec<usize> = others
-            .filter_map(|(name, value)| self.place(&choice.clone().with(name, value.clone())))
-            .collect();
+        let mut places: Vec<usize> =
+            others.filter_map(|(name, value)| self.place(&choice.clone().with(*name, *value))).collect();
         places.sort_unstable();
         places.dedup();
         places.retain(|p| *p != place);
@@ -142,18 +141,16 @@ impl Space {
 }
 
 /// The names of the parameters of candidates, and every value that some candidate has, in the order of the candidates.
-fn values(found: &[Candidate]) -> Vec<(String, Vec<Value>)> {
-    let mut names: Vec<(&str, Vec<Value>)> = Vec::new();
-    let mut seen: HashMap<&str, HashSet<&Value>> = HashMap::new();
+fn values(found: &[Candidate]) -> Vec<(Word, Vec<Value>)> {
+    let mut names: Vec<(Word, Vec<Value>)> = Vec::new();
     for (name, value) in found.iter().flat_map(|candidate| candidate.choice.iter()) {
-        if seen.entry(name).or_default().insert(value) {
-            match names.iter_mut().find(|(known, _)| *known == name) {
-                Some((_, values)) => values.push(value.clone()),
-                None => names.push((name, vec![value.clone()])),
-            }
+        match names.iter_mut().find(|(known, _)| **known == *name) {
+            Some((_, values)) if values.contains(value) => {}
+            Some((_, values)) => values.push(*value),
+            None => names.push((name.into(), vec![*value])),
         }
     }
-    names.into_iter().map(|(name, values)| (name.to_string(), values)).collect()
+    names
 }
 
 /// A choice for another problem as it suits this one: numbers become the nearest of those worth trying here, by their
@@ -203,7 +200,7 @@ pub fn descend(
                     if best.1.get(parameter.name) == Some(&value) {
                         continue;
                     }
-                    let changed = best.1.clone().with(parameter.name, value.clone());
+                    let changed = best.1.clone().with(parameter.name, value);
                     // What has a meaning beside the new value stays as it is, or near it.
                     let adapted = adapted(family, &changed, problem, target);
                     let Ok(other) = family.complete(&adapted, problem, target) else { continue };
@@ -296,7 +293,7 @@ mod tests {
 
     #[test]
     fn one_candidate_of_each_kind_is_named() {
-        let candidate = |word: &str, flag: bool, x: i64, modelled: f64| {
+        let candidate = |word: &'static str, flag: bool, x: i64, modelled: f64| {
             let choice = Choice::default().with("word", word).with("flag", flag).with("x", x);
             Candidate { schedule: choice.to_string(), choice, modelled }
         };

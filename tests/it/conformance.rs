@@ -139,7 +139,7 @@ fn forms_that_are_asked_for_compile_without_many_spills() {
         let family = kernels::family(family).expect("is there");
         let problem = Problem::new(shape.parse().unwrap(), dtype.parse().unwrap(), layout.parse().unwrap());
         let given = parameters.split(',').map(|p| parse_parameter(p).unwrap());
-        let given = given.fold(Choice::default(), |c, (name, value)| c.with(&name, value));
+        let given = given.fold(Choice::default(), |c, (name, value)| c.with(name, value));
         let choice = family.complete(&given, &problem, target).unwrap_or_else(|e| panic!("{e}"));
         let kernel = family.build(&problem, &choice).unwrap_or_else(|e| panic!("{e}"));
         let valid = validated(kernel.program(), target).unwrap_or_else(|e| panic!("{choice}: {e}"));
@@ -226,7 +226,7 @@ fn a_kernel_without_registers_is_refused() {
             "unit=mma numbers=parts instruction=m16n8k4 reduction=two-pass wm=1 wn=3 wk=4 stages=2 parts=132";
         let choice = words.split(' ').map(|word| parse_parameter(word).unwrap());
         let choice =
-            choice.fold(Choice::default(), |c, (name, value)| c.with(&name, value)).with("depth", depth);
+            choice.fold(Choice::default(), |c, (name, value)| c.with(name, value)).with("depth", depth);
         let kernel = family.build(&problem, &choice).unwrap();
         let site = Site::elsewhere(h200);
         let ahead = site.source(kernel.program(), &problem).unwrap().compile();

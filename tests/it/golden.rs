@@ -84,7 +84,7 @@ fn kernels_are_made_as_the_golden_files_say() {
         let family = kernels::family(family).expect("there is one");
         let problem = Problem::new(size.parse().expect("a size"), variant.precision, variant.layout);
         let given = parameters.split(',').map(|p| parse_parameter(p).expect("a parameter"));
-        let given = given.fold(Choice::default(), |choice, (name, value)| choice.with(&name, value));
+        let given = given.fold(Choice::default(), |choice, (name, value)| choice.with(name, value));
         let choice = family.complete(&given, &problem, target::DEFAULT).unwrap_or_else(|e| panic!("{e}"));
         let kernel = family.build(&problem, &choice).unwrap_or_else(|e| panic!("{e}"));
         let name = kernel.name.clone();

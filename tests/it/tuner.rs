@@ -247,7 +247,7 @@ fn what_was_tried_before_there_was_a_parameter_is_not_tried_again() {
     let mut without = 0;
     for mut record in scratch.file().load().unwrap().records {
         let others = record.trial.choice.iter().filter(|(name, _)| *name != "c_source");
-        let others = others.fold(Choice::default(), |c, (name, value)| c.with(name, value.clone()));
+        let others = others.fold(Choice::default(), |c, (name, value)| c.with(name, *value));
         let usual = family.complete(&others, &problem(), target::DEFAULT);
         if others != record.trial.choice && usual.as_ref() == Ok(&record.trial.choice) {
             record.trial.choice = others;

@@ -468,7 +468,7 @@ fn forms_that_stage_rows_serve_every_width() {
 /// The choice that a text such as `unit=mma,areas=2` gives.
 pub fn parameters(text: &str) -> Choice {
     let given = text.split(',').map(|p| parse_parameter(p).unwrap());
-    given.fold(Choice::default(), |choice, (name, value)| choice.with(&name, value))
+    given.fold(Choice::default(), |choice, (name, value)| choice.with(name, value))
 }
 
 #[test]
@@ -508,7 +508,7 @@ fn a_matrix_times_itself_is_read_once() {
 fn what_cannot_be_chosen_is_refused_with_what_to_change() {
     let family = kernels::family("tsmttsm").unwrap();
     let problem = problem(family, (64, 64), "c64");
-    let complete = |name: &str, value: i64| {
+    let complete = |name: &'static str, value: i64| {
         let choice = Choice::default().with(name, value);
         family.complete(&choice, &problem, target::DEFAULT).map(|c| c.to_string())
     };

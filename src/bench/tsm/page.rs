@@ -289,7 +289,7 @@ fn words(varied: &Choice) -> String {
         Value::Flag(true) => Some(name.to_string()),
         Value::Flag(false) => None,
         Value::Int(number) => Some(format!("{name}={number}")),
-        Value::Word(word) => Some(word.clone()),
+        Value::Word(word) => Some(word.to_string()),
     };
     let all: Vec<String> = varied.iter().filter_map(word).collect();
     if all.is_empty() { "neither".to_string() } else { all.join(" and ") }

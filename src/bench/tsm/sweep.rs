@@ -95,7 +95,7 @@ fn choices(
         let of_family = family.parameters.iter().find(|p| p.name == "reduction");
         let values = of_family.map_or(Vec::new(), |p| (p.values)(&choice, problem, target));
         let others = values.into_iter().map(|value| {
-            (Choice::default().with("reduction", value.clone()), choice.clone().with("reduction", value))
+            (Choice::default().with("reduction", value), choice.clone().with("reduction", value))
         });
         all.extend(others.filter(|(_, choice)| family.allows(choice, problem, target)));
     }
@@ -109,7 +109,7 @@ fn best_of_each(
     problem: &Problem,
     target: &Target,
     given: &Choice,
-    varied: &[&str],
+    varied: &[&'static str],
 ) -> Vec<(Choice, Choice)> {
     let mut best: BTreeMap<Choice, (f64, Choice)> = BTreeMap::new();
     family.choices(problem, target, Permissions::NONE, &Choice::default(), &mut |choice| {
@@ -117,7 +117,7 @@ fn best_of_each(
             return true;
         }
         let values = varied.iter().filter_map(|name| Some((name, choice.get(name)?)));
-        let about = values.fold(Choice::default(), |c, (name, value)| c.with(name, value.clone()));
+        let about = values.fold(Choice::default(), |c, (name, value)| c.with(*name, *value));
         let seconds = rank::estimate(family, problem, choice, target).map_or(f64::INFINITY, |e| e.seconds);
         let slot = best.entry(about).or_insert((f64::INFINITY, choice.clone()));
         if seconds < slot.0 {

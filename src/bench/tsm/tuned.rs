@@ -62,7 +62,7 @@ fn point(line: &record::Record) -> Option<Point> {
     let target = Target::by_product(&line.gpu.name, line.gpu.sm_count)?;
     let ceilings = Ceilings::of(problem.precision, target, &Bandwidths::default())?;
     let varied = ["tm", "tn"].iter().filter_map(|name| Some((name, choice.get(name)?)));
-    let varied = varied.fold(Choice::default(), |c, (name, value)| c.with(name, value.clone()));
+    let varied = varied.fold(Choice::default(), |c, (name, value)| c.with(*name, *value));
     let median = trial.seconds?;
     Some(Point {
         key: Key {
@@ -114,7 +114,7 @@ mod tests {
         let gpu = Gpu::of_target(target::DEFAULT);
         let problem =
             Problem::new("32x32x4000000".parse().unwrap(), "f64".parse().unwrap(), "tn".parse().unwrap());
-        let line = |staging: &str, tm: i64, date: &str, seconds: f64, status: Status| {
+        let line = |staging: &'static str, tm: i64, date: &str, seconds: f64, status: Status| {
             let choice =
                 Choice::default().with("unit", "fma").with("staging", staging).with("tm", tm).with("tn", 4);
             let trial = Trial { choice, seconds: Some(seconds), status, ..Trial::default() };
