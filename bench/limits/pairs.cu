@@ -17,10 +17,10 @@ inline void check(cudaError_t error, int line = __builtin_LINE()) {
 
 template <int BYTES> __device__ __forceinline__ float load(unsigned address) {
     float a = 0, b = 0, c = 0, d = 0;
-    if (BYTES == 4) asm volatile("ld.shared.f32 %0, [%1];" : "=f"(a) : "r"(address));
-    if (BYTES == 8) asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(a), "=f"(b) : "r"(address));
+    if (BYTES == 4) asm volatile("ld.volatile.shared.f32 %0, [%1];" : "=f"(a) : "r"(address));
+    if (BYTES == 8) asm volatile("ld.volatile.shared.v2.f32 {%0, %1}, [%2];" : "=f"(a), "=f"(b) : "r"(address));
     if (BYTES == 16) {
-        asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+        asm volatile("ld.volatile.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
                      : "=f"(a), "=f"(b), "=f"(c), "=f"(d) : "r"(address));
     }
     return a + b + c + d;
