@@ -70,14 +70,13 @@ tsmm_c128_nn_n12_k12(int M, double2 alpha, double2 beta, bool beta0, bool alpha1
     if (ceil_div(ceil_div(M, 32), 8) > 0) {
         if (32*g + (tid + 4)/12 + 21 < M) {
             #pragma unroll
-            for (int u = 0; u < 3; ++u) {
-                cp_async16(&As[0][(128*u + tid)/12][(8*u + tid)%12], &A[384*g + 128*u + tid]);
-            }
+            for (int u = 0; u < 3; ++u) cp_async16(&(&As[0][0][0])[128*u + tid], &A[384*g + 128*u + tid]);
         } else {
-            #pragma unroll
+            const double2* a = &A[384*g + tid];
+            #pragma unroll 1
             for (int u = 0; u < 3; ++u) {
-                cp_async16(&As[0][(128*u + tid)/12][(8*u + tid)%12], &A[384*g + 128*u + tid],
-                    32*g + (128*u + tid)/12 < M ? 1 : 0);
+                cp_async16(&(&As[0][0][0])[128*u + tid], &a[0], 32*g + (128*u + tid)/12 < M ? 1 : 0);
+                a += 128;
             }
         }
     }
@@ -90,14 +89,13 @@ tsmm_c128_nn_n12_k12(int M, double2 alpha, double2 beta, bool beta0, bool alpha1
         if (blk + 1 < ceil_div(ceil_div(M, 32), 8)) {
             if (256*blk + 32*g + (tid + 4)/12 + 277 < M) {
                 #pragma unroll
-                for (int u = 0; u < 3; ++u) {
-                    cp_async16(&As[1 - slot2][(128*u + tid)/12][(8*u + tid)%12], &a[128*u]);
-                }
+                for (int u = 0; u < 3; ++u) cp_async16(&(&As[1 - slot2][0][0])[128*u + tid], &a[128*u]);
             } else {
-                #pragma unroll
+                #pragma unroll 1
                 for (int u = 0; u < 3; ++u) {
-                    cp_async16(&As[1 - slot2][(128*u + tid)/12][(8*u + tid)%12], &a[128*u],
-                        256*blk + 32*g + (128*u + tid)/12 + 256 < M ? 1 : 0);
+                    cp_async16(&(&As[1 - slot2][0][0])[128*u + tid],
+                        &A[3072*(long long)blk + 384*g + 128*u + tid + 3072],
+                            256*blk + 32*g + (128*u + tid)/12 + 256 < M ? 1 : 0);
                 }
             }
         }
@@ -158,7 +156,7 @@ tsmm_c128_nn_n12_k12(int M, double2 alpha, double2 beta, bool beta0, bool alpha1
                 }
             }
         } else {
-            #pragma unroll
+            #pragma unroll 1
             for (int u = 0; u < 3; ++u) {
                 if (256*blk + 32*g + (128*u + tid)/12 < M && 8*blk + g < ceil_div(M, 32)) {
                     if (beta0) {

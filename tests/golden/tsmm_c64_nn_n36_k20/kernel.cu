@@ -52,7 +52,7 @@ tsmm_c64_nn_n36_k20(int M, float2 alpha, float2 beta, bool beta0, bool alpha1, c
 
     for (int u = 0; u < 6; ++u) {
         if (128*u + tid < 720) {
-            Bs[(128*u + tid)/36][(20*u + tid)%36] = B[(long long)((128*u + tid)/36)*ldb + (20*u + tid)%36];
+            (&Bs[0][0])[128*u + tid] = B[(long long)((128*u + tid)/36)*ldb + (20*u + tid)%36];
         }
     }
     __syncthreads();
@@ -68,12 +68,14 @@ tsmm_c64_nn_n36_k20(int M, float2 alpha, float2 beta, bool beta0, bool alpha1, c
                     }
                 }
             } else {
-                #pragma unroll
+                const float2* a = &A[2240*g + 1120*w + 2*t];
+                #pragma unroll 1
                 for (int u = 0; u < 9; ++u) {
                     if (64*u + t < 560) {
-                        cp_async16(&As[As_at(w, 0, (64*u + t)/10, 2*((4*u + t)%10))],
-                            &A[2240*g + 1120*w + 128*u + 2*t], 112*g + 56*w + (64*u + t)/10 < M ? 2 : 0);
+                        cp_async16(&As[As_at(w, 0, (64*u + t)/10, 2*((4*u + t)%10))], &a[0],
+                            112*g + 56*w + (64*u + t)/10 < M ? 2 : 0);
                     }
+                    a += 128;
                 }
             }
         }
@@ -92,11 +94,12 @@ tsmm_c64_nn_n36_k20(int M, float2 alpha, float2 beta, bool beta0, bool alpha1, c
                         }
                     }
                 } else {
-                    #pragma unroll
+                    #pragma unroll 1
                     for (int u = 0; u < 9; ++u) {
                         if (64*u + t < 560) {
-                            cp_async16(&As[As_at(w, 1 - slot2, (64*u + t)/10, 2*((4*u + t)%10))], &a[128*u],
-                                896*blk + 112*g + 56*w + (64*u + t)/10 + 896 < M ? 2 : 0);
+                            cp_async16(&As[As_at(w, 1 - slot2, (64*u + t)/10, 2*((4*u + t)%10))],
+                                &A[17920*(long long)blk + 2240*g + 1120*w + 128*u + 2*t + 17920],
+                                    896*blk + 112*g + 56*w + (64*u + t)/10 + 896 < M ? 2 : 0);
                         }
                     }
                 }

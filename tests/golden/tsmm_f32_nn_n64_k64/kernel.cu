@@ -44,10 +44,11 @@ tsmm_f32_nn_n64_k64(int M, float alpha, float beta, bool beta0, bool alpha1, con
                 cp_async16(&As[As_at(0, 4*u + tid/16, 4*(tid%16))], &A[4096*g + 256*u + 4*tid]);
             }
         } else {
-            #pragma unroll
+            const float* a = &A[4096*g + 4*tid];
+            #pragma unroll 1
             for (int u = 0; u < 16; ++u) {
-                cp_async16(&As[As_at(0, 4*u + tid/16, 4*(tid%16))], &A[4096*g + 256*u + 4*tid],
-                    64*g + 4*u + tid/16 < M ? 4 : 0);
+                cp_async16(&As[As_at(0, 4*u + tid/16, 4*(tid%16))], &a[0], 64*g + 4*u + tid/16 < M ? 4 : 0);
+                a += 256;
             }
         }
     }
@@ -64,10 +65,11 @@ tsmm_f32_nn_n64_k64(int M, float alpha, float beta, bool beta0, bool alpha1, con
                     cp_async16(&As[As_at(1 - slot2, 4*u + tid/16, 4*(tid%16))], &a[256*u]);
                 }
             } else {
-                #pragma unroll
+                #pragma unroll 1
                 for (int u = 0; u < 16; ++u) {
-                    cp_async16(&As[As_at(1 - slot2, 4*u + tid/16, 4*(tid%16))], &a[256*u],
-                        512*blk + 64*g + 4*u + tid/16 + 512 < M ? 4 : 0);
+                    cp_async16(&As[As_at(1 - slot2, 4*u + tid/16, 4*(tid%16))],
+                        &A[32768*(long long)blk + 4096*g + 256*u + 4*tid + 32768],
+                            512*blk + 64*g + 4*u + tid/16 + 512 < M ? 4 : 0);
                 }
             }
         }

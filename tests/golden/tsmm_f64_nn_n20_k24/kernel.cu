@@ -56,10 +56,12 @@ tsmm_f64_nn_n20_k24_1(int M, double alpha, double beta, bool beta0, bool alpha1,
                 cp_async16(&As[As_at(0, (128*u + tid)/12, 2*((8*u + tid)%12))], &A[1536*g + 256*u + 2*tid]);
             }
         } else {
-            #pragma unroll
+            const double* a = &A[1536*g + 2*tid];
+            #pragma unroll 1
             for (int u = 0; u < 6; ++u) {
-                cp_async16(&As[As_at(0, (128*u + tid)/12, 2*((8*u + tid)%12))], &A[1536*g + 256*u + 2*tid],
+                cp_async16(&As[As_at(0, (128*u + tid)/12, 2*((8*u + tid)%12))], &a[0],
                     64*g + (128*u + tid)/12 < M ? 2 : 0);
+                a += 256;
             }
         }
     }
@@ -76,10 +78,11 @@ tsmm_f64_nn_n20_k24_1(int M, double alpha, double beta, bool beta0, bool alpha1,
                     cp_async16(&As[As_at(1 - slot2, (128*u + tid)/12, 2*((8*u + tid)%12))], &a[256*u]);
                 }
             } else {
-                #pragma unroll
+                #pragma unroll 1
                 for (int u = 0; u < 6; ++u) {
-                    cp_async16(&As[As_at(1 - slot2, (128*u + tid)/12, 2*((8*u + tid)%12))], &a[256*u],
-                        512*blk + 64*g + (128*u + tid)/12 + 512 < M ? 2 : 0);
+                    cp_async16(&As[As_at(1 - slot2, (128*u + tid)/12, 2*((8*u + tid)%12))],
+                        &A[12288*(long long)blk + 1536*g + 256*u + 2*tid + 12288],
+                            512*blk + 64*g + (128*u + tid)/12 + 512 < M ? 2 : 0);
                 }
             }
         }
@@ -165,10 +168,12 @@ tsmm_f64_nn_n20_k24_2(int M, double alpha, double beta, bool beta0, bool alpha1,
                 cp_async16(&As[As_at(0, (128*u + tid)/12, 2*((8*u + tid)%12))], &A[1536*g + 256*u + 2*tid]);
             }
         } else {
-            #pragma unroll
+            const double* a = &A[1536*g + 2*tid];
+            #pragma unroll 1
             for (int u = 0; u < 6; ++u) {
-                cp_async16(&As[As_at(0, (128*u + tid)/12, 2*((8*u + tid)%12))], &A[1536*g + 256*u + 2*tid],
+                cp_async16(&As[As_at(0, (128*u + tid)/12, 2*((8*u + tid)%12))], &a[0],
                     64*g + (128*u + tid)/12 < M ? 2 : 0);
+                a += 256;
             }
         }
     }
@@ -185,10 +190,11 @@ tsmm_f64_nn_n20_k24_2(int M, double alpha, double beta, bool beta0, bool alpha1,
                     cp_async16(&As[As_at(1 - slot2, (128*u + tid)/12, 2*((8*u + tid)%12))], &a[256*u]);
                 }
             } else {
-                #pragma unroll
+                #pragma unroll 1
                 for (int u = 0; u < 6; ++u) {
-                    cp_async16(&As[As_at(1 - slot2, (128*u + tid)/12, 2*((8*u + tid)%12))], &a[256*u],
-                        512*blk + 64*g + (128*u + tid)/12 + 512 < M ? 2 : 0);
+                    cp_async16(&As[As_at(1 - slot2, (128*u + tid)/12, 2*((8*u + tid)%12))],
+                        &A[12288*(long long)blk + 1536*g + 256*u + 2*tid + 12288],
+                            512*blk + 64*g + (128*u + tid)/12 + 512 < M ? 2 : 0);
                 }
             }
         }

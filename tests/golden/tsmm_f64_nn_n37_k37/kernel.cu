@@ -55,12 +55,14 @@ tsmm_f64_nn_n37_k37(int M, double alpha, double beta, bool beta0, bool alpha1, c
                 if (128*u + tid < 1184) cp_async16(&As[0][256*u + 2*tid], &A[2368*g + 256*u + 2*tid]);
             }
         } else {
-            #pragma unroll
+            const double* a = &A[2368*g + 2*tid];
+            #pragma unroll 1
             for (int u = 0; u < 10; ++u) {
                 if (128*u + tid < 1184) {
-                    cp_async16(&As[0][256*u + 2*tid], &A[2368*g + 256*u + 2*tid],
+                    cp_async16(&As[0][256*u + 2*tid], &a[0],
                         max(0ll, min(2ll, 37*(long long)M - 2368*g - 256*u - 2*tid)));
                 }
+                a += 256;
             }
         }
     }
@@ -77,13 +79,14 @@ tsmm_f64_nn_n37_k37(int M, double alpha, double beta, bool beta0, bool alpha1, c
                     if (128*u + tid < 1184) cp_async16(&As[1 - slot2][256*u + 2*tid], &a[256*u]);
                 }
             } else {
-                #pragma unroll
+                #pragma unroll 1
                 for (int u = 0; u < 10; ++u) {
                     if (128*u + tid < 1184) {
-                        cp_async16(&As[1 - slot2][256*u + 2*tid], &a[256*u],
-                            max(0ll,
-                                min(2ll,
-                                    37*(long long)M - 18944*(long long)blk - 2368*g - 256*u - 2*tid - 18944)));
+                        cp_async16(&As[1 - slot2][256*u + 2*tid],
+                            &A[18944*(long long)blk + 2368*g + 256*u + 2*tid + 18944],
+                                max(0ll,
+                                    min(2ll,
+                                        37*(long long)M - 18944*(long long)blk - 2368*g - 256*u - 2*tid - 18944)));
                     }
                 }
             }
@@ -134,18 +137,17 @@ tsmm_f64_nn_n37_k37(int M, double alpha, double beta, bool beta0, bool alpha1, c
                     if (beta0) {
                         if (alpha1) {
                             *(double2*)&C[18944*(long long)blk + 2368*g + 256*u + 2*tid] =
-                                *(const double2*)&acc[(256*u + 2*tid)/37][(34*u + 2*tid)%37];
+                                *(const double2*)&(&acc[0][0])[256*u + 2*tid];
                         } else {
                             {
-                                const double2 acc2 =
-                                    *(const double2*)&acc[(256*u + 2*tid)/37][(34*u + 2*tid)%37];
+                                const double2 acc2 = *(const double2*)&(&acc[0][0])[256*u + 2*tid];
                                 *(double2*)&C[18944*(long long)blk + 2368*g + 256*u + 2*tid] =
                                     make_double2(alpha*acc2.x, alpha*acc2.y);
                             }
                         }
                     } else {
                         {
-                            const double2 acc2 = *(const double2*)&acc[(256*u + 2*tid)/37][(34*u + 2*tid)%37];
+                            const double2 acc2 = *(const double2*)&(&acc[0][0])[256*u + 2*tid];
                             const double2 c =
                                 *(const double2*)&C[18944*(long long)blk + 2368*g + 256*u + 2*tid];
                             *(double2*)&C[18944*(long long)blk + 2368*g + 256*u + 2*tid] =
@@ -155,25 +157,24 @@ tsmm_f64_nn_n37_k37(int M, double alpha, double beta, bool beta0, bool alpha1, c
                 }
             }
         } else {
-            #pragma unroll
+            #pragma unroll 1
             for (int u = 0; u < 10; ++u) {
                 if (512*blk + 64*g + (256*u + 2*tid)/37 < M && 512*blk + 64*g + (256*u + 2*tid + 1)/37 < M &&
                     8*blk + g < ceil_div(M, 64) && 128*u + tid < 1184) {
                     if (beta0) {
                         if (alpha1) {
                             *(double2*)&C[18944*(long long)blk + 2368*g + 256*u + 2*tid] =
-                                *(const double2*)&acc[(256*u + 2*tid)/37][(34*u + 2*tid)%37];
+                                *(const double2*)&(&acc[0][0])[256*u + 2*tid];
                         } else {
                             {
-                                const double2 acc2 =
-                                    *(const double2*)&acc[(256*u + 2*tid)/37][(34*u + 2*tid)%37];
+                                const double2 acc2 = *(const double2*)&(&acc[0][0])[256*u + 2*tid];
                                 *(double2*)&C[18944*(long long)blk + 2368*g + 256*u + 2*tid] =
                                     make_double2(alpha*acc2.x, alpha*acc2.y);
                             }
                         }
                     } else {
                         {
-                            const double2 acc2 = *(const double2*)&acc[(256*u + 2*tid)/37][(34*u + 2*tid)%37];
+                            const double2 acc2 = *(const double2*)&(&acc[0][0])[256*u + 2*tid];
                             const double2 c =
                                 *(const double2*)&C[18944*(long long)blk + 2368*g + 256*u + 2*tid];
                             *(double2*)&C[18944*(long long)blk + 2368*g + 256*u + 2*tid] =
@@ -188,14 +189,14 @@ tsmm_f64_nn_n37_k37(int M, double alpha, double beta, bool beta0, bool alpha1, c
                             if (beta0) {
                                 if (alpha1) {
                                     C[18944*(long long)blk + 2368*g + 256*u + 2*tid + e] =
-                                        acc[(256*u + 2*tid + e)/37][(34*u + 2*tid + e)%37];
+                                        (&acc[0][0])[256*u + 2*tid + e];
                                 } else {
                                     C[18944*(long long)blk + 2368*g + 256*u + 2*tid + e] =
-                                        alpha*acc[(256*u + 2*tid + e)/37][(34*u + 2*tid + e)%37];
+                                        alpha*(&acc[0][0])[256*u + 2*tid + e];
                                 }
                             } else {
                                 C[18944*(long long)blk + 2368*g + 256*u + 2*tid + e] =
-                                    alpha*acc[(256*u + 2*tid + e)/37][(34*u + 2*tid + e)%37] + beta*C[18944*(long long)blk + 2368*g + 256*u + 2*tid + e];
+                                    alpha*(&acc[0][0])[256*u + 2*tid + e] + beta*C[18944*(long long)blk + 2368*g + 256*u + 2*tid + e];
                             }
                         }
                     }

@@ -107,11 +107,12 @@ tsmttsm_c128_cn_m20_n20_1(int K, const double2* __restrict__ A, const double2* _
                         &A[2560*p + 320*g + 80*u + 20*(tid/32) + tid%32], tid%32 < 20 ? 1 : 0);
                 }
             } else {
-                #pragma unroll
+                const double2* a = &A[2560*p + 320*g + 20*(tid/32) + tid%32];
+                #pragma unroll 1
                 for (int u = 0; u < 4; ++u) {
-                    cp_async16(&As[As_at(p, 4*u + tid/32, tid%32)],
-                        &A[2560*p + 320*g + 80*u + 20*(tid/32) + tid%32], 128*p + 16*g + 4*u + tid/32 < K &&
-                            tid%32 < 20 ? 1 : 0);
+                    cp_async16(&As[As_at(p, 4*u + tid/32, tid%32)], &a[0], 128*p + 16*g + 4*u + tid/32 < K &&
+                        tid%32 < 20 ? 1 : 0);
+                    a += 80;
                 }
             }
             if (128*p + 16*g + (tid + 16)/24 + 10 < K) {
@@ -122,7 +123,7 @@ tsmttsm_c128_cn_m20_n20_1(int K, const double2* __restrict__ A, const double2* _
                             : 0);
                 }
             } else {
-                #pragma unroll
+                #pragma unroll 1
                 for (int u = 0; u < 3; ++u) {
                     cp_async16(&Bs[Bs_at(p, (128*u + tid)/24, (8*u + tid)%24)],
                         &B[2560*p + 320*g + 20*((128*u + tid)/24) + (8*u + tid)%24],
@@ -144,10 +145,11 @@ tsmttsm_c128_cn_m20_n20_1(int K, const double2* __restrict__ A, const double2* _
                     cp_async16(&As[As_at((ko + 2)%3, 4*u + tid/32, tid%32)], &a[80*u], tid%32 < 20 ? 1 : 0);
                 }
             } else {
-                #pragma unroll
+                #pragma unroll 1
                 for (int u = 0; u < 4; ++u) {
-                    cp_async16(&As[As_at((ko + 2)%3, 4*u + tid/32, tid%32)], &a[80*u],
-                        128*ko + 16*g + 4*u + tid/32 + 256 < K && tid%32 < 20 ? 1 : 0);
+                    cp_async16(&As[As_at((ko + 2)%3, 4*u + tid/32, tid%32)],
+                        &A[2560*(long long)ko + 320*g + 80*u + 20*(tid/32) + tid%32 + 5120],
+                            128*ko + 16*g + 4*u + tid/32 + 256 < K && tid%32 < 20 ? 1 : 0);
                 }
             }
             if (128*ko + 16*g + (tid + 16)/24 + 266 < K) {
@@ -158,7 +160,7 @@ tsmttsm_c128_cn_m20_n20_1(int K, const double2* __restrict__ A, const double2* _
                             (8*u + tid)%24 < 20 ? 1 : 0);
                 }
             } else {
-                #pragma unroll
+                #pragma unroll 1
                 for (int u = 0; u < 3; ++u) {
                     cp_async16(&Bs[Bs_at((ko + 2)%3, (128*u + tid)/24, (8*u + tid)%24)],
                         &B[2560*(long long)ko + 320*g + 20*((128*u + tid)/24) + (8*u + tid)%24 + 5120],

@@ -97,11 +97,12 @@ tsmttsm_c128_cn_m7_n9_1(int K, const double2* __restrict__ A, const double2* __r
                         &B[1152*p + 144*g + 72*u + 9*(tid/16) + tid%16], tid%16 < 9 ? 1 : 0);
                 }
             } else {
-                #pragma unroll
+                const double2* b = &B[1152*p + 144*g + 9*(tid/16) + tid%16];
+                #pragma unroll 1
                 for (int u = 0; u < 2; ++u) {
-                    cp_async16(&Bs[Bs_at(p, 8*u + tid/16, tid%16)],
-                        &B[1152*p + 144*g + 72*u + 9*(tid/16) + tid%16], 128*p + 16*g + 8*u + tid/16 < K &&
-                            tid%16 < 9 ? 1 : 0);
+                    cp_async16(&Bs[Bs_at(p, 8*u + tid/16, tid%16)], &b[0], 128*p + 16*g + 8*u + tid/16 < K &&
+                        tid%16 < 9 ? 1 : 0);
+                    b += 72;
                 }
             }
         }
@@ -125,10 +126,11 @@ tsmttsm_c128_cn_m7_n9_1(int K, const double2* __restrict__ A, const double2* __r
                     cp_async16(&Bs[Bs_at((ko + 3)%4, 8*u + tid/16, tid%16)], &b[72*u], tid%16 < 9 ? 1 : 0);
                 }
             } else {
-                #pragma unroll
+                #pragma unroll 1
                 for (int u = 0; u < 2; ++u) {
-                    cp_async16(&Bs[Bs_at((ko + 3)%4, 8*u + tid/16, tid%16)], &b[72*u],
-                        128*ko + 16*g + 8*u + tid/16 + 384 < K && tid%16 < 9 ? 1 : 0);
+                    cp_async16(&Bs[Bs_at((ko + 3)%4, 8*u + tid/16, tid%16)],
+                        &B[1152*(long long)ko + 144*g + 72*u + 9*(tid/16) + tid%16 + 3456],
+                            128*ko + 16*g + 8*u + tid/16 + 384 < K && tid%16 < 9 ? 1 : 0);
                 }
             }
         }

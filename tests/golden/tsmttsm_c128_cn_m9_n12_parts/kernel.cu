@@ -90,11 +90,12 @@ tsmttsm_c128_cn_m9_n12_parts_1(int K, const double* __restrict__ A, const double
                             max(0, min(2, -2*(tid%16) + 18)));
                 }
             } else {
-                #pragma unroll
+                const double* a = &A[2304*p + 288*g + 18*(tid/16) + 2*(tid%16)];
+                #pragma unroll 1
                 for (int u = 0; u < 4; ++u) {
-                    cp_async16(&As[As_at(p, 4*u + tid/16, 2*(tid%16))],
-                        &A[2304*p + 288*g + 72*u + 18*(tid/16) + 2*(tid%16)], 128*p + 16*g + 4*u + tid/16 < K
-                            ? max(0, min(2, -2*(tid%16) + 18)) : 0);
+                    cp_async16(&As[As_at(p, 4*u + tid/16, 2*(tid%16))], &a[0],
+                        128*p + 16*g + 4*u + tid/16 < K ? max(0, min(2, -2*(tid%16) + 18)) : 0);
+                    a += 72;
                 }
             }
             if (128*p + 16*g + (tid + 8)/12 + 10 < K) {
@@ -104,10 +105,12 @@ tsmttsm_c128_cn_m9_n12_parts_1(int K, const double* __restrict__ A, const double
                         &B[3072*p + 384*g + 128*u + 2*tid]);
                 }
             } else {
-                #pragma unroll
+                const double* b = &B[3072*p + 384*g + 2*tid];
+                #pragma unroll 1
                 for (int u = 0; u < 3; ++u) {
-                    cp_async16(&Bs[Bs_at(p, (64*u + tid)/12, 2*((4*u + tid)%12))],
-                        &B[3072*p + 384*g + 128*u + 2*tid], 128*p + 16*g + (64*u + tid)/12 < K ? 2 : 0);
+                    cp_async16(&Bs[Bs_at(p, (64*u + tid)/12, 2*((4*u + tid)%12))], &b[0],
+                        128*p + 16*g + (64*u + tid)/12 < K ? 2 : 0);
+                    b += 128;
                 }
             }
         }
@@ -126,10 +129,11 @@ tsmttsm_c128_cn_m9_n12_parts_1(int K, const double* __restrict__ A, const double
                         max(0, min(2, -2*(tid%16) + 18)));
                 }
             } else {
-                #pragma unroll
+                #pragma unroll 1
                 for (int u = 0; u < 4; ++u) {
-                    cp_async16(&As[As_at((ko + 2)%3, 4*u + tid/16, 2*(tid%16))], &a[72*u],
-                        128*ko + 16*g + 4*u + tid/16 + 256 < K ? max(0, min(2, -2*(tid%16) + 18)) : 0);
+                    cp_async16(&As[As_at((ko + 2)%3, 4*u + tid/16, 2*(tid%16))],
+                        &A[2304*(long long)ko + 288*g + 72*u + 18*(tid/16) + 2*(tid%16) + 4608],
+                            128*ko + 16*g + 4*u + tid/16 + 256 < K ? max(0, min(2, -2*(tid%16) + 18)) : 0);
                 }
             }
             if (128*ko + 16*g + (tid + 8)/12 + 266 < K) {
@@ -138,10 +142,11 @@ tsmttsm_c128_cn_m9_n12_parts_1(int K, const double* __restrict__ A, const double
                     cp_async16(&Bs[Bs_at((ko + 2)%3, (64*u + tid)/12, 2*((4*u + tid)%12))], &b[128*u]);
                 }
             } else {
-                #pragma unroll
+                #pragma unroll 1
                 for (int u = 0; u < 3; ++u) {
-                    cp_async16(&Bs[Bs_at((ko + 2)%3, (64*u + tid)/12, 2*((4*u + tid)%12))], &b[128*u],
-                        128*ko + 16*g + (64*u + tid)/12 + 256 < K ? 2 : 0);
+                    cp_async16(&Bs[Bs_at((ko + 2)%3, (64*u + tid)/12, 2*((4*u + tid)%12))],
+                        &B[3072*(long long)ko + 384*g + 128*u + 2*tid + 6144],
+                            128*ko + 16*g + (64*u + tid)/12 + 256 < K ? 2 : 0);
                 }
             }
         }

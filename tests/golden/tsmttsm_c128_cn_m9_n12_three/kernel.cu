@@ -84,11 +84,12 @@ tsmttsm_c128_cn_m9_n12_three_1(int K, const double* __restrict__ A, const double
                             max(0, min(2, -2*(tid%16) + 18)));
                 }
             } else {
-                #pragma unroll
+                const double* a = &A[2304*p + 288*g + 18*(tid/16) + 2*(tid%16)];
+                #pragma unroll 1
                 for (int u = 0; u < 2; ++u) {
-                    cp_async16(&As[As_at(p, 8*u + tid/16, 2*(tid%16))],
-                        &A[2304*p + 288*g + 144*u + 18*(tid/16) + 2*(tid%16)],
-                            128*p + 16*g + 8*u + tid/16 < K ? max(0, min(2, -2*(tid%16) + 18)) : 0);
+                    cp_async16(&As[As_at(p, 8*u + tid/16, 2*(tid%16))], &a[0],
+                        128*p + 16*g + 8*u + tid/16 < K ? max(0, min(2, -2*(tid%16) + 18)) : 0);
+                    a += 144;
                 }
             }
             if (128*p + 16*g + tid/16 + 8 < K) {
@@ -99,11 +100,12 @@ tsmttsm_c128_cn_m9_n12_three_1(int K, const double* __restrict__ A, const double
                             max(0, min(2, -2*(tid%16) + 24)));
                 }
             } else {
-                #pragma unroll
+                const double* b = &B[3072*p + 384*g + 24*(tid/16) + 2*(tid%16)];
+                #pragma unroll 1
                 for (int u = 0; u < 2; ++u) {
-                    cp_async16(&Bs[Bs_at(p, 8*u + tid/16, 2*(tid%16))],
-                        &B[3072*p + 384*g + 192*u + 24*(tid/16) + 2*(tid%16)],
-                            128*p + 16*g + 8*u + tid/16 < K ? max(0, min(2, -2*(tid%16) + 24)) : 0);
+                    cp_async16(&Bs[Bs_at(p, 8*u + tid/16, 2*(tid%16))], &b[0],
+                        128*p + 16*g + 8*u + tid/16 < K ? max(0, min(2, -2*(tid%16) + 24)) : 0);
+                    b += 192;
                 }
             }
         }
@@ -122,10 +124,11 @@ tsmttsm_c128_cn_m9_n12_three_1(int K, const double* __restrict__ A, const double
                         max(0, min(2, -2*(tid%16) + 18)));
                 }
             } else {
-                #pragma unroll
+                #pragma unroll 1
                 for (int u = 0; u < 2; ++u) {
-                    cp_async16(&As[As_at((ko + 2)%3, 8*u + tid/16, 2*(tid%16))], &a[144*u],
-                        128*ko + 16*g + 8*u + tid/16 + 256 < K ? max(0, min(2, -2*(tid%16) + 18)) : 0);
+                    cp_async16(&As[As_at((ko + 2)%3, 8*u + tid/16, 2*(tid%16))],
+                        &A[2304*(long long)ko + 288*g + 144*u + 18*(tid/16) + 2*(tid%16) + 4608],
+                            128*ko + 16*g + 8*u + tid/16 + 256 < K ? max(0, min(2, -2*(tid%16) + 18)) : 0);
                 }
             }
             if (128*ko + 16*g + tid/16 + 264 < K) {
@@ -135,10 +138,11 @@ tsmttsm_c128_cn_m9_n12_three_1(int K, const double* __restrict__ A, const double
                         max(0, min(2, -2*(tid%16) + 24)));
                 }
             } else {
-                #pragma unroll
+                #pragma unroll 1
                 for (int u = 0; u < 2; ++u) {
-                    cp_async16(&Bs[Bs_at((ko + 2)%3, 8*u + tid/16, 2*(tid%16))], &b[192*u],
-                        128*ko + 16*g + 8*u + tid/16 + 256 < K ? max(0, min(2, -2*(tid%16) + 24)) : 0);
+                    cp_async16(&Bs[Bs_at((ko + 2)%3, 8*u + tid/16, 2*(tid%16))],
+                        &B[3072*(long long)ko + 384*g + 192*u + 24*(tid/16) + 2*(tid%16) + 6144],
+                            128*ko + 16*g + 8*u + tid/16 + 256 < K ? max(0, min(2, -2*(tid%16) + 24)) : 0);
                 }
             }
         }

@@ -55,12 +55,14 @@ tsmttsm_f32_tn_m33_n33_1(int K, const float* __restrict__ A, const float* __rest
                     if (126*u + tid < 462) cp_async16(&As[0][504*u + 4*tid], &A[1848*g + 504*u + 4*tid]);
                 }
             } else {
-                #pragma unroll
+                const float* a = &A[1848*g + 4*tid];
+                #pragma unroll 1
                 for (int u = 0; u < 4; ++u) {
                     if (126*u + tid < 462) {
-                        cp_async16(&As[0][504*u + 4*tid], &A[1848*g + 504*u + 4*tid],
+                        cp_async16(&As[0][504*u + 4*tid], &a[0],
                             max(0ll, min(4ll, 33*(long long)K - 1848*g - 504*u - 4*tid)));
                     }
+                    a += 504;
                 }
             }
         }
@@ -71,12 +73,14 @@ tsmttsm_f32_tn_m33_n33_1(int K, const float* __restrict__ A, const float* __rest
                     if (126*u + tid < 462) cp_async16(&Bs[0][504*u + 4*tid], &B[1848*g + 504*u + 4*tid]);
                 }
             } else {
-                #pragma unroll
+                const float* b = &B[1848*g + 4*tid];
+                #pragma unroll 1
                 for (int u = 0; u < 4; ++u) {
                     if (126*u + tid < 462) {
-                        cp_async16(&Bs[0][504*u + 4*tid], &B[1848*g + 504*u + 4*tid],
+                        cp_async16(&Bs[0][504*u + 4*tid], &b[0],
                             max(0ll, min(4ll, 33*(long long)K - 1848*g - 504*u - 4*tid)));
                     }
+                    b += 504;
                 }
             }
         }
@@ -96,13 +100,14 @@ tsmttsm_f32_tn_m33_n33_1(int K, const float* __restrict__ A, const float* __rest
                         if (126*u + tid < 462) cp_async16(&As[1 - slot][504*u + 4*tid], &a[504*u]);
                     }
                 } else {
-                    #pragma unroll
+                    #pragma unroll 1
                     for (int u = 0; u < 4; ++u) {
                         if (126*u + tid < 462) {
-                            cp_async16(&As[1 - slot][504*u + 4*tid], &a[504*u],
-                                max(0ll,
-                                    min(4ll,
-                                        33*(long long)K - 14784*(long long)ko - 1848*g - 504*u - 4*tid - 14784)));
+                            cp_async16(&As[1 - slot][504*u + 4*tid],
+                                &A[14784*(long long)ko + 1848*g + 504*u + 4*tid + 14784],
+                                    max(0ll,
+                                        min(4ll,
+                                            33*(long long)K - 14784*(long long)ko - 1848*g - 504*u - 4*tid - 14784)));
                         }
                     }
                 }
@@ -114,13 +119,14 @@ tsmttsm_f32_tn_m33_n33_1(int K, const float* __restrict__ A, const float* __rest
                         if (126*u + tid < 462) cp_async16(&Bs[1 - slot][504*u + 4*tid], &b[504*u]);
                     }
                 } else {
-                    #pragma unroll
+                    #pragma unroll 1
                     for (int u = 0; u < 4; ++u) {
                         if (126*u + tid < 462) {
-                            cp_async16(&Bs[1 - slot][504*u + 4*tid], &b[504*u],
-                                max(0ll,
-                                    min(4ll,
-                                        33*(long long)K - 14784*(long long)ko - 1848*g - 504*u - 4*tid - 14784)));
+                            cp_async16(&Bs[1 - slot][504*u + 4*tid],
+                                &B[14784*(long long)ko + 1848*g + 504*u + 4*tid + 14784],
+                                    max(0ll,
+                                        min(4ll,
+                                            33*(long long)K - 14784*(long long)ko - 1848*g - 504*u - 4*tid - 14784)));
                         }
                     }
                 }

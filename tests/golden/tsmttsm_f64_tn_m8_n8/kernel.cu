@@ -59,13 +59,13 @@ tsmttsm_f64_tn_m8_n8_1(int K, const double* __restrict__ A, int lda, const doubl
         const int q = tid/64;
         const int t = tid%64;
         double some = 0.0;
-        for (int s = 0; s < 16; ++s) some += slice[2*s + q][0][t/8][t%8];
-        share[q][0][t/8][t%8] = some;
+        for (int s = 0; s < 16; ++s) some += (&slice[2*s + q][0][0][0])[t];
+        (&share[q][0][0][0])[t] = some;
     }
     __syncthreads();
     if (tid < 64) {
         double whole = 0.0;
-        for (int q = 0; q < 2; ++q) whole += share[q][0][tid/8][tid%8];
+        for (int q = 0; q < 2; ++q) whole += (&share[q][0][0][0])[tid];
         part[64*g + tid] = whole;
     }
 }

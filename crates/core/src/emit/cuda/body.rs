@@ -75,6 +75,8 @@ pub(super) struct Body<'a> {
     pub(super) serial_loops: Vec<Sym>,
     /// The variables of those that are.
     pub(super) unrolled_loops: Vec<Sym>,
+    /// The variables of loops that the compiler is to leave as they are.
+    pub(super) rolled: HashSet<Sym>,
     /// Named hardware barriers, each for one kind of range: its first thread, its size, its first number.
     pub(super) barriers: Vec<(i64, i64, i64)>,
     pub(super) maps: Vec<(String, TensorMap)>,

@@ -6,7 +6,7 @@ use super::spelling::convert;
 use super::text::{Strength, Text};
 use crate::diag::Diagnosis;
 use crate::dtype::DType;
-use crate::index::{Index, Interval};
+use crate::index::{Atom, Index, Interval};
 use crate::ir::{Access, Buffer, Space, Window};
 use crate::layout::Layout;
 use crate::sym::Sym;
@@ -198,7 +198,11 @@ impl Body<'_> {
     /// count in it from where a loop that is not unrolled stands, `(&As[r][c])[i]`: the compiler adds up an index before
     /// it makes an address of it, and takes a register and two instructions for each sum that is not the same.
     fn shared_element(&mut self, buffer: &Buffer, name: &str, index: &[Index]) -> String {
-        let axes: Vec<usize> = match (&buffer.layout, nested_rows(buffer)) {
+        let nested = nested_rows(buffer);
+        if let Some(element) = nested.as_ref().and_then(|rows| self.element_of_a_run(name, rows, index)) {
+            return element;
+        }
+        let axes: Vec<usize> = match (&buffer.layout, nested) {
             (_, Some(rows)) => rows.into_iter().map(|(axis, _)| axis).collect(),
             (Some(layout), None) => {
                 let arguments: Vec<_> = index.iter().map(|i| self.index(i).text).collect();
@@ -216,6 +220,24 @@ impl Body<'_> {
             }
             None => format!("{row}[{}]", self.index(&index[*last]).text),
         }
+    }
+
+    /// Row `x/n` and column `x%n` of rows of `n` elements without anything between them: element `x` from the first on,
+    /// for which nobody divides.
+    fn element_of_a_run(&mut self, name: &str, rows: &[(usize, i64)], index: &[Index]) -> Option<String> {
+        let [outer @ .., (row, _), (column, length)] = rows else { return None };
+        let [row, column] = [row, column].map(|axis| self.ranges.simplify(&index[*axis]));
+        let ([(Atom::Div(x, by), 1)], 0) = (row.terms(), row.constant_term()) else { return None };
+        let ([(Atom::Mod(y, of), 1)], 0) = (column.terms(), column.constant_term()) else { return None };
+        let rest = x - y;
+        let whole = rest.constant_term() % length == 0 && rest.terms().iter().all(|(_, c)| c % length == 0);
+        if by != length || of != length || !whole {
+            return None;
+        }
+        let x = x.clone();
+        let outer: String =
+            outer.iter().map(|(axis, _)| format!("[{}]", self.index(&index[*axis]).text)).collect();
+        Some(format!("(&{name}{outer}[0][0])[{}]", self.index(&x).text))
     }
 
     /// An index as what it is where loops that are not unrolled stand, and what unrolled ones add to that.

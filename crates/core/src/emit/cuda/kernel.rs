@@ -151,6 +151,7 @@ impl<'a> Body<'a> {
             thread_values: HashMap::new(),
             serial_loops: Vec::new(),
             unrolled_loops: Vec::new(),
+            rolled: HashSet::new(),
             barriers: Vec::new(),
             maps: Vec::new(),
             to_declare: HashSet::new(),

@@ -1,7 +1,7 @@
 //! Loops of one thread: counted, listed, in parts, over tasks, and over the elements a thread owns.
 
 use super::body::{Body, Owned};
-use super::text::{Lines, Strength};
+use super::text::Strength;
 use super::threads::Executing;
 use crate::diag::Diagnosis;
 use crate::index::{Index, Interval};
@@ -97,15 +97,13 @@ impl Body<'_> {
         } else if body.is_empty() {
             return Ok(());
         }
-        self.loop_block(&format!("{opening})"), unrolled, body);
-        Ok(())
-    }
-
-    fn loop_block(&mut self, head: &str, unrolled: bool, body: Lines) {
-        if unrolled {
-            self.line("#pragma unroll");
+        match (unrolled, self.rolled.contains(&l.var)) {
+            (true, _) => self.line("#pragma unroll"),
+            (_, true) => self.line("#pragma unroll 1"),
+            _ => {}
         }
-        self.lines.block(head, body);
+        self.lines.block(&format!("{opening})"), body);
+        Ok(())
     }
 
     /// A loop over listed values: a loop that halves or doubles if they do, else one copy of the body for each.
@@ -266,7 +264,8 @@ impl Body<'_> {
             s.lines.append(body?);
             Ok(())
         })?;
-        self.loop_block(&head, true, body);
+        self.line("#pragma unroll");
+        self.lines.block(&head, body);
         Ok(())
     }
 

@@ -154,6 +154,12 @@ impl Body<'_> {
             Some(false) => return self.statements(&i.otherwise, executing),
             None => {}
         }
+        // What stands in for an unrolled loop, where something is left over, is not to be unrolled by the compiler.
+        if let ([Stmt::For(usual)], [Stmt::For(rest)]) = (&i.then[..], &i.otherwise[..])
+            && (usual.mode, rest.mode) == (Mode::Unroll, Mode::Serial)
+        {
+            self.rolled.insert(rest.var.clone());
+        }
         let then = self.branch(&cond, &i.then, executing)?;
         let otherwise = self.branch(&cond.clone().negate(), &i.otherwise, executing)?;
         match (then.is_empty(), otherwise.is_empty()) {

@@ -24,7 +24,7 @@
 //! ```
 
 use crate::index::{Atom, Comparison, Cond, Index, Ranges};
-use crate::ir::{AssignOp, Body, For, If, Mode, ParamKind, Stmt, Value, facts, walk};
+use crate::ir::{AssignOp, Body, For, If, Mode, ParamKind, Program, Space, Stmt, Value, facts, walk};
 use crate::schedule::facts::Facts;
 use crate::schedule::rewrite::{Place, refresh_loop};
 use crate::sym::Sym;
@@ -56,8 +56,23 @@ pub(super) fn hoist(l: &For, place: &Place) -> Result<Vec<Stmt>, &'static str> {
     if then == [Stmt::For(l.clone())] {
         return Err("its conditions do not follow from that of one iteration");
     }
-    let otherwise: Body = vec![Stmt::For(refresh_loop(l.clone()))].into();
+    // What runs for the last iterations only is not worth the space that it takes when it is unrolled; registers have no
+    // numbers that are known only when it runs.
+    let mut rest = refresh_loop(l.clone());
+    if rest.mode == Mode::Unroll && !touches_registers(&rest.body, place.program) {
+        rest.mode = Mode::Serial;
+    }
+    let otherwise: Body = vec![Stmt::For(rest)].into();
     Ok(vec![Stmt::If(If { cond: all, then: then.into(), otherwise })])
+}
+
+fn touches_registers(stmts: &[Stmt], program: &Program) -> bool {
+    let buffers = program.buffers();
+    let mut touches = false;
+    walk::for_each_symbol(stmts, &mut |sym| {
+        touches |= buffers.get(sym).is_some_and(|buffer| buffer.space == Space::Reg);
+    });
+    touches
 }
 
 /// The conditions in a loop, each of the iteration for which it is hardest.

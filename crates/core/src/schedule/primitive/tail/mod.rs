@@ -27,7 +27,7 @@
 //! - `guard`: reductions inside are skipped past the end.
 //! - `fill`: reductions inside run on operands that they do not see: 0 where products are summed.
 //! - `hoist`: what the conditions inside ask of sizes is asked once, of the iteration for which it is hardest; where it
-//!   holds, a copy of the loop runs that does without.
+//!   holds, a copy of the loop runs that does without. The other is not unrolled, unless it touches registers.
 
 mod hoist;
 
@@ -343,6 +343,23 @@ mod tests {
         assert!(refused("tail(y.i, hoist)").contains("no condition inside"));
         let threads = "split(y.i, 128) -> o, i\nbind(y.o, block.x)\nbind(y.i, threads)\ntail(y.i, hoist)";
         assert!(refused(threads).contains("blocks or threads"), "{}", refused(threads));
+    }
+
+    #[test]
+    fn what_is_left_over_is_unrolled_only_where_it_touches_registers() {
+        let copy = "program p(n: size, x: in f32[n], y: out f32[n]) { for i in 0..n { y[i] = x[i] } }";
+        let text = run(copy, "split(y.i, 4) -> o, i\nunroll(y.i)\ntail(y.i, hoist)").unwrap();
+        assert!(text.contains("for i in unroll 0..4 {\n        y[4*o + i] = x[4*o + i]"), "{text}");
+        assert!(text.contains("for i in 0..4 {\n        if 4*o + i < n"), "{text}");
+        let held = "program p(n: size, x: in f32[n], y: out f32[n]) {
+            for o in 0..ceil(n, 4) {
+                alloc r: f32[4] reg
+                for i in unroll 0..4 { r[i] = 1 }
+                for i in unroll 0..4 { if 4*o + i < n { y[4*o + i] = r[i] } }
+            }
+        }";
+        let text = run(held, "tail(y.i, hoist)").unwrap();
+        assert_eq!(text.matches("for i in unroll 0..4").count(), 3, "{text}");
     }
 
     #[test]

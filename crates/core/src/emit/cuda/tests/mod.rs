@@ -1,3 +1,5 @@
+mod addresses;
+
 use super::{Argument, Source, Step, emit};
 use crate::ir::parse;
 use crate::ir::validate::{check, validate};
@@ -525,39 +527,5 @@ fn a_constant_in_a_remainder_of_few_values_is_kept_from_the_compiler() {
         [("0..6", "(k + 1)%4"), ("0..6", "k%3"), ("unroll 0..6", "(k + 1)%3"), ("0..n", "(k + 1)%3")]
     {
         assert!(!text(steps, row).contains("opaque"), "{steps}: {row}");
-    }
-}
-
-#[test]
-fn unrolled_loops_count_from_where_a_loop_stands() {
-    let text = |inner: &str, at: &str| {
-        source(&format!(
-            "program rows(n: size, x: in f32[64, 32], y: out f32[32]) {{
-                for b in block.x(1) {{
-                    alloc s: f32[2048] shared
-                    for t in threads(32@1) {{
-                        for r in 0..64 {{ s[32*r + t] = x[r, t] }}
-                    }}
-                    for t in threads(32@1) {{
-                        alloc acc: f32[1] reg
-                        acc[0] = 0
-                        for k in 0..8, u in {inner} {{ acc[0] += s[{at}] }}
-                        y[t] = acc[0]
-                    }}
-                }}
-            }}"
-        ))
-        .text
-    };
-    let far = text("unroll 0..4", "256*k + 64*u + t");
-    assert!(far.contains("(&s[256*k + tid])[64*u]"), "{far}");
-    // What no loop moves, and what none that is unrolled counts, is one sum.
-    for (inner, at, whole) in [
-        ("unroll 0..4", "64*u + t", "s[64*u + tid]"),
-        ("0..4", "256*k + 64*u + t", "s[256*k + 64*u + tid]"),
-        ("unroll 0..4", "256*k + t", "s[256*k + tid]"),
-    ] {
-        let found = text(inner, at);
-        assert!(found.contains(whole), "{found}");
     }
 }

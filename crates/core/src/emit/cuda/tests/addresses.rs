@@ -1,0 +1,104 @@
+//! What indices in shared memory and the loops around them look like.
+
+use super::source;
+
+#[test]
+fn unrolled_loops_count_from_where_a_loop_stands() {
+    let text = |inner: &str, at: &str| {
+        source(&format!(
+            "program rows(n: size, x: in f32[64, 32], y: out f32[32]) {{
+                for b in block.x(1) {{
+                    alloc s: f32[2048] shared
+                    for t in threads(32@1) {{
+                        for r in 0..64 {{ s[32*r + t] = x[r, t] }}
+                    }}
+                    for t in threads(32@1) {{
+                        alloc acc: f32[1] reg
+                        acc[0] = 0
+                        for k in 0..8, u in {inner} {{ acc[0] += s[{at}] }}
+                        y[t] = acc[0]
+                    }}
+                }}
+            }}"
+        ))
+        .text
+    };
+    let far = text("unroll 0..4", "256*k + 64*u + t");
+    assert!(far.contains("(&s[256*k + tid])[64*u]"), "{far}");
+    // What no loop moves, and what none that is unrolled counts, is one sum.
+    for (inner, at, whole) in [
+        ("unroll 0..4", "64*u + t", "s[64*u + tid]"),
+        ("0..4", "256*k + 64*u + t", "s[256*k + 64*u + tid]"),
+        ("unroll 0..4", "256*k + t", "s[256*k + tid]"),
+    ] {
+        let found = text(inner, at);
+        assert!(found.contains(whole), "{found}");
+    }
+}
+
+#[test]
+fn nobody_divides_for_an_element_of_rows_that_lie_densely() {
+    let text = |width: i64, row: &str, column: &str| {
+        source(&format!(
+            "program rows(y: out f32[1504]) {{
+                for b in block.x(1) {{
+                    alloc s: f32[32, {width}] shared
+                    for t in threads(32@1) {{
+                        for c in 0..47 {{ s[t, c] = 1 }}
+                    }}
+                    for t in threads(32@1) {{
+                        for u in 0..47 {{ y[32*u + t] = s[{row}, {column}] }}
+                    }}
+                }}
+            }}"
+        ))
+        .text
+    };
+    let dense = text(47, "(32*u + t)/47", "(32*u + t)%47");
+    assert!(dense.contains("(&s[0][0])[32*u + tid]"), "{dense}");
+    // Rows with something between them, and others than those of the same element.
+    for (width, row, column) in [
+        (48, "(32*u + t)/47", "(32*u + t)%47"),
+        (47, "(32*u + t)/47", "(32*u + t + 1)%47"),
+        (47, "(32*u + t)/48", "(32*u + t)%47"),
+        (47, "t", "(32*u + t)%47"),
+    ] {
+        let found = text(width, row, column);
+        assert!(!found.contains("&s"), "{width}: {found}");
+    }
+}
+
+#[test]
+fn what_stands_in_for_an_unrolled_loop_stays_rolled() {
+    let text = source(
+        "program copy(n: size, x: in f32[n], y: out f32[n]) {
+            for b in block.x(ceil(n, 128)) {
+                for t in threads(32@1) {
+                    if 128*b + t + 96 < n {
+                        for u in unroll 0..4 { y[128*b + 32*u + t] = x[128*b + 32*u + t] }
+                    } else {
+                        for u in 0..4 { if 128*b + 32*u + t < n { y[128*b + 32*u + t] = x[128*b + 32*u + t] } }
+                    }
+                }
+            }
+        }",
+    )
+    .text;
+    assert_eq!(text.matches("#pragma unroll\n").count(), 1, "{text}");
+    assert_eq!(text.matches("#pragma unroll 1\n").count(), 1, "{text}");
+    // A loop of its own is left to the compiler.
+    let alone = source(
+        "program sum(x: in f32[8, 32], y: out f32[32]) {
+            for b in block.x(1) {
+                for t in threads(32@1) {
+                    alloc acc: f32[1] reg
+                    acc[0] = 0
+                    for k in 0..8 { acc[0] += x[k, t] }
+                    y[t] = acc[0]
+                }
+            }
+        }",
+    )
+    .text;
+    assert!(!alone.contains("#pragma"), "{alone}");
+}
