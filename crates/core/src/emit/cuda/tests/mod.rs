@@ -1,3 +1,5 @@
+//! The CUDA text of small programs.
+
 mod addresses;
 
 use super::{Argument, Source, Step, emit};
