@@ -85,13 +85,8 @@ impl Moved {
             (false, _) => Moved::Strided,
             (true, "rows") => Moved::Rows,
             (true, "one") => Moved::AsOne,
-            (true, _) => {
-                if in_pieces {
-                    Moved::Rows
-                } else {
-                    Moved::AsOne
-                }
-            }
+            (true, _) if in_pieces => Moved::Rows,
+            (true, _) => Moved::AsOne,
         }
     }
 }
@@ -148,7 +143,7 @@ pub(super) fn copied_at_once(dtype: DType, width: i64, staged: i64, align: i64) 
 /// see `tune::rank`.
 const SMALL_COPY: f64 = 6.0;
 
-/// Instructions of a copy of 16 bytes by a lane that divides to find its piece.
+/// Instructions of a copy of 16 bytes by a lane that divides to find its piece. Estimated from machine code, not fitted.
 const DIVIDED_COPY: f64 = 6.0;
 
 /// A copy of rows to shared memory, in pieces, asynchronously.
@@ -279,8 +274,8 @@ pub(super) fn interleaved(stage: &str, across: i64, wanted: bool) -> (String, Ve
 
 /// Passes through the first-level cache of a load of so many bytes a lane from shared memory without bank conflicts: 4 bytes
 /// of 32 lanes at a time, 8 of 16, 16 of 8; twice as many lanes where those whose numbers differ in the lowest or
-/// the second lowest bit read the same (`in_pairs`). By counters, f32 48 x 48 takes 3.5 passes a load, a quarter of them
-/// with and the others without pairs (`ncu` on one H200, 2026-11-23).
+/// the second lowest bit read the same (`in_pairs`). By counters A C in f32 46 x 46, c64 28 x 28 and f32 35 x 35 take 2.82, 3.98
+/// and 1.73 passes a load, by this rule 2.8, 4.0 and 1.6 (`ncu` on one H200, 2026-11-23).
 pub(super) fn passes(bytes: i64, in_pairs: bool) -> f64 {
     let each = (bytes as f64 / 4.0).max(1.0);
     if in_pairs && bytes > 4 { each / 2.0 } else { each }

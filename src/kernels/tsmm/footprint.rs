@@ -65,6 +65,7 @@ fn staged_footprint(problem: &Problem, choice: &Choice) -> Footprint {
 }
 
 /// Instructions by which a lane takes a piece of the result from shared memory to C, where it divides to find it.
+/// Estimated from machine code, not fitted.
 const DIVIDED_STORE: f64 = 7.0;
 
 /// Passes through the first-level cache for each sector of a request that writes a part of it. Fitted, see `tune::rank`.

@@ -253,7 +253,9 @@ impl Body<'_> {
             *side = &*side + &term.scaled(*c);
         }
         let stands = self.serial_loops.iter().any(|var| from.mentions(var));
-        (stands && !count.terms().is_empty()).then_some((from, count))
+        // No pointer before the first element.
+        let within = self.ranges.of(&from).lo.is_some_and(|lo| lo >= 0);
+        (stands && within && !count.terms().is_empty()).then_some((from, count))
     }
 
     /// A device function for the offsets of a layout, named after the buffer.
