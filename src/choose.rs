@@ -85,16 +85,15 @@ pub fn is_tuned(
     permissions: Permissions,
 ) -> bool {
     let key = Key::of(problem);
-    let alike = |record: &Record| {
-        let other = &record.problem;
-        (other.align, other.dense) == (key.align, key.dense) && is_same_but_long(&key, other)
-    };
     wisdom.best(gpu, family.name, &key, permissions).is_some()
-        || wisdom.near(gpu, family.name, &key, permissions).iter().any(|(_, record)| alike(record))
+        || wisdom
+            .near(gpu, family.name, &key, permissions)
+            .iter()
+            .any(|(_, record)| is_same_but_long(&key, &record.problem))
 }
 
-/// The best choices for the problems nearest to one, as they suit it: the nearest first, if it differs in a long extent
-/// only, else the one that the model calls the fastest first.
+/// The best choices for the problems nearest to one, as they suit it: if one differs in a long extent only, that and then
+/// the nearest, else the one that the model calls the fastest first.
 fn of_neighbours<'a>(
     family: &Family,
     problem: &Problem,
@@ -102,7 +101,10 @@ fn of_neighbours<'a>(
     key: &Key,
     near: &[(f64, &'a Record)],
 ) -> Vec<(&'a Record, Choice)> {
-    let mut best: Vec<&Record> = Vec::new();
+    let is_same = |record: &Record| is_same_but_long(key, &record.problem);
+    let mut best: Vec<&Record> =
+        near.iter().map(|(_, record)| *record).filter(|r| is_same(r)).take(1).collect();
+    let same = !best.is_empty();
     for (_, record) in near.iter().filter(|(_, r)| is_near(key, &r.problem)) {
         if best.last().is_none_or(|last| last.problem != record.problem) {
             best.push(record);
@@ -115,7 +117,6 @@ fn of_neighbours<'a>(
         let choice = space::adapted(family, &record.trial.choice, problem, target);
         family.complete(&choice, problem, target).ok().map(|choice| (record, choice))
     };
-    let same = best.first().is_some_and(|nearest| is_same_but_long(key, &nearest.problem));
     let mut found: Vec<(&Record, Choice)> = best.into_iter().filter_map(adapted).collect();
     if !same {
         let seconds = |choice: &Choice| {
@@ -147,6 +148,10 @@ pub fn reproducible(family: Option<&Family>, given: &Choice, problem: &Problem) 
 /// A problem is near if each of its extents is within this factor, or within this one if it is long.
 const NEAR: i64 = 8;
 const NEAR_IF_LONG: i64 = 64;
+/// What differs in long extents only is taken for the same within this factor: what suits gigabytes suits a hundred megabytes. A^T B
+/// in f64, 16 wide with a million rows, is 8.4 times as short as what was tuned, and took 1.42 times as long by the
+/// choice for a width of 14 (one H200, 2026-11-23).
+const NEAR_IF_SAME: i64 = 16;
 /// A choice for a problem of other short extents is not taken if the model says that it takes this many times as long as
 /// another: more than the model's own error, a factor of 1.2 or so.
 const WORSE: f64 = 1.3;
@@ -156,9 +161,10 @@ const WORSE: f64 = 1.3;
 /// model calls the fastest by 5.9 % and 1.4 times at worst.
 const NEIGHBOURS: usize = 6;
 
-/// Whether two problems differ in long extents only, by no more than the factor of [`NEAR`].
+/// Whether two problems of one class of alignment differ in long extents only, by no more than the factor of [`NEAR_IF_SAME`].
 fn is_same_but_long(key: &Key, other: &Key) -> bool {
-    within(key, other, |shorter| if shorter >= LONG { NEAR } else { 1 })
+    let class = |key: &Key| (key.align, key.start, key.dense);
+    class(key) == class(other) && within(key, other, |shorter| if shorter >= LONG { NEAR_IF_SAME } else { 1 })
 }
 
 fn is_near(key: &Key, other: &Key) -> bool {

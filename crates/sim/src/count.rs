@@ -3,7 +3,10 @@
 //! A *request* is one warp-level instruction with at least one active lane. *Sectors* are the distinct 32-byte sectors
 //! that a request to device memory touches. *Wavefronts* of a request to shared memory are, for each group of 32, 16
 //! or 8 lanes (accesses of up to 4, 8 and 16 bytes a lane), the most distinct 4-byte words wanted in any of the 32
-//! banks, summed over the groups; a broadcast is one word. A vector loop is one wide access of each lane.
+//! banks, summed over the groups; a broadcast is one word. Where all lanes whose numbers differ in the lowest bit alone read the
+//! same 8 or 16 bytes, or all whose numbers differ in the second lowest bit alone, groups are twice as large: an H200
+//! takes 1.3 and 2.15 cycles for such loads and 2.0 and 4.0 for others (bench/limits/pairs.cu, 2026-11-23). A vector loop is one wide
+//! access of each lane.
 //!
 //! Instructions: `ldmatrix` is one shared load of 16 bytes a lane; `cp.async` one global load (of the bytes that are
 //! valid) and one shared store of 16 bytes a lane; a bulk copy is one request to each memory, with the sectors and
@@ -112,12 +115,13 @@ impl Tally {
 
     /// Wavefronts of accesses of `bytes` bytes; `addresses` holds a byte address for each active lane.
     pub fn wavefronts(&mut self, addresses: &[(u8, i64)], bytes: i64) -> u64 {
-        let group = if bytes <= 4 {
-            32
-        } else if bytes <= 8 {
-            16
-        } else {
-            8
+        let pairs = || (1..=2).any(|bit| in_pairs(addresses, bit));
+        let group = match bytes {
+            ..=4 => 32,
+            ..=8 if pairs() => 32,
+            ..=8 => 16,
+            _ if pairs() => 16,
+            _ => 8,
         };
         let mut sum = 0;
         // Wider than 16 bytes: as many accesses of 16.
@@ -152,6 +156,15 @@ impl Tally {
     }
 }
 
+/// Whether all active lanes whose numbers differ in this bit alone want the same.
+fn in_pairs(addresses: &[(u8, i64)], bit: u8) -> bool {
+    addresses.iter().enumerate().all(|(at, (lane, address))| {
+        // Lanes come in order, so the other one of a pair is at most as many places behind as its number is larger.
+        let mut behind = addresses[at..].iter().take(1 + usize::from(bit));
+        behind.all(|(other, wanted)| lane ^ other != bit || address == wanted)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::Tally;
@@ -171,6 +184,35 @@ mod tests {
         assert_eq!(tally.wavefronts(&lanes(|l| 16 * l), 16), 4);
         assert_eq!(tally.wavefronts(&lanes(|l| 32 * l), 16), 8);
         assert_eq!(tally.wavefronts(&lanes(|l| 2 * l), 2), 1);
+    }
+
+    /// The patterns of bench/limits/pairs.cu, and what an H200 takes for them: 4.01 or 2.15 cycles for 16 bytes a lane,
+    /// 2.0 or 1.3 for 8.
+    #[test]
+    fn lanes_that_read_the_same_in_pairs_need_half_the_wavefronts() {
+        let mut tally = Tally::default();
+        let mut of = |place: fn(i64) -> i64| {
+            [8, 16].map(|bytes| tally.wavefronts(&lanes(|l| bytes * place(l)), bytes))
+        };
+        let (all, half) = ([2, 4], [1, 2]);
+        assert_eq!(of(|l| l), all);
+        assert_eq!(of(|_| 0), half);
+        assert_eq!(of(|l| l / 2), half);
+        assert_eq!(of(|l| l / 4 * 2 + l % 2), half, "lanes l and l^2");
+        assert_eq!(of(|l| l / 8 * 4 + l % 4), all, "lanes l and l^4");
+        assert_eq!(of(|l| l % 16), all);
+        assert_eq!((of(|l| l / 4), of(|l| l % 4)), (half, all), "rows of four lanes");
+        assert_eq!(
+            (of(|l| l / 8 * 2 + l % 2), of(|l| l / 4 % 2 * 2 + l / 2 % 2)),
+            (half, half),
+            "interleaved"
+        );
+        assert_eq!((of(|l| l / 3), of(|l| l % 3)), (all, all), "rows of three lanes");
+        assert_eq!((of(|l| l / 6 * 2 + l % 2), of(|l| l / 2 % 3)), (all, half), "interleaved");
+        // Who is idle keeps nobody from being a pair; one lane that reads something else does.
+        let some: Vec<(u8, i64)> = lanes(|l| 16 * (l / 2)).into_iter().filter(|(l, _)| l % 3 != 0).collect();
+        assert_eq!(tally.wavefronts(&some, 16), 2);
+        assert_eq!(tally.wavefronts(&lanes(|l| if l == 31 { 1024 } else { 16 * (l / 2) }), 16), 4);
     }
 
     #[test]

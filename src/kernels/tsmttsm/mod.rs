@@ -182,6 +182,16 @@ const PARAMETERS: &[Parameter] = &[
         },
     },
     Parameter {
+        name: "numbers",
+        about: "how matrix units take complex numbers: whole, as columns of real and of imaginary parts, or by three real products",
+        values: |c, problem, _| {
+            // Areas of one matrix would need copies of each factor of the three.
+            let three = !problem.same || areas(problem, c) == 1;
+            let forms = ["parts", "whole", "three"].into_iter().filter(|form| three || *form != "three");
+            if problem.dtype().is_complex() { with_mma(c, forms) } else { Vec::new() }
+        },
+    },
+    Parameter {
         name: "block",
         about: "threads of a block",
         values: |c, problem, _| {
@@ -197,6 +207,15 @@ const PARAMETERS: &[Parameter] = &[
         values: |c, problem, _| {
             let dense = c.word("staging") == "shared" && mapping::moved_as("", problem, c)[0] == Moved::AsOne;
             if dense { with_fma(c, [false, true]) } else { Vec::new() }
+        },
+    },
+    Parameter {
+        name: staging::COPY,
+        about: staging::ABOUT_COPY,
+        values: |c, problem, _| {
+            // A panel is one piece of memory.
+            let ways = staging::copies(|copy| mapping::moved_as(copy, problem, c));
+            with_stages(c, ways.into_iter().filter(|copy| *copy == "one" || !c.flag("panel")))
         },
     },
     Parameter {
@@ -246,16 +265,6 @@ const PARAMETERS: &[Parameter] = &[
         },
     },
     Parameter {
-        name: "numbers",
-        about: "how matrix units take complex numbers: whole, as columns of real and of imaginary parts, or by three real products",
-        values: |c, problem, _| {
-            // Areas of one matrix would need copies of each factor of the three.
-            let three = !problem.same || areas(problem, c) == 1;
-            let forms = ["parts", "whole", "three"].into_iter().filter(|form| three || *form != "three");
-            if problem.dtype().is_complex() { with_mma(c, forms) } else { Vec::new() }
-        },
-    },
-    Parameter {
         name: "instruction",
         about: "extents of the matrix instruction",
         values: |c, problem, target| with_mma(c, staging::instructions(read(problem, c).dtype(), target)),
@@ -277,15 +286,6 @@ const PARAMETERS: &[Parameter] = &[
         name: "wk",
         about: "sets of warps that share out the rows of a group",
         values: |c, _, _| with_mma(c, [4, 8, 2, 1]),
-    },
-    Parameter {
-        name: staging::COPY,
-        about: staging::ABOUT_COPY,
-        values: |c, problem, _| {
-            // A panel is one piece of memory.
-            let ways = staging::copies(|copy| mapping::moved_as(copy, problem, c));
-            with_stages(c, ways.into_iter().filter(|copy| *copy == "one" || !c.flag("panel")))
-        },
     },
     Parameter {
         name: "depth",

@@ -131,7 +131,7 @@ tsmm_c128_nn_n12_k12(int M, double2 alpha, double2 beta, bool beta0, bool alpha1
                 for (int r = 0; r < 2; ++r) {
                     const int i = tid%32/4;
                     const int j = 2*(tid%4) + r;
-                    if (8*jo + j < 12) {
+                    if (jo < 1 || j < 4) {
                         acc[8*wm + i][8*jo + j] = 256*blk + 32*g + 8*wm + i < M ? mine[jo][r]
                             : make_double2(0.0, 0.0);
                     }

@@ -62,7 +62,7 @@ tsmm_c64_nn_n36_k20(int M, float2 alpha, float2 beta, bool beta0, bool alpha1, c
             if (112*g + 56*w + (t + 2)/10 + 51 < M) {
                 #pragma unroll
                 for (int u = 0; u < 9; ++u) {
-                    if (64*u + t < 560) {
+                    if (u < 8 || t < 48) {
                         cp_async16(&As[As_at(w, 0, (64*u + t)/10, 2*((4*u + t)%10))],
                             &A[2240*g + 1120*w + 128*u + 2*t]);
                     }
@@ -89,7 +89,7 @@ tsmm_c64_nn_n36_k20(int M, float2 alpha, float2 beta, bool beta0, bool alpha1, c
                 if (896*blk + 112*g + 56*w + (t + 2)/10 + 947 < M) {
                     #pragma unroll
                     for (int u = 0; u < 9; ++u) {
-                        if (64*u + t < 560) {
+                        if (u < 8 || t < 48) {
                             cp_async16(&As[As_at(w, 1 - slot2, (64*u + t)/10, 2*((4*u + t)%10))], &a[128*u]);
                         }
                     }

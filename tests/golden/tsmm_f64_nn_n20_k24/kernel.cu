@@ -119,7 +119,7 @@ tsmm_f64_nn_n20_k24_1(int M, double alpha, double beta, bool beta0, bool alpha1,
                 for (int r = 0; r < 2; ++r) {
                     const int i = 8*r + tid%32/4;
                     const int j = 2*(tid%4);
-                    if (m + i < M && 8*blk + g < ceil_div(M, 64) && 8*jo + j + 2 <= 20) {
+                    if (m + i < M && 8*blk + g < ceil_div(M, 64) && 8*jo + j <= 18) {
                         if (beta0) {
                             if (alpha1) {
                                 *(double2*)&C[(long long)(m + i)*ldc + 8*jo + j] =

@@ -52,7 +52,7 @@ tsmm_f64_nn_n37_k37(int M, double alpha, double beta, bool beta0, bool alpha1, c
         if (2368*g + 2*tid + 2305 < 37*(long long)M) {
             #pragma unroll
             for (int u = 0; u < 10; ++u) {
-                if (128*u + tid < 1184) cp_async16(&As[0][256*u + 2*tid], &A[2368*g + 256*u + 2*tid]);
+                if (u < 9 || tid < 32) cp_async16(&As[0][256*u + 2*tid], &A[2368*g + 256*u + 2*tid]);
             }
         } else {
             const double* a = &A[2368*g + 2*tid];
@@ -76,7 +76,7 @@ tsmm_f64_nn_n37_k37(int M, double alpha, double beta, bool beta0, bool alpha1, c
             if (18944*(long long)blk + 2368*g + 2*tid + 21249 < 37*(long long)M) {
                 #pragma unroll
                 for (int u = 0; u < 10; ++u) {
-                    if (128*u + tid < 1184) cp_async16(&As[1 - slot2][256*u + 2*tid], &a[256*u]);
+                    if (u < 9 || tid < 32) cp_async16(&As[1 - slot2][256*u + 2*tid], &a[256*u]);
                 }
             } else {
                 #pragma unroll 1
@@ -123,7 +123,7 @@ tsmm_f64_nn_n37_k37(int M, double alpha, double beta, bool beta0, bool alpha1, c
                 for (int r = 0; r < 4; ++r) {
                     const int i = 8*(r/2) + tid%32/4;
                     const int j = 2*(tid%4) + r%2;
-                    if (8*jo + j < 37) {
+                    if (jo < 4 || j < 5) {
                         acc[16*wm + i][8*jo + j] = 512*blk + 64*g + 16*wm + i < M ? mine[jo][r] : 0.0;
                     }
                 }
@@ -133,7 +133,7 @@ tsmm_f64_nn_n37_k37(int M, double alpha, double beta, bool beta0, bool alpha1, c
         if (512*blk + 64*g + (2*tid + 11)/37 + 62 < M && 8*blk + g < ceil_div(M, 64)) {
             #pragma unroll
             for (int u = 0; u < 10; ++u) {
-                if (128*u + tid < 1184) {
+                if (u < 9 || tid < 32) {
                     if (beta0) {
                         if (alpha1) {
                             *(double2*)&C[18944*(long long)blk + 2368*g + 256*u + 2*tid] =

@@ -189,7 +189,7 @@ tsmttsm_c128_cn_m9_n12_parts_1(int K, const double* __restrict__ A, const double
             for (int r = 0; r < 2; ++r) {
                 const int i = 8*r + tid%32/4;
                 const int j = 2*(tid%4);
-                if (16*io + i < 18) {
+                if (io < 1 || i < 2) {
                     *(double2*)&slice[3456*s + 432*g + 384*io + 24*i + 8*jo + j] =
                         make_double2(mine[0][0][io][jo][2*r], mine[0][0][io][jo][2*r + 1]);
                 }

@@ -193,7 +193,7 @@ tsmttsm_c128_cn_m9_n12_three_1(int K, const double* __restrict__ A, const double
             for (int r = 0; r < 2; ++r) {
                 const int i = 8*r + tid%32/4;
                 const int j = 2*(tid%4);
-                if (i < 9 && 8*jo + j + 2 <= 12) {
+                if (i < 9 && 8*jo + j <= 10) {
                     *(double2*)&slice[2592*s + 324*g + 108*p + 12*i + 8*jo + j] =
                         make_double2(mine[0][0][p][jo][2*r], mine[0][0][p][jo][2*r + 1]);
                 }

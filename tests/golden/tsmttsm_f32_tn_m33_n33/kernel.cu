@@ -52,7 +52,7 @@ tsmttsm_f32_tn_m33_n33_1(int K, const float* __restrict__ A, const float* __rest
             if (1848*g + 4*tid + 1515 < 33*(long long)K) {
                 #pragma unroll
                 for (int u = 0; u < 4; ++u) {
-                    if (126*u + tid < 462) cp_async16(&As[0][504*u + 4*tid], &A[1848*g + 504*u + 4*tid]);
+                    if (u < 3 || tid < 84) cp_async16(&As[0][504*u + 4*tid], &A[1848*g + 504*u + 4*tid]);
                 }
             } else {
                 const float* a = &A[1848*g + 4*tid];
@@ -70,7 +70,7 @@ tsmttsm_f32_tn_m33_n33_1(int K, const float* __restrict__ A, const float* __rest
             if (1848*g + 4*tid + 1515 < 33*(long long)K) {
                 #pragma unroll
                 for (int u = 0; u < 4; ++u) {
-                    if (126*u + tid < 462) cp_async16(&Bs[0][504*u + 4*tid], &B[1848*g + 504*u + 4*tid]);
+                    if (u < 3 || tid < 84) cp_async16(&Bs[0][504*u + 4*tid], &B[1848*g + 504*u + 4*tid]);
                 }
             } else {
                 const float* b = &B[1848*g + 4*tid];
@@ -97,7 +97,7 @@ tsmttsm_f32_tn_m33_n33_1(int K, const float* __restrict__ A, const float* __rest
                 if (14784*(long long)ko + 1848*g + 4*tid + 16299 < 33*(long long)K) {
                     #pragma unroll
                     for (int u = 0; u < 4; ++u) {
-                        if (126*u + tid < 462) cp_async16(&As[1 - slot][504*u + 4*tid], &a[504*u]);
+                        if (u < 3 || tid < 84) cp_async16(&As[1 - slot][504*u + 4*tid], &a[504*u]);
                     }
                 } else {
                     #pragma unroll 1
@@ -116,7 +116,7 @@ tsmttsm_f32_tn_m33_n33_1(int K, const float* __restrict__ A, const float* __rest
                 if (14784*(long long)ko + 1848*g + 4*tid + 16299 < 33*(long long)K) {
                     #pragma unroll
                     for (int u = 0; u < 4; ++u) {
-                        if (126*u + tid < 462) cp_async16(&Bs[1 - slot][504*u + 4*tid], &b[504*u]);
+                        if (u < 3 || tid < 84) cp_async16(&Bs[1 - slot][504*u + 4*tid], &b[504*u]);
                     }
                 } else {
                     #pragma unroll 1

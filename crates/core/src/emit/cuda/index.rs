@@ -236,8 +236,13 @@ impl Body<'_> {
         Text::new(parts.join(operator), own)
     }
 
-    /// A comparison; a constant stands on the right, as people write it.
+    /// A comparison; what is constant stands on the right, as people write it.
     fn comparison(&mut self, how: Comparison, a: &Index, b: &Index) -> Text {
+        let (a, b) = &match (a.as_constant(), b.as_constant()) {
+            (None, Some(_)) => (a.offset(-a.constant_term()), b.offset(-a.constant_term())),
+            (Some(_), None) => (a.offset(-b.constant_term()), b.offset(-b.constant_term())),
+            _ => (a.clone(), b.clone()),
+        };
         let (left, symbol, right) = match (a.as_constant(), how) {
             (Some(_), Comparison::Lt) => (b, ">", a),
             (Some(_), Comparison::Le) => (b, ">=", a),
