@@ -315,6 +315,15 @@ mod tests {
         let records = [record("28x28x2000000", by_threads), record("24x24x1000000", staged)];
         let (choice, by) = chosen("28x28x1000000", &records);
         assert_eq!((choice.word("unit"), by), ("fma", ChosenBy::Neighbour));
+        // Also if another width was tuned for a length that is nearer by more than the widths differ.
+        let at = |longer: &str| {
+            [
+                record(longer, records[0].trial.choice.clone()),
+                record("26x26x1000000", records[1].trial.choice.clone()),
+            ]
+        };
+        assert_eq!(chosen("28x28x1000000", &at("28x28x16000000")).0.word("unit"), "fma");
+        assert_eq!(chosen("28x28x1000000", &at("28x28x17000000")).0.word("unit"), "mma");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 // How many cycles a multiprocessor takes for an asynchronous copy to shared memory, and for a load and a store instead, by bytes
-// of a lane and by how the lanes stand over rows. Every multiprocessor copies another part of 32 MB that lie in the second-level
-// cache, so a line of 128 bytes takes two cycles or three in any case.
+// of a lane and by how the lanes stand over rows. Eight multiprocessors copy different parts of 32 MB that lie in the second-level
+// cache: all of them together would be limited by that cache and not by their own (with 132, 16 bytes a lane took 19 cycles, 4 bytes 4).
 //
 //     nvcc -O3 -arch=sm_90a -o copies copies.cu && ./copies
 
@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <cuda_runtime.h>
 
-constexpr int THREADS = 256, BLOCKS = 4, COPIES = 12, ROUNDS = 60;
+constexpr int MULTIPROCESSORS = 8, THREADS = 1024, COPIES = 12, ROUNDS = 60;
 
 inline void check(cudaError_t error, int line = __builtin_LINE()) {
     if (error == cudaSuccess) return;
@@ -75,42 +75,41 @@ __global__ void __launch_bounds__(THREADS) copies(const char* memory, int of_a_r
 }
 
 template <int BYTES, int HOW> void line(const char* name, int of_a_row, int pitch, int staged, int shift, const char* memory,
-                                        long long size, int sms, long long* cycles, float* out) {
+                                        long long size, long long* cycles, float* out) {
     const int rows = of_a_row ? THREADS / of_a_row : 0;
     const int shared = (of_a_row ? rows * staged : THREADS * BYTES) * COPIES + 1024;
     check(cudaFuncSetAttribute(copies<BYTES, HOW>, cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
     long long least = 1ll << 60;
-    static long long taken[1024];
+    long long taken[MULTIPROCESSORS];
     for (int run = 0; run < 5; ++run) {
-        copies<BYTES, HOW><<<sms * BLOCKS, THREADS, shared>>>(memory, of_a_row, pitch, staged, shift, size, cycles, out);
+        copies<BYTES, HOW><<<MULTIPROCESSORS, THREADS, shared>>>(memory, of_a_row, pitch, staged, shift, size, cycles, out);
         check(cudaGetLastError());
-        check(cudaMemcpy(taken, cycles, sizeof(long long) * sms * BLOCKS, cudaMemcpyDeviceToHost));
+        check(cudaMemcpy(taken, cycles, sizeof taken, cudaMemcpyDeviceToHost));
         long long sum = 0;
-        for (int b = 0; b < sms * BLOCKS; ++b) sum += taken[b];
-        if (sum / (sms * BLOCKS) < least) least = sum / (sms * BLOCKS);
+        for (long long t : taken) sum += t;
+        if (sum / MULTIPROCESSORS < least) least = sum / MULTIPROCESSORS;
     }
     // Warp instructions of a multiprocessor, and bytes that arrive.
-    const double instructions = double(ROUNDS) * COPIES * THREADS / 32 * BLOCKS;
-    const double bytes = double(ROUNDS) * COPIES * BLOCKS * (of_a_row ? rows * of_a_row : THREADS) * BYTES;
+    const double instructions = double(ROUNDS) * COPIES * THREADS / 32;
+    const double bytes = double(ROUNDS) * COPIES * (of_a_row ? rows * of_a_row : THREADS) * BYTES;
     printf("%-62s %8.2f %8.1f\n", name, least / instructions, bytes / least);
 }
 
 int main() {
     cudaDeviceProp properties;
     check(cudaGetDeviceProperties(&properties, 0));
-    const int sms = properties.multiProcessorCount;
     const long long size = 32ll << 20;
     char* memory;
     long long* cycles;
     float* out;
     check(cudaMalloc(&memory, size + (1 << 20)));
     check(cudaMemset(memory, 0, size + (1 << 20)));
-    check(cudaMalloc(&cycles, sizeof(long long) * sms * BLOCKS));
-    check(cudaMalloc(&out, sizeof(float) * sms * BLOCKS * THREADS));
+    check(cudaMalloc(&cycles, sizeof(long long) * MULTIPROCESSORS));
+    check(cudaMalloc(&out, sizeof(float) * MULTIPROCESSORS * THREADS));
     printf("%s\n%-62s %8s %8s\n", properties.name, "copies of a warp to shared memory, from the second-level cache", "cycles",
            "B/cycle");
 #define LINE(name, BYTES, HOW, of_a_row, pitch, staged, shift) \
-    line<BYTES, HOW>(name, of_a_row, pitch, staged, shift, memory, size, sms, cycles, out)
+    line<BYTES, HOW>(name, of_a_row, pitch, staged, shift, memory, size, cycles, out)
     LINE("16 bytes a lane, past the first level, as one", 16, ASYNC_PAST_FIRST_LEVEL, 0, 0, 0, 0);
     LINE("16 bytes a lane, past the first level, rows of 192", 16, ASYNC_PAST_FIRST_LEVEL, 12, 192, 192, 0);
     LINE("16 bytes a lane, as one", 16, ASYNC, 0, 0, 0, 0);

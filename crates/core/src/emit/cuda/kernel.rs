@@ -16,6 +16,7 @@ use crate::index::{Index, Interval};
 use crate::ir::{Axis, Dim, For, ParamKind, Role, Space, Stmt, walk};
 use crate::ir::{BlockLoop, Launch};
 use crate::sym::Sym;
+use crate::target::Limits;
 
 /// Static shared memory of a block; more has to be asked for at launch.
 const STATIC_SHARED_BYTES: i64 = 48 * 1024;
@@ -431,7 +432,8 @@ impl<'a> Body<'a> {
     }
 
     /// How many blocks should fit on a multiprocessor, where that is worth telling the assembler: with large register
-    /// tiles it may otherwise take a few registers too many and halve the number of blocks.
+    /// tiles it may otherwise take a few registers too many and halve the number of blocks. No more are asked for than a
+    /// multiprocessor gets where their number is known: registers would be spilled for nothing.
     fn blocks_per_sm(&self, launch: &Launch<'_>) -> Option<i64> {
         let tile = register_words(launch.body);
         if tile < REGISTER_TILE || launch.roles.iter().any(|r| r.registers.is_some()) {
@@ -440,14 +442,22 @@ impl<'a> Body<'a> {
         let limits = self.unit.target.limits;
         let least = if multiplies_doubles(launch.body) { REGISTERS_FOR_DOUBLES } else { 0 };
         let needed = (tile + REGISTERS_BESIDES_TILES).max(least);
-        let given = |blocks: i64| i64::from(limits.registers_per_sm) / (launch.threads * blocks) / 8 * 8;
+        // The warps are dealt out among sub-partitions, each of which has registers of its own.
+        let up = |value: i64, of: i64| (value + of - 1) / of;
+        let (parts, warps) = (i64::from(limits.sub_partitions), up(launch.threads, Limits::WARP.into()));
+        let given = |blocks: i64| {
+            let of_a_part = up(blocks * warps, parts) * i64::from(Limits::WARP);
+            i64::from(limits.registers_per_sm) / parts / of_a_part / 8 * 8
+        };
         let shared = launch.shared.bytes + i64::from(limits.shared_reserved_per_block);
         let fits = |blocks: i64| {
             given(blocks) >= needed
                 && blocks * launch.threads <= i64::from(limits.threads_per_sm())
                 && blocks * shared <= i64::from(limits.shared_per_sm)
         };
-        let blocks = (1..=8).take_while(|b| fits(*b)).last()?;
+        let grid = launch.blocks.iter().try_fold(1, |grid: i64, l| grid.checked_mul(l.extent.as_constant()?));
+        let most = grid.map_or(8, |grid| up(grid, self.unit.target.sm_count.value.into()).min(8));
+        let blocks = (1..=most).take_while(|b| fits(*b)).last()?;
         (blocks > 1 && given(blocks) <= MOST_REGISTERS).then_some(blocks)
     }
 

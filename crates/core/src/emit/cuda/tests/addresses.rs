@@ -102,3 +102,54 @@ fn what_stands_in_for_an_unrolled_loop_stays_rolled() {
     .text;
     assert!(!alone.contains("#pragma"), "{alone}");
 }
+
+#[test]
+fn what_can_fail_in_the_last_iteration_only_is_asked_there() {
+    let guarded = |pieces: i64, condition: &str| {
+        source(&format!(
+            "program copy(n: size, x: in f32[8, 64], y: out f32[8, 64]) {{
+                for b in block.x(1) {{
+                    for t in threads(64@1) {{
+                        for u in unroll 0..{pieces} {{ if {condition} {{ y[u, t] = x[u, t] }} }}
+                    }}
+                }}
+            }}"
+        ))
+        .text
+    };
+    let last = guarded(4, "64*u + t < 200");
+    assert!(last.contains("if (u < 3 || tid < 8)"), "{last}");
+    // In the last two it can fail: it is asked in each.
+    let two = guarded(5, "64*u + t < 200");
+    assert!(two.contains("if (64*u + tid < 200)") && !two.contains("u < 4"), "{two}");
+    // Of what nobody knows when the kernel is compiled, no iteration is sure.
+    let open = guarded(4, "64*u + t < n");
+    assert!(open.contains("if (64*u + tid < n)"), "{open}");
+}
+
+#[test]
+fn no_more_blocks_are_asked_for_than_fit_or_come() {
+    let bounds = |threads: i64, blocks: &str| {
+        let text = source(&format!(
+            "program tile(n: size, x: in f32[{blocks}, 64, 1024], y: out f32[{blocks}, 64, 1024]) {{
+                for b in block.x({blocks}) {{
+                    for t in threads({threads}@1) {{
+                        alloc acc: f32[64] reg
+                        for i in unroll 0..64 {{ acc[i] = x[b, i, t] }}
+                        for i in unroll 0..64 {{ y[b, i, t] = acc[i] }}
+                    }}
+                }}
+            }}"
+        ))
+        .text;
+        let at = text.find("__launch_bounds__").unwrap();
+        text[at..].lines().next().unwrap().to_string()
+    };
+    // 64 sums and 40 registers beside them: three blocks of 18 warps would leave 112 of 65 536 for each thread, were it not that two of
+    // four sub-partitions get five warps, which leaves 96.
+    assert_eq!(bounds(192, "n"), "__launch_bounds__(192, 2)");
+    assert_eq!(bounds(128, "n"), "__launch_bounds__(128, 4)");
+    assert_eq!(bounds(128, "132"), "__launch_bounds__(128)");
+    assert_eq!(bounds(128, "396"), "__launch_bounds__(128, 3)");
+    assert_eq!(bounds(128, "397"), "__launch_bounds__(128, 4)");
+}
