@@ -64,7 +64,7 @@ pub struct Bars {
 const WIDTH: f64 = 360.0;
 const HEIGHT: f64 = 230.0;
 const LEFT: f64 = 40.0;
-const RIGHT: f64 = 8.0;
+const RIGHT: f64 = 12.0;
 const TOP: f64 = 8.0;
 const BOTTOM: f64 = 36.0;
 
