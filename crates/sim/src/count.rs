@@ -115,14 +115,13 @@ impl Tally {
 
     /// Wavefronts of accesses of `bytes` bytes; `addresses` holds a byte address for each active lane.
     pub fn wavefronts(&mut self, addresses: &[(u8, i64)], bytes: i64) -> u64 {
-        let pairs = || (1..=2).any(|bit| in_pairs(addresses, bit));
-        let group = match bytes {
+        let at_once = match bytes {
             ..=4 => 32,
-            ..=8 if pairs() => 32,
-            ..=8 => 16,
-            _ if pairs() => 16,
+            5..=8 => 16,
             _ => 8,
         };
+        let pairs = at_once < 32 && (1..=2).any(|bit| in_pairs(addresses, bit));
+        let group = if pairs { 2 * at_once } else { at_once };
         let mut sum = 0;
         // Wider than 16 bytes: as many accesses of 16.
         for part in 0..(bytes + 15) / 16 {
