@@ -270,7 +270,7 @@ mod tests {
             lines: vec![Line { name: "n & m".to_string(), points: vec![(0.0, 0.0), (64.0, 100.0)] }],
         };
         let svg = chart.svg();
-        assert!(svg.contains("points=\"40.0,194.0 352.0,8.0\""), "{svg}");
+        assert!(svg.contains("points=\"40.0,194.0 348.0,8.0\""), "{svg}");
         assert!(svg.contains("n &amp; m: 100 at 64") && svg.contains("a &lt; b"));
         assert_eq!(svg.matches("<circle").count(), 2);
     }
