@@ -139,9 +139,10 @@ pub(super) fn copied_at_once(dtype: DType, width: i64, staged: i64, align: i64) 
     (1..=most).rev().find(|p| most % p == 0 && width % p == 0 && staged % p == 0).unwrap_or(1)
 }
 
-/// Passes through the first-level cache that an asynchronous copy of fewer than 16 bytes a lane takes beyond its own. Fitted,
-/// see `tune::rank`.
-const SMALL_COPY: f64 = 6.0;
+/// Passes through the first-level cache that an asynchronous copy of fewer than 16 bytes a lane takes beyond its own, at most: of 4 bytes a
+/// lane, from the second-level cache, a multiprocessor takes 4.0 cycles while all do so (bench/limits/copies.cu as it was on 2026-11-23, one H200;
+/// what searches tried tells 3 from 6 hardly).
+const SMALL_COPY: f64 = 3.0;
 
 /// Instructions of a copy of 16 bytes by a lane that divides to find its piece. Estimated from machine code, not fitted.
 const DIVIDED_COPY: f64 = 6.0;

@@ -177,6 +177,7 @@ fn neighbouring_lanes_may_stand_in_pairs() {
         ("tsmm", "c64", (10, 28), "team=part,store=shared,wn=1,tm=2,tn=4,piece=2", "jt, acc.il"),
         ("tsmttsm", "f32", (16, 32), "tm=8,tn=8,block=128", "jl, slice.il"),
         ("tsmttsm", "f32", (17, 24), "tm=4,tn=4,block=128,transposed=false", "jt, slice.il"),
+        ("tsmttsm", "f32", (15, 15), "copy=rows,panel=false,tm=4,tn=8,block=128", "jl, slice.il"),
         ("tsmttsm", "c64", (8, 12), "tm=2,tn=2,block=128,stages=3", "jl, slice.il"),
     ] {
         let family = kernels::family(name).unwrap();
@@ -188,6 +189,48 @@ fn neighbouring_lanes_may_stand_in_pairs() {
         let steps = (family.schedule)(&problem, &choice);
         assert!(steps.contains(&format!("{innermost}, threads)")), "{steps}");
         holds(family, &problem, &choice, &[1, 331]);
+    }
+}
+
+#[test]
+fn rows_that_make_long_code_may_be_multiplied_a_few_at_a_time() {
+    let family = kernels::family("tsmttsm").unwrap();
+    let completed = |dtype: &str, widths, form: &str| {
+        let problem = problem(family, widths, dtype);
+        let choice = family.complete(
+            &parameters(&format!("unit=fma,staging=shared,{form}")),
+            &problem,
+            target::DEFAULT,
+        );
+        choice.map(|choice| (problem, choice))
+    };
+    // A thread has 16 rows of a group, 8, or 32.
+    for (dtype, widths, form, steps) in [
+        (
+            "c64",
+            (9, 9),
+            "copy=one,panel=false,tm=9,tn=3,block=128,depth=640,stages=2,transposed=false,steps=4",
+            4,
+        ),
+        ("c64", (33, 33), "copy=rows,panel=false,tm=8,tn=4,block=128,depth=32,steps=8", 8),
+        ("f32", (47, 47), "copy=rows,panel=false,tm=12,tn=12,block=128,depth=64,stages=2,steps=2", 2),
+        ("f32", (24, 24), "copy=one,tm=12,tn=12,block=128,depth=256,stages=2,steps=4", 4),
+        ("c128", (33, 33), "tm=4,tn=4,block=128,depth=32,stages=2,steps=8", 8),
+    ] {
+        let (problem, choice) = completed(dtype, widths, form).unwrap_or_else(|d| panic!("{form}: {d}"));
+        let schedule = (family.schedule)(&problem, &choice);
+        assert!(schedule.contains(&format!("split(mine.k, {steps}) -> k, r")), "{schedule}");
+        assert!(schedule.contains("unroll(mine.r, mine.i"), "{schedule}");
+        holds(family, &problem, &choice, &[1, 331, 1500]);
+        // Nothing said, all rows are unrolled, as before there was a choice.
+        let without = form.rsplit_once(",steps").unwrap().0;
+        let (_, usual) = completed(dtype, widths, without).unwrap();
+        assert!(!(family.schedule)(&problem, &usual).contains("-> k, r"), "{usual}");
+    }
+    // Little code is unrolled in any case, and panels are read one by one.
+    for (widths, form) in [((16, 16), "tm=4,tn=4,block=128"), ((33, 33), "panel=true")] {
+        let refusal = completed("f32", widths, &format!("{form},steps=2")).unwrap_err().to_string();
+        assert!(refusal.contains("steps"), "{refusal}");
     }
 }
 

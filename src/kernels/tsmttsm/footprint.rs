@@ -3,8 +3,9 @@
 use warpwright_core::target::{Capability, Target};
 
 use super::mapping::{
-    Threads, Warps, area, areas, copied, one_copy, pieces, read, row_bytes, rows_at_once, rows_of_a_panel,
-    slices_bytes, slices_of_a_group, sums,
+    INSTRUCTION_BYTES, LONG_CODE, Threads, Warps, area, areas, code_bytes, copied, one_copy, pieces, read,
+    row_bytes, rows_at_once, rows_in_a_row, rows_of_a_panel, rows_of_a_thread, slices_bytes,
+    slices_of_a_group, sums,
 };
 use super::reduction;
 use crate::kernels::family::{Choice, Footprint};
@@ -103,6 +104,12 @@ fn shared_footprint(problem: &Problem, choice: &Choice, common: Footprint) -> Fo
     let [a_in_pairs, b_in_pairs] = staging::read_in_pairs(nt, choice.flag(staging::INTERLEAVED));
     let of_rows = ceil(tm, of_a) as f64 * staging::passes(of_a * bytes, a_in_pairs);
     let of_columns = (tn / of_b) as f64 * staging::passes(of_b * bytes, b_in_pairs);
+    let in_a_row = if choice.flag("panel") { panel } else { rows_in_a_row(problem, choice) };
+    let code = code_bytes(problem, choice, in_a_row);
+    let each = loads as f64 + (code_bytes(problem, choice, 1) / INSTRUCTION_BYTES) as f64;
+    // A long loop is fetched anew in every group; a short one has iterations.
+    let long_code = if code >= LONG_CODE { warps * LONGER * each } else { 0.0 };
+    let iterations = if in_a_row < rows_of_a_thread(problem, choice) { warps / in_a_row as f64 } else { 0.0 };
     Footprint {
         threads,
         registers: (tm * tn + read) * bytes / 4 + 28,
@@ -111,7 +118,10 @@ fn shared_footprint(problem: &Problem, choice: &Choice, common: Footprint) -> Fo
         wavefronts: warps * (of_rows + of_columns)
             + rows * ((height + width) * bytes) as f64 / 128.0
             + rows * copies(problem, choice, |copied, _| copied.more_passes()),
-        instructions: warps * loads as f64 + rows * copies(problem, choice, Copied::instructions),
+        instructions: warps * loads as f64
+            + long_code
+            + iterations * OF_AN_ITERATION
+            + rows * copies(problem, choice, Copied::instructions),
         steps: k / (parts * depth * (stages - 1).max(1)) as f64 + common.steps,
         meetings: k / (parts * depth) as f64,
         teams: 1,
@@ -120,6 +130,11 @@ fn shared_footprint(problem: &Problem, choice: &Choice, common: Footprint) -> Fo
         ..common
     }
 }
+
+/// By what part of its instructions a loop takes longer that is [`mapping::LONG_CODE`].
+const LONGER: f64 = 0.4;
+/// Instructions of an iteration of the loop over rows that are multiplied in a row.
+const OF_AN_ITERATION: f64 = 6.0;
 
 /// What the copies of a row of A and of one of B take together, or the one copy that is both.
 fn copies(problem: &Problem, choice: &Choice, take: impl Fn(&Copied, bool) -> f64) -> f64 {

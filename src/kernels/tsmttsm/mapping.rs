@@ -152,6 +152,39 @@ pub(super) fn slices_of_a_group(problem: &Problem, choice: &Choice) -> i64 {
     (1..=most).rev().find(|s| choice.int("depth") % s == 0).unwrap_or(1)
 }
 
+/// Rows of a group that a thread multiplies.
+pub(super) fn rows_of_a_thread(problem: &Problem, choice: &Choice) -> i64 {
+    choice.int("depth") / slices_of_a_group(problem, choice)
+}
+
+/// Bytes of the multiply-adds of so many rows of a thread.
+pub(super) fn code_bytes(problem: &Problem, choice: &Choice, rows: i64) -> i64 {
+    let each = if problem.dtype().is_complex() { 4 } else { 1 };
+    rows * choice.int("tm") * choice.int("tn") * each * INSTRUCTION_BYTES
+}
+
+/// Bytes of an instruction (since compute capability 7.0).
+pub(super) const INSTRUCTION_BYTES: i64 = 16;
+
+/// Bytes of instructions beyond which a loop takes longer than its instructions do. What searches tried of A^H B in complex64 and A^T B in
+/// f32, 24 to 64 wide, took 1.2 times as long, held against the model, where the multiply-adds of a group were 32 KiB or more
+/// as where they were 4 to 16 (4919 candidates, H200s, 2026-11-23).
+pub(super) const LONG_CODE: i64 = 32 << 10;
+
+/// How many of the rows of a group a thread may multiply in a row, unrolled: all of them, or, where that is much code, as
+/// many as is little, or half as many.
+pub(super) fn steps(problem: &Problem, choice: &Choice) -> Vec<i64> {
+    let all = rows_of_a_thread(problem, choice);
+    let little = |rows: &i64| code_bytes(problem, choice, *rows) <= LONG_CODE / 2;
+    let fewer: Vec<i64> = (1..all).rev().filter(|rows| all % rows == 0 && little(rows)).take(2).collect();
+    if fewer.is_empty() || little(&all) { Vec::new() } else { [vec![all], fewer].concat() }
+}
+
+/// Rows that a thread multiplies in a row, unrolled.
+pub(super) fn rows_in_a_row(problem: &Problem, choice: &Choice) -> i64 {
+    choice.get("steps").map_or_else(|| rows_of_a_thread(problem, choice), |_| choice.int("steps"))
+}
+
 /// Rows that a thread has under way at a time where it reads them into registers.
 pub(super) fn rows_at_once(choice: &Choice) -> i64 {
     choice.int("unroll").max(1)

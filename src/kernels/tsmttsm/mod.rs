@@ -301,6 +301,14 @@ const PARAMETERS: &[Parameter] = &[
         },
     },
     Parameter {
+        name: "steps",
+        about: "rows of a group that a thread multiplies in a row, unrolled",
+        values: |c, problem, _| {
+            let may = c.word("staging") == "shared" && !c.flag("panel") && c.int("depth") > 0;
+            if may { with_fma(c, mapping::steps(problem, c)) } else { Vec::new() }
+        },
+    },
+    Parameter {
         name: "stages",
         about: "groups of rows in shared memory at a time",
         values: |c, _, _| with_stages(c, [4, 3, 6, 2]),

@@ -2,7 +2,7 @@
 
 use super::mapping::{
     Threads, Warps, aligned_for, copied, covered, one_copy, padding, pieces, read, rows_at_once,
-    rows_of_a_panel, slices_of_a_group,
+    rows_in_a_row, rows_of_a_panel, rows_of_a_thread, slices_of_a_group,
 };
 use super::reduction::{self, Parts};
 use crate::kernels::family::Choice;
@@ -63,7 +63,9 @@ pub(super) fn by_threads_from_shared(problem: &Problem, choice: &Choice) -> Stri
     let transposed = choice.flag("transposed");
     let [of_a, of_b] = pieces(problem, choice);
     let panel = choice.flag("panel");
-    // The loop over panels is short enough as it is; that over rows is unrolled.
+    let in_a_row = rows_in_a_row(problem, choice);
+    let reads_of_rows = || read_in_pieces("a", "c", of_a) + &read_in_pieces("b", "c", of_b);
+    // The loop over panels is short enough as it is; that over rows is unrolled, as far as is said.
     let [to_panels, row, reads, unrolled] = if panel {
         [
             format!("split(mine.k, {}) -> k, r\n", rows_of_a_panel(problem, choice)),
@@ -75,10 +77,14 @@ pub(super) fn by_threads_from_shared(problem: &Problem, choice: &Choice) -> Stri
             ),
             "mine.r".to_string(),
         ]
+    } else if in_a_row < rows_of_a_thread(problem, choice) {
+        let split = format!("split(mine.k, {in_a_row}) -> k, r\n");
+        [split, "mine.r, ".to_string(), reads_of_rows(), "mine.r".to_string()]
     } else {
-        let reads = read_in_pieces("a", "c", of_a) + &read_in_pieces("b", "c", of_b);
-        [String::new(), String::new(), reads, "mine.k".to_string()]
+        [String::new(), String::new(), reads_of_rows(), "mine.k".to_string()]
     };
+    // A panel is read by the loop over panels, a row by the one that is unrolled.
+    let at = if panel { "mine.k" } else { unrolled.as_str() };
     let Parts { split, taken_by: slice, block, bind, last } = reduction::of_sets(problem, choice, slices);
     // A thread that takes all rows of C has none that are far apart.
     let far_apart: &[&str] = match (transposed, panel) {
@@ -95,7 +101,7 @@ pub(super) fn by_threads_from_shared(problem: &Problem, choice: &Choice) -> Stri
         listed = far_apart.iter().map(|l| format!("{l}, ")).collect::<String>(),
         bound = far_apart.iter().map(|l| format!("bind({l}, vthread)\n")).collect::<String>(),
     );
-    let Staged { specialize, copies, groups } = staged(problem, choice, "mine.k");
+    let Staged { specialize, copies, groups } = staged(problem, choice, at);
     format!(
         "{specialize}split(acc.k, {depth}) -> ko, k
 {split}{copies}{rows_of_c}{columns_of_c}{order}{bind}bind({slice}.s, {lanes}, threads)
