@@ -68,23 +68,35 @@ fn staged_footprint(problem: &Problem, choice: &Choice) -> Footprint {
 /// Estimated from machine code, not fitted.
 const DIVIDED_STORE: f64 = 7.0;
 
-/// Passes through the first-level cache for each sector of a request that writes a part of it. Fitted, see `tune::rank`.
-const PART_OF_SECTOR: f64 = 3.0;
+/// Passes through the first-level cache for each sector of a request that writes a part of it. Chosen from 2, 2.5 and 3 with [`ENDS`], with
+/// which it makes no difference to the ranking of 422 problems; times held against the model are nearest to 1.
+const PART_OF_SECTOR: f64 = 2.0;
 
 /// The same where it writes 16 bytes of it. Fitted likewise (complex128, 687 candidates of 34 problems, one H200, 2026-11-23).
 const HALF_OF_SECTOR: f64 = 1.3;
 
-/// Passes of results that go straight from registers to C one by one, where `across` lanes have pieces of so many elements
+/// The same for the ends of what lanes write side by side, where they write whole pieces. Chosen from 0, 2, 3 and 5: of 51 problems in f32 the best
+/// of the first 12 is 5.7 % slower than the best tried without it and 1.1 % with it, in f64 (44) 4.8 and 3.3 %, of all 422
+/// 2.9 and 2.2 % (H200s, 2026-11-23).
+const ENDS: f64 = 2.0;
+
+/// Passes of results that go straight from registers to C, where `across` lanes have pieces of so many elements
 /// side by side: a request touches the sectors of all these pieces, and writes one element of each. None where pieces go
 /// `whole`, which takes that rows are aligned to them.
 fn lone_stores(problem: &Problem, choice: &Choice, piece: i64, across: i64, whole: bool) -> f64 {
     let bytes = problem.dtype().bytes();
     let whole = whole && piece > 1 && pieces_are_aligned(problem, choice, piece);
-    if choice.word("store") != "direct" || whole {
+    if choice.word("store") != "direct" {
         return 0.0;
     }
     let requests = (problem.shape.m * problem.shape.n) as f64 / 32.0;
     let across = across.min(32);
+    if whole {
+        // About one sector at the ends of each row of a request is written in part, unless all begin and end with one.
+        let ends = [problem.shape.n * bytes, across * piece * bytes].iter().any(|bytes| bytes % 32 != 0);
+        let runs = if ends { 32.0 / across as f64 } else { 0.0 };
+        return ENDS * requests / piece as f64 * runs;
+    }
     // Half of the rows begin or end in a sector more.
     let sectors = 32.0 / across as f64 * ((across * piece * bytes) as f64 / 32.0 + 0.5);
     let passes = if bytes == 16 { HALF_OF_SECTOR } else { PART_OF_SECTOR };
