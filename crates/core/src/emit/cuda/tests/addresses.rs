@@ -145,8 +145,8 @@ fn no_more_blocks_are_asked_for_than_fit_or_come() {
         let at = text.find("__launch_bounds__").unwrap();
         text[at..].lines().next().unwrap().to_string()
     };
-    // 64 sums and 40 registers beside them: three blocks of 18 warps would leave 112 of 65 536 for each thread, were it not that two of
-    // four sub-partitions get five warps, which leaves 96.
+    // 64 sums and 40 registers beside them: three blocks, 18 warps, would leave 112 of 65 536 for each thread, were it not that two
+    // of four sub-partitions get five warps, which leaves 96.
     assert_eq!(bounds(192, "n"), "__launch_bounds__(192, 2)");
     assert_eq!(bounds(128, "n"), "__launch_bounds__(128, 4)");
     assert_eq!(bounds(128, "132"), "__launch_bounds__(128)");
