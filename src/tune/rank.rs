@@ -183,15 +183,10 @@ pub fn of_footprint(footprint: &Footprint, problem: &Problem, target: &Target) -
     })
 }
 
-/// The most registers that a thread can have in a block of so many: a sub-partition has registers of its own for the
-/// warps that are dealt to it.
+/// The most registers that a thread can have in a block of so many threads.
 fn most_registers(target: &Target, threads: i64) -> i64 {
-    let up = |value: i64, of: i64| (value + of - 1) / of;
-    let (unit, warp) = (i64::from(Limits::REGISTER_ALLOCATION_UNIT), i64::from(Limits::WARP));
-    let parts = i64::from(target.limits.sub_partitions);
-    let warps_of_a_part = up(up(threads.max(1), warp), parts);
-    let of_a_warp = i64::from(target.limits.registers_per_sm) / parts / warps_of_a_part / unit * unit;
-    (of_a_warp / warp).min(i64::from(Limits::REGISTERS_PER_THREAD))
+    let warp = i64::from(Limits::WARP);
+    target.limits.most_registers((threads.max(1) + warp - 1) / warp)
 }
 
 /// Bytes per second of device memory: what a plain read reaches where somebody measured that and little is written.

@@ -85,6 +85,15 @@ impl Limits {
     pub fn threads_per_sm(&self) -> u32 {
         self.warps_per_sm * Limits::WARP
     }
+
+    /// The most registers that a thread can have while so many warps are resident: a sub-partition has registers of its
+    /// own for the warps that are dealt to it.
+    pub fn most_registers(&self, warps: i64) -> i64 {
+        let (parts, unit) = (i64::from(self.sub_partitions), i64::from(Limits::REGISTER_ALLOCATION_UNIT));
+        let warps_of_a_part = (warps.max(1) + parts - 1) / parts;
+        let of_a_warp = i64::from(self.registers_per_sm) / parts / warps_of_a_part / unit * unit;
+        (of_a_warp / i64::from(Limits::WARP)).min(Limits::REGISTERS_PER_THREAD.into())
+    }
 }
 
 const KIB: u32 = 1024;

@@ -5,32 +5,22 @@ use std::collections::{HashMap, HashSet};
 use super::ahead::loaded_ahead;
 use super::body::{Body, Unit};
 use super::names::Names;
+use super::residency::blocks_per_sm;
 use super::source::{Argument, Kernel, Scratch};
 use super::spelling::{Prelude, barrier, launch as between, mbarrier, tensor_map};
 use super::text::{Lines, Strength, WIDTH};
 use super::threads::Executing;
 use super::{Neighbours, Writer};
 use crate::diag::Diagnosis;
-use crate::dtype::DType;
 use crate::index::{Index, Interval};
-use crate::ir::{Axis, Dim, For, ParamKind, Role, Space, Stmt, walk};
+use crate::ir::{Axis, For, ParamKind, Role, Space, Stmt, walk};
 use crate::ir::{BlockLoop, Launch};
 use crate::sym::Sym;
-use crate::target::Limits;
 
 /// Static shared memory of a block; more has to be asked for at launch.
 const STATIC_SHARED_BYTES: i64 = 48 * 1024;
 /// The largest number of blocks along y or z.
 const LARGEST_GRID_Y: i64 = 65535;
-/// Registers of a thread that count as a tile.
-const REGISTER_TILE: i64 = 16;
-/// What addresses, loop counters and values on their way need besides register tiles, as observed in kernels that
-/// stage tiles through shared memory.
-const REGISTERS_BESIDES_TILES: i64 = 40;
-/// What the assembler wants where matrix units multiply doubles: with fewer it refuses `mma` of 16 rows (ptxas 13.0).
-const REGISTERS_FOR_DOUBLES: i64 = 64;
-/// The most registers a thread can have.
-const MOST_REGISTERS: i64 = 255;
 /// Ordinals count iterations of one block; no block lives as long as this.
 const LARGEST_ORDINAL: i64 = 1 << 30;
 
@@ -431,36 +421,6 @@ impl<'a> Body<'a> {
         arguments
     }
 
-    /// How many blocks should fit on a multiprocessor, where that is worth telling the assembler: with large register
-    /// tiles it may otherwise take a few registers too many and halve the number of blocks. No more are asked for than a
-    /// multiprocessor gets where their number is known: registers would be spilled for nothing.
-    fn blocks_per_sm(&self, launch: &Launch<'_>) -> Option<i64> {
-        let tile = register_words(launch.body);
-        if tile < REGISTER_TILE || launch.roles.iter().any(|r| r.registers.is_some()) {
-            return None;
-        }
-        let limits = self.unit.target.limits;
-        let least = if multiplies_doubles(launch.body) { REGISTERS_FOR_DOUBLES } else { 0 };
-        let needed = (tile + REGISTERS_BESIDES_TILES).max(least);
-        // The warps are dealt out among sub-partitions, each of which has registers of its own.
-        let up = |value: i64, of: i64| (value + of - 1) / of;
-        let (parts, warps) = (i64::from(limits.sub_partitions), up(launch.threads, Limits::WARP.into()));
-        let given = |blocks: i64| {
-            let of_a_part = up(blocks * warps, parts) * i64::from(Limits::WARP);
-            i64::from(limits.registers_per_sm) / parts / of_a_part / 8 * 8
-        };
-        let shared = launch.shared.bytes + i64::from(limits.shared_reserved_per_block);
-        let fits = |blocks: i64| {
-            given(blocks) >= needed
-                && blocks * launch.threads <= i64::from(limits.threads_per_sm())
-                && blocks * shared <= i64::from(limits.shared_per_sm)
-        };
-        let grid = launch.blocks.iter().try_fold(1, |grid: i64, l| grid.checked_mul(l.extent.as_constant()?));
-        let most = grid.map_or(8, |grid| up(grid, self.unit.target.sm_count.value.into()).min(8));
-        let blocks = (1..=most).take_while(|b| fits(*b)).last()?;
-        (blocks > 1 && given(blocks) <= MOST_REGISTERS).then_some(blocks)
-    }
-
     /// The comment and the signature.
     fn heading(
         &mut self,
@@ -504,7 +464,7 @@ impl<'a> Body<'a> {
         if !self.maps.is_empty() {
             self.prelude.require(&tensor_map::TENSOR_MAP);
         }
-        let bounds = match self.blocks_per_sm(launch) {
+        let bounds = match blocks_per_sm(self.unit.target, launch) {
             Some(blocks) => format!("{}, {blocks}", launch.threads),
             None => launch.threads.to_string(),
         };
@@ -564,42 +524,6 @@ impl<'a> Body<'a> {
         let restrict = if silent { "" } else { "__restrict__ " };
         format!("{constant}{}* {restrict}{}", self.c_type(dtype), self.names.of(sym))
     }
-}
-
-/// The 32-bit registers that the register buffers alive at once take in one thread.
-fn register_words(stmts: &[Stmt]) -> i64 {
-    let own: i64 = stmts
-        .iter()
-        .map(|stmt| match stmt {
-            Stmt::Alloc(buffer) if buffer.space == Space::Reg => {
-                let plain = buffer.dims.len() - if buffer.fragment.is_some() { 2 } else { 0 };
-                let elements =
-                    |d: &Dim| if d.pitch.is_some() { 1 } else { d.extent.as_constant().unwrap_or(1) };
-                let mut words: i64 = buffer.dims[..plain].iter().map(elements).product();
-                if let Some(fragment) = buffer.fragment {
-                    let extent = |d: &Dim| d.extent.as_constant().unwrap_or(0);
-                    words *= fragment
-                        .registers(extent(&buffer.dims[plain]), extent(&buffer.dims[plain + 1]))
-                        .unwrap_or(1);
-                }
-                words * buffer.dtype.bytes() / 4
-            }
-            _ => 0,
-        })
-        .sum();
-    let inner = stmts.iter().flat_map(walk::bodies).map(|body| register_words(body)).max();
-    own + inner.unwrap_or(0)
-}
-
-/// Whether matrix units multiply doubles.
-fn multiplies_doubles(stmts: &[Stmt]) -> bool {
-    let mut found = false;
-    walk::for_each(stmts, &mut |stmt| {
-        if let Stmt::Alloc(buffer) = stmt {
-            found |= buffer.fragment.is_some() && matches!(buffer.dtype, DType::F64 | DType::C128);
-        }
-    });
-    found
 }
 
 /// Whether a buffer is allotted for a call.

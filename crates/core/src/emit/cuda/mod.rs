@@ -23,6 +23,7 @@ mod instruction;
 mod kernel;
 mod loops;
 mod names;
+mod residency;
 mod serpentine;
 mod source;
 mod spelling;
