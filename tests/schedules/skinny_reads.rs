@@ -227,6 +227,11 @@ fn rows_that_make_long_code_may_be_multiplied_a_few_at_a_time() {
         let (_, usual) = completed(dtype, widths, without).unwrap();
         assert!(!(family.schedule)(&problem, &usual).contains("-> k, r"), "{usual}");
     }
+    for (steps, because) in [(0, "try one of 8, 4, 2"), (3, "whole numbers of steps")] {
+        let form = format!("copy=rows,panel=false,tm=12,tn=12,block=128,depth=64,stages=2,steps={steps}");
+        let refusal = completed("f32", (47, 47), &form).unwrap_err().to_string();
+        assert!(refusal.contains(because), "{refusal}");
+    }
     // Little code is unrolled in any case, and panels are read one by one.
     for (widths, form) in [((16, 16), "tm=4,tn=4,block=128"), ((33, 33), "panel=true")] {
         let refusal = completed("f32", widths, &format!("{form},steps=2")).unwrap_err().to_string();

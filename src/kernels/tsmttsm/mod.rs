@@ -467,6 +467,14 @@ const CONSTRAINTS: &[Constraint] = &[
         },
     },
     Constraint {
+        about: "a thread multiplies its rows of a group in whole numbers of steps",
+        on: &["depth", "steps"],
+        holds: |c, p, _| {
+            let steps = c.int("steps");
+            steps == 0 || mapping::rows_of_a_thread(p, c) % steps == 0
+        },
+    },
+    Constraint {
         about: "groups of rows that are copied as one consist of whole pieces",
         on: &["depth"],
         holds: |c, p, _| {
