@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
@@ -26,6 +27,7 @@ use crate::report::{DeviceReport, Kind, ProblemReport};
 use crate::roofline::Roofline;
 use crate::tune::accuracy::Accuracy;
 use crate::tune::bench::Bench;
+use crate::tune::compilers::Compilers;
 use crate::tune::file::WisdomFile;
 use crate::tune::measure::{Compiled, Isolated};
 use crate::tune::rank::{self, Estimate};
@@ -133,11 +135,13 @@ pub fn run(options: &Options) -> Outcome {
     let (device, notices) = options.device.device.open()?;
     notices.iter().for_each(|n| notice(n));
     let problems = options.left(options.problems.all()?, &device)?;
+    // The worker's own work on the host wants a core too.
+    let compilers = Compilers::new(parallel::threads().saturating_sub(1));
     let mut all = Vec::new();
     for problem in &problems {
         let family = options.family(problem)?;
         let tuned = match &device {
-            Device::Cuda(gpu, target) => on_gpu(options, family, problem, gpu, target)?,
+            Device::Cuda(gpu, target) => on_gpu(options, family, problem, (gpu, target), &compilers)?,
             Device::Sim(_) if options.device.device == DeviceChoice::Auto => {
                 return Err(Diagnosis::new("there is no GPU to tune on")
                     .because("times on the simulator would say nothing about a GPU")
@@ -254,8 +258,8 @@ fn on_gpu(
     options: &Options,
     family: &'static Family,
     problem: &Problem,
-    device: &warpwright_cuda::Device,
-    target: &'static Target,
+    (device, target): (&warpwright_cuda::Device, &'static Target),
+    compilers: &Compilers,
 ) -> Result<Tuned, Diagnosis> {
     memory::check_fits(problem, 2.0)?;
     // Without it every candidate would fail, and be remembered as one that fails.
@@ -272,16 +276,13 @@ fn on_gpu(
         command
     };
     let site = Site::here(device, target);
-    let compile_one = |choice: &Choice| compile_candidate(family, problem, choice, &site);
-    // The worker's own work on the host wants a core too.
-    let threads = parallel::threads().saturating_sub(1).max(1);
-    // Between two batches some threads have nothing to compile: only where results decide what comes next are they short.
-    let batches = if options.exhaustive { 64 } else { 2 };
+    let compiled = *problem;
+    let compile_one = move |choice: &Choice| compile_candidate(family, &compiled, choice, &site);
     let mut measure = Isolated {
         command: &command,
         job: worker::Job::new(device.info().ordinal, family.name, problem),
-        compile: &compile_one,
-        threads,
+        compile: Arc::new(compile_one),
+        compilers,
         limit: Duration::from_secs_f64(options.limit.clamp(0.1, 1e6)),
         start_limit: START_LIMIT,
         worker: None,
@@ -292,7 +293,6 @@ fn on_gpu(
         candidates: options.candidates.unwrap_or(usize::MAX),
         exhaustive: options.exhaustive,
         seed: options.seed,
-        batch: (batches * threads).max(8),
     };
     let gpu = Gpu::of_device(device.info(), Some(nvrtc));
     let session = Session {

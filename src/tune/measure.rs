@@ -1,18 +1,19 @@
-//! Measuring candidates on a GPU: each is compiled ahead on all cores, then tried by a [`Worker`].
+//! Measuring candidates on a GPU: while one is tried by a [`Worker`], others are compiled on all cores.
 //!
 //! A compiled kernel reaches the worker through the cache of compiled kernels. A worker that crashes or does not answer
 //! in time is replaced by a new one, and so is one that says that an error has spoilt it.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
 use warpwright_core::diag::Diagnosis;
 
+use super::compilers::Compilers;
 use super::record::{Status, Times, Trial};
-use super::search::Measure;
-use super::space::Candidate;
+use super::search::{Measure, Trials};
 use super::worker::{Answer, Fault, Job, Request, Worker};
 use crate::kernels::family::Choice;
 
@@ -25,10 +26,10 @@ pub struct Isolated<'a> {
     pub command: &'a dyn Fn() -> Command,
     /// What the worker is for.
     pub job: Job,
-    /// Compiles a candidate, on any thread.
-    pub compile: &'a (dyn Fn(&Choice) -> Compiled + Sync),
-    /// Threads that compile.
-    pub threads: usize,
+    /// Compiles a candidate, on any thread, and perhaps longer than anybody waits for it.
+    pub compile: Arc<dyn Fn(&Choice) -> Compiled + Send + Sync>,
+    /// The threads that do so.
+    pub compilers: &'a Compilers,
     /// How long one candidate may take to be tried.
     pub limit: Duration,
     /// How long a worker may take to be ready.
@@ -45,95 +46,78 @@ const RESTARTS: usize = 3;
 const RESTART_PAUSE: Duration = Duration::from_secs(2);
 
 impl Measure for Isolated<'_> {
-    fn prepare(&mut self) -> Result<(), Diagnosis> {
+    fn measure(&mut self, trials: &mut dyn Trials) -> Result<(), Diagnosis> {
+        self.all(trials, false)
+    }
+
+    fn settle(&mut self, trials: &mut dyn Trials) -> Result<(), Diagnosis> {
+        self.all(trials, true)
+    }
+}
+
+/// A candidate that has been compiled, what came of it, and how many seconds it took.
+type Ready = (Choice, Compiled, f64);
+
+impl Isolated<'_> {
+    /// Compiles candidates on all threads and tries them as they become ready. What is compiled when there is enough is
+    /// left to itself.
+    fn all(&mut self, trials: &mut dyn Trials, settle: bool) -> Result<(), Diagnosis> {
+        let (sender, ready) = mpsc::channel();
+        let mut on_the_way = self.hand_out(trials, 0, &sender);
         if self.worker.is_none() {
             self.worker = Some(self.start()?);
+        }
+        trials.begin();
+        let outcome = self.try_all(trials, settle, &mut on_the_way, (&sender, &ready));
+        self.compilers.forget();
+        outcome
+    }
+
+    fn try_all(
+        &mut self,
+        trials: &mut dyn Trials,
+        settle: bool,
+        on_the_way: &mut usize,
+        (sender, ready): (&Sender<Ready>, &Receiver<Ready>),
+    ) -> Result<(), Diagnosis> {
+        while *on_the_way > 0
+            && let Ok((choice, compiled, seconds)) = ready.recv()
+        {
+            *on_the_way -= 1;
+            let mut trial = match compiled {
+                Ok(registers) => {
+                    let best = if settle { None } else { trials.best() };
+                    let request = Request { choice, best, settle };
+                    Trial { registers, ..self.try_one(&request)? }
+                }
+                Err((status, message)) => failure(&choice, status, message),
+            };
+            trial.times.compile = seconds;
+            if !trials.result(trial)? {
+                break;
+            }
+            // A few at a time: who is asked has a whole space to look through.
+            if *on_the_way < self.compilers.threads() {
+                *on_the_way += self.hand_out(trials, *on_the_way, sender);
+            }
         }
         Ok(())
     }
 
-    fn measure(
-        &mut self,
-        candidates: &[Candidate],
-        best: Option<f64>,
-        each: &mut dyn FnMut(Trial) -> Result<bool, Diagnosis>,
-    ) -> Result<(), Diagnosis> {
-        let mut best = best;
-        self.all(candidates, each, &mut |choice, trial| {
-            if let (Some(Status::Correct), Some(seconds)) =
-                (trial.map(|t| t.status), trial.and_then(|t| t.seconds))
-            {
-                best = Some(best.map_or(seconds, |b: f64| b.min(seconds)));
-            }
-            Request { choice: choice.clone(), best, settle: false }
-        })
-    }
-
-    fn settle(
-        &mut self,
-        candidates: &[Candidate],
-        each: &mut dyn FnMut(Trial) -> Result<bool, Diagnosis>,
-    ) -> Result<(), Diagnosis> {
-        self.all(candidates, each, &mut |choice, _| Request {
-            choice: choice.clone(),
-            best: None,
-            settle: true,
-        })
-    }
-}
-
-impl Isolated<'_> {
-    /// Compiles candidates on all threads and tries them as they become ready. `request` is what to ask the worker of a
-    /// choice, given the result before it.
-    fn all(
-        &mut self,
-        candidates: &[Candidate],
-        each: &mut dyn FnMut(Trial) -> Result<bool, Diagnosis>,
-        request: &mut dyn FnMut(&Choice, Option<&Trial>) -> Request,
-    ) -> Result<(), Diagnosis> {
-        let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let (sender, compiled) = mpsc::channel();
-        let compile = self.compile;
-        std::thread::scope(|scope| {
-            for _ in 0..self.threads.clamp(1, candidates.len().max(1)) {
-                let (sender, next, stop) = (sender.clone(), &next, &stop);
-                scope.spawn(move || {
-                    while !stop.load(Ordering::Relaxed) {
-                        let Some(candidate) = candidates.get(next.fetch_add(1, Ordering::Relaxed)) else {
-                            break;
-                        };
-                        let start = Instant::now();
-                        let result = compile(&candidate.choice);
-                        if sender.send((candidate, result, start.elapsed().as_secs_f64())).is_err() {
-                            break;
-                        }
-                    }
-                });
-            }
-            drop(sender);
-            let mut before: Option<Trial> = None;
-            let mut go_on = || -> Result<(), Diagnosis> {
-                while let Ok((candidate, result, seconds)) = compiled.recv() {
-                    let choice = &candidate.choice;
-                    let mut trial = match result {
-                        Ok(registers) => {
-                            let request = request(choice, before.as_ref());
-                            Trial { registers, ..self.try_one(&request)? }
-                        }
-                        Err((status, message)) => failure(choice, status, message),
-                    };
-                    trial.times.compile = seconds;
-                    before = Some(trial.clone());
-                    if !each(trial)? {
-                        break;
-                    }
-                }
-                Ok(())
-            };
-            let outcome = go_on();
-            stop.store(true, Ordering::Relaxed);
-            outcome
-        })
+    /// Hands out candidates to be compiled, so that each thread has another one to go on with; gives how many.
+    fn hand_out(&self, trials: &mut dyn Trials, on_the_way: usize, sender: &Sender<Ready>) -> usize {
+        let candidates = trials.more(2 * self.compilers.threads() - on_the_way);
+        for candidate in &candidates {
+            let (choice, compile, sender) = (candidate.choice.clone(), self.compile.clone(), sender.clone());
+            self.compilers.run(move || {
+                let start = Instant::now();
+                let compiled = catch_unwind(AssertUnwindSafe(|| compile(&choice)))
+                    .unwrap_or_else(|_| Err((Status::Compile, "the compiler panicked".to_string())));
+                // Nobody may be waiting for it any more.
+                let _ = sender.send((choice, compiled, start.elapsed().as_secs_f64()));
+            });
+        }
+        candidates.len()
     }
 
     fn start(&mut self) -> Result<Worker, Diagnosis> {
@@ -190,19 +174,42 @@ mod tests {
     use super::{Compiled, Isolated, Job};
     use crate::kernels::family::Choice;
     use crate::problem::Problem;
+    use crate::tune::compilers::Compilers;
     use crate::tune::record::{Status, Trial};
-    use crate::tune::search::Measure;
+    use crate::tune::search::{Measure, Trials};
     use crate::tune::space::Candidate;
     use crate::tune::worker::READY;
     use std::process::Command;
-    use std::time::Duration;
+    use std::sync::Arc;
+    use std::time::{Duration, Instant};
+    use warpwright_core::diag::Diagnosis;
 
-    fn candidates(count: i64) -> Vec<Candidate> {
-        let one = |x: i64| {
-            let choice = Choice::default().with("x", x);
-            Candidate { schedule: choice.to_string(), choice, modelled: x as f64 }
-        };
-        (0..count).map(one).collect()
+    /// Candidates by their numbers, and the results of those that were tried.
+    struct Numbered {
+        left: std::ops::Range<i64>,
+        most: usize,
+        results: Vec<Trial>,
+    }
+
+    impl Numbered {
+        fn new(candidates: i64, most: usize) -> Numbered {
+            Numbered { left: 0..candidates, most, results: Vec::new() }
+        }
+    }
+
+    impl Trials for Numbered {
+        fn more(&mut self, most: usize) -> Vec<Candidate> {
+            let one = |x: i64| {
+                let choice = Choice::default().with("x", x);
+                Candidate { schedule: choice.to_string(), choice, modelled: x as f64 }
+            };
+            self.left.by_ref().take(most).map(one).collect()
+        }
+
+        fn result(&mut self, trial: Trial) -> Result<bool, Diagnosis> {
+            self.results.push(trial);
+            Ok(self.results.len() < self.most)
+        }
     }
 
     /// A worker played by the shell: candidate 1 crashes it, 2 hangs, 3 is wrong, 4 fails; the others are right.
@@ -227,13 +234,16 @@ mod tests {
         command
     }
 
-    fn isolated<'a>(compile: &'a (dyn Fn(&Choice) -> Compiled + Sync)) -> Isolated<'a> {
+    fn isolated(
+        compilers: &Compilers,
+        compile: impl Fn(&Choice) -> Compiled + Send + Sync + 'static,
+    ) -> Isolated<'_> {
         let problem = Problem::new("3x5x7".parse().unwrap(), "f64".parse().unwrap(), "tn".parse().unwrap());
         Isolated {
             command: &shell,
             job: Job::new(0, "tsmttsm", &problem),
-            compile,
-            threads: 3,
+            compile: Arc::new(compile),
+            compilers,
             limit: Duration::from_millis(400),
             start_limit: Duration::from_secs(10),
             worker: None,
@@ -245,32 +255,38 @@ mod tests {
     fn whatever_a_candidate_does_costs_that_candidate_only() {
         let compile = |choice: &Choice| match choice.int("x") {
             5 => Err((Status::Compile, "no such instruction".to_string())),
+            8 => panic!("on purpose"),
             x => Ok(Some(30 + x as u32)),
         };
-        let mut trials: Vec<Trial> = Vec::new();
-        isolated(&compile)
-            .measure(&candidates(8), None, &mut |trial| {
-                trials.push(trial);
-                Ok(true)
-            })
-            .unwrap();
+        let mut trials = Numbered::new(9, usize::MAX);
+        isolated(&Compilers::new(3), compile).measure(&mut trials).unwrap();
+        let mut trials = trials.results;
         trials.sort_by_key(|t| t.choice.int("x"));
         let statuses: Vec<Status> = trials.iter().map(|t| t.status).collect();
         use Status::{Compile, Correct, Correctness, Runtime, Timeout};
-        assert_eq!(statuses, [Correct, Runtime, Timeout, Correctness, Runtime, Compile, Correct, Correct]);
+        assert_eq!(
+            statuses,
+            [Correct, Runtime, Timeout, Correctness, Runtime, Compile, Correct, Correct, Compile]
+        );
         assert!(trials[1].message.as_ref().unwrap().contains("signal: 11"), "{:?}", trials[1]);
         assert_eq!((trials[6].registers, trials[6].seconds), (Some(36), Some(0.6)));
         assert!(trials[5].message.as_ref().unwrap().contains("no such instruction"));
+        assert!(trials[8].message.as_ref().unwrap().contains("panicked"));
     }
 
     #[test]
-    fn it_ends_when_told_to() {
-        let compile = |_: &Choice| Ok(None);
-        let mut count = 0;
-        let told = isolated(&compile).measure(&candidates(1000), None, &mut |_| {
-            count += 1;
-            Ok(count < 2)
-        });
-        assert_eq!((told, count), (Ok(()), 2));
+    fn it_ends_when_told_to_and_waits_for_no_compiler() {
+        // The first is ready at once, the others take long.
+        let compile = |choice: &Choice| {
+            std::thread::sleep(Duration::from_millis(if choice.int("x") == 0 { 0 } else { 3000 }));
+            Ok(None)
+        };
+        let compilers = Compilers::new(3);
+        let (mut trials, start) = (Numbered::new(1000, 1), Instant::now());
+        isolated(&compilers, compile).measure(&mut trials).unwrap();
+        assert_eq!(trials.results.len(), 1);
+        assert!(start.elapsed() < Duration::from_millis(2500), "it took {:?}", start.elapsed());
+        drop(compilers);
+        assert!(start.elapsed() < Duration::from_secs(6), "what nobody has begun is not compiled");
     }
 }

@@ -10,6 +10,7 @@
 
 pub mod accuracy;
 pub mod bench;
+pub mod compilers;
 pub mod file;
 pub mod measure;
 pub mod rank;

@@ -4,10 +4,14 @@
 //! differ in more than one parameter, and of every word and flag the best that has it, since a model may be blind to a
 //! whole kind of kernels.
 //! Then the search descends: it changes one parameter of the best candidate at a time, and when nothing near it is left,
-//! of the second and third best. What budget remains goes in turn to the rest of the ranking, to candidates that differ
+//! of the second and third best. What budget remains goes in turn to the rest of the ranking, twice to candidates that differ
 //! from the best in two parameters, and to candidates drawn from the whole space. Every candidate is measured once; what failed counts as infinitely slow.
 //!
+//! Candidates are asked for while others are still compiled or measured: what comes next is decided by what is known then.
+//!
 //! Nothing here knows time or chance: the same answers lead to the same questions, after a restart too.
+
+use std::collections::HashSet;
 
 use fastrand::Rng;
 use warpwright_core::diag::Diagnosis;
@@ -16,37 +20,39 @@ use super::record::{Status, Trial};
 use super::space::{Candidate, Space};
 use crate::kernels::family::Choice;
 
-/// Something that tries candidates.
-pub trait Measure {
-    /// Gets ready, as by making operands and putting them into a GPU's memory; the time is no part of a budget.
-    ///
-    /// # Errors
-    /// What makes it pointless to begin.
-    fn prepare(&mut self) -> Result<(), Diagnosis> {
-        Ok(())
+/// Where what is measured gets its candidates from, and hands its results to.
+pub trait Trials {
+    /// Candidates to try, in any order, so many at most; none where none is left besides those that were handed out.
+    fn more(&mut self, most: usize) -> Vec<Candidate>;
+
+    /// Notes that everything is ready, such as operands in a GPU's memory: the time before is no part of a budget.
+    fn begin(&mut self) {}
+
+    /// The least time so far: what is much slower need not be timed exactly.
+    fn best(&self) -> Option<f64> {
+        None
     }
 
-    /// Tries candidates in any order and hands over each result as it comes; ends early where it is told `false`.
-    /// `best` is the least time so far, and what is much slower need not be timed exactly.
+    /// Takes a result; gives whether to go on.
     ///
     /// # Errors
-    /// What makes it pointless to go on: a candidate that fails is a result, not an error.
-    fn measure(
-        &mut self,
-        candidates: &[Candidate],
-        best: Option<f64>,
-        each: &mut dyn FnMut(Trial) -> Result<bool, Diagnosis>,
-    ) -> Result<(), Diagnosis>;
+    /// What makes it pointless to go on.
+    fn result(&mut self, trial: Trial) -> Result<bool, Diagnosis>;
+}
+
+/// Something that tries candidates.
+pub trait Measure {
+    /// Tries candidates until there are no more, or until it is told to end. Several may be worked on at a time.
+    ///
+    /// # Errors
+    /// What makes it pointless to begin, or to go on: a candidate that fails is a result, not an error.
+    fn measure(&mut self, trials: &mut dyn Trials) -> Result<(), Diagnosis>;
 
     /// Times candidates that are known to be right once more and at length.
     ///
     /// # Errors
     /// As [`Measure::measure`].
-    fn settle(
-        &mut self,
-        candidates: &[Candidate],
-        each: &mut dyn FnMut(Trial) -> Result<bool, Diagnosis>,
-    ) -> Result<(), Diagnosis>;
+    fn settle(&mut self, trials: &mut dyn Trials) -> Result<(), Diagnosis>;
 }
 
 /// How to search.
@@ -60,13 +66,11 @@ pub struct Plan {
     pub exhaustive: bool,
     /// Decides what is drawn.
     pub seed: u64,
-    /// Candidates to hand out at a time.
-    pub batch: usize,
 }
 
 impl Default for Plan {
     fn default() -> Plan {
-        Plan { seconds: 60.0, candidates: usize::MAX, exhaustive: false, seed: 1, batch: 8 }
+        Plan { seconds: 60.0, candidates: usize::MAX, exhaustive: false, seed: 1 }
     }
 }
 
@@ -85,6 +89,8 @@ pub struct Search<'a> {
     /// Seconds of each candidate that was tried.
     tried: Vec<Option<f64>>,
     count: usize,
+    /// Candidates that were handed out and have no result yet.
+    asked: HashSet<usize>,
 }
 
 impl<'a> Search<'a> {
@@ -111,7 +117,7 @@ impl<'a> Search<'a> {
                 first.push(place);
             }
         }
-        Search { space, plan, first, tried: vec![None; space.len()], count: 0 }
+        Search { space, plan, first, tried: vec![None; space.len()], count: 0, asked: HashSet::new() }
     }
 
     /// All candidates in the order in which they are tried where nothing is learned on the way.
@@ -128,6 +134,7 @@ impl<'a> Search<'a> {
             _ => f64::INFINITY,
         };
         self.count += usize::from(self.tried[place].is_none());
+        self.asked.remove(&place);
         self.tried[place] = Some(seconds);
     }
 
@@ -156,17 +163,21 @@ impl<'a> Search<'a> {
             && (self.plan.exhaustive || seconds < self.plan.seconds)
     }
 
-    /// The candidates to try next; none where all have been tried.
-    pub fn next(&self) -> Vec<usize> {
-        let left = self.plan.candidates.saturating_sub(self.count);
-        let room = self.plan.batch.max(1).min(left);
-        let open = |place: &usize| self.tried[*place].is_none();
+    /// So many candidates to try next, or fewer; none where all have been tried or handed out.
+    pub fn next(&mut self, most: usize) -> Vec<usize> {
+        let known = self.count + self.asked.len();
+        let next = self.choose(most.min(self.plan.candidates.saturating_sub(known)));
+        self.asked.extend(&next);
+        next
+    }
+
+    fn choose(&self, room: usize) -> Vec<usize> {
+        let open = |place: &usize| self.tried[*place].is_none() && !self.asked.contains(place);
         let by_rank = || (0..self.space.len()).filter(open);
         if self.plan.exhaustive {
             return by_rank().take(room).collect();
         }
-        // No result decides about these, so nobody who compiles need wait for one.
-        let first: Vec<usize> = self.first.iter().copied().filter(open).take(left).collect();
+        let first: Vec<usize> = self.first.iter().copied().filter(open).take(room).collect();
         if !first.is_empty() {
             return first;
         }
@@ -177,17 +188,19 @@ impl<'a> Search<'a> {
             }
         }
         // What has been tried decides what is drawn, so a search that was interrupted goes on as it would have.
-        let mut rng = Rng::with_seed(self.plan.seed.wrapping_add(self.count as u64));
+        let known = self.count + self.asked.len();
+        let mut rng = Rng::with_seed(self.plan.seed.wrapping_add(known as u64));
         let mut others: Vec<usize> = by_rank().collect();
         let best = self.ranking().first().copied();
         let is_near = |place: &usize| best.is_some_and(|best| self.space.differences(best, *place) == 2);
         let mut near: Vec<usize> = others.iter().copied().filter(is_near).collect();
         let mut rest: Vec<usize> = Vec::new();
-        let mut turn = 0;
+        // Where one is asked for at a time, each kind has its turn too.
+        let mut turn = rng.usize(..4);
         while rest.len() < room && !others.is_empty() {
-            let place = match turn % 3 {
+            let place = match turn % 4 {
                 0 => others.remove(0),
-                1 if !near.is_empty() => near.swap_remove(rng.usize(..near.len())),
+                1 | 2 if !near.is_empty() => near.swap_remove(rng.usize(..near.len())),
                 _ => others.remove(rng.usize(..others.len())),
             };
             others.retain(|other| *other != place);
@@ -205,6 +218,7 @@ mod tests {
     use super::super::space::{Candidate, Space};
     use super::{Plan, Search};
     use crate::kernels::family::Choice;
+    use std::collections::{BTreeSet, VecDeque};
 
     /// A landscape: seconds of a point, and what the model takes them for.
     struct Landscape {
@@ -295,7 +309,7 @@ mod tests {
         known.iter().for_each(|choice| search.tell(&trial(landscape, choice)));
         let mut order = Vec::new();
         while search.may_go_on(0.0) {
-            let batch = search.next();
+            let batch = search.next(8);
             assert!(!batch.is_empty(), "there is something left to try");
             for place in batch {
                 let choice = &space.candidates()[place].choice;
@@ -365,22 +379,43 @@ mod tests {
         assert_eq!(run(landscape, &space, plan(1), before).1, after);
     }
 
+    /// With many candidates on their way at any time, of which each result is known some candidates later.
+    #[test]
+    fn a_search_that_does_not_wait_for_results_finds_the_best_too() {
+        for landscape in &LANDSCAPES {
+            let space = space(landscape);
+            let most = space.len() / landscape.part;
+            let mut search = Search::new(&space, Plan { candidates: most, ..Plan::default() }, &[]);
+            let (mut on_the_way, mut asked) = (VecDeque::new(), BTreeSet::new());
+            loop {
+                on_the_way.extend(search.next(10 - on_the_way.len()));
+                let Some(place) = on_the_way.pop_front() else { break };
+                assert!(asked.insert(place), "nothing is asked for twice");
+                search.tell(&trial(landscape, &space.candidates()[place].choice));
+            }
+            assert_eq!((search.count(), asked.len()), (most, most), "{}", landscape.name);
+            let (best, optimum) = (search.best().unwrap(), optimum(landscape, &space));
+            assert!(best <= 1.03 * optimum, "{}: {best} of {optimum}", landscape.name);
+        }
+    }
+
     #[test]
     fn what_is_compiled_ahead_is_what_is_tried_first() {
         let space = space(&LANDSCAPES[0]);
         let good = [space.candidates().last().unwrap().choice.clone()];
-        let search = Search::new(&space, Plan { batch: 4, ..Plan::default() }, &good);
-        let (order, asked) = (search.order(), search.next());
-        // What was said to be good and 16 by the model, all at once, however small a batch is.
-        assert!(asked.len() >= 17 && order.starts_with(&asked), "{} are asked for", asked.len());
-        assert_eq!(order.iter().collect::<std::collections::BTreeSet<_>>().len(), space.len());
+        let mut search = Search::new(&space, Plan::default(), &good);
+        let order = search.order();
+        // What was said to be good and 16 by the model, before there is any result.
+        let asked = [search.next(4), search.next(5), search.next(8)].concat();
+        assert!(asked.len() == 17 && order.starts_with(&asked), "{} are asked for", asked.len());
+        assert_eq!(order.iter().collect::<BTreeSet<_>>().len(), space.len());
     }
 
     #[test]
     fn what_is_said_to_be_good_comes_first() {
         let space = space(&LANDSCAPES[0]);
         let last = space.candidates().last().unwrap().choice.clone();
-        let search = Search::new(&space, Plan::default(), &[Choice::default(), last.clone()]);
-        assert_eq!(space.candidates()[search.next()[0]].choice, last);
+        let mut search = Search::new(&space, Plan::default(), &[Choice::default(), last.clone()]);
+        assert_eq!(space.candidates()[search.next(1)[0]].choice, last);
     }
 }

@@ -10,7 +10,7 @@ use warpwright_core::target::Target;
 
 use super::file::WisdomFile;
 use super::record::{Gpu, Key, Record, Status, Trial};
-use super::search::{Measure, Plan, Search};
+use super::search::{Measure, Plan, Search, Trials};
 use super::space::{self, Candidate, Space};
 use super::summary;
 use super::wisdom::Wisdom;
@@ -121,10 +121,6 @@ impl Session<'_> {
             run.remember(&wisdom.tried(self.gpu, self.family.name, &key));
         }
         let known = run.search.count();
-        if run.search.may_go_on(run.spent_before + run.reserve) {
-            measure.prepare()?;
-            run.start = Instant::now();
-        }
         run.search(measure, tell)?;
         run.settle(measure, tell)?;
         if let Some(Err(diagnosis)) = self.file.map(summary::write) {
@@ -312,15 +308,14 @@ impl Run<'_> {
         measure: &mut dyn Measure,
         tell: &mut dyn FnMut(&Progress),
     ) -> Result<(), Diagnosis> {
-        while self.search.may_go_on(self.spent() + self.reserve) {
-            let batch = self.candidates(&self.search.next());
-            let best = self.search.best();
-            let before = self.search.count();
-            measure.measure(&batch, best, &mut |trial| self.result(trial, tell))?;
-            if self.search.count() == before {
-                return Err(Diagnosis::new("no candidate could be tried")
-                    .because("the measurement gave no result for any of them"));
-            }
+        if !self.search.may_go_on(self.spent() + self.reserve) {
+            return Ok(());
+        }
+        let before = self.search.count();
+        measure.measure(&mut Searched { run: self, tell })?;
+        if self.search.count() == before {
+            return Err(Diagnosis::new("no candidate could be tried")
+                .because("the measurement gave no result for any of them"));
         }
         Ok(())
     }
@@ -342,13 +337,53 @@ impl Run<'_> {
         if finalists.is_empty() {
             return Ok(());
         }
-        measure.settle(&finalists, &mut |trial| {
-            let trial = Trial { settled: trial.status == Status::Correct, ..trial };
-            self.result(trial, tell).map(|_| true)
-        })
+        measure.settle(&mut Finalists { left: finalists.into_iter(), run: self, tell })
     }
 
     fn candidates(&self, places: &[usize]) -> Vec<Candidate> {
         places.iter().map(|place| self.space.candidates()[*place].clone()).collect()
+    }
+}
+
+/// What the search asks for.
+struct Searched<'r, 'a> {
+    run: &'r mut Run<'a>,
+    tell: &'r mut dyn FnMut(&Progress),
+}
+
+impl Trials for Searched<'_, '_> {
+    fn more(&mut self, most: usize) -> Vec<Candidate> {
+        let places = self.run.search.next(most);
+        self.run.candidates(&places)
+    }
+
+    fn begin(&mut self) {
+        self.run.start = Instant::now();
+    }
+
+    fn best(&self) -> Option<f64> {
+        self.run.search.best()
+    }
+
+    fn result(&mut self, trial: Trial) -> Result<bool, Diagnosis> {
+        self.run.result(trial, self.tell)
+    }
+}
+
+/// The best few, to be timed at length.
+struct Finalists<'r, 'a> {
+    left: std::vec::IntoIter<Candidate>,
+    run: &'r mut Run<'a>,
+    tell: &'r mut dyn FnMut(&Progress),
+}
+
+impl Trials for Finalists<'_, '_> {
+    fn more(&mut self, most: usize) -> Vec<Candidate> {
+        self.left.by_ref().take(most).collect()
+    }
+
+    fn result(&mut self, trial: Trial) -> Result<bool, Diagnosis> {
+        let trial = Trial { settled: trial.status == Status::Correct, ..trial };
+        self.run.result(trial, self.tell).map(|_| true)
     }
 }

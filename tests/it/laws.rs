@@ -154,7 +154,8 @@ const TUNER: &[(&str, &[&str])] = &[
     ("summary", &["file", "record", "wisdom"]),
     ("session", &["bench", "file", "record", "roofline", "search", "space", "summary", "wisdom"]),
     ("worker", &["record"]),
-    ("measure", &["record", "search", "space", "worker"]),
+    ("compilers", &[]),
+    ("measure", &["compilers", "record", "search", "space", "worker"]),
     ("bench", &["bind", "compile", "gpu", "inputs", "matrix", "measure", "record", "reference", "worker"]),
     ("mod", &[]),
 ];

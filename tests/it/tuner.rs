@@ -12,7 +12,7 @@ use warpwright::kernels::family::Permissions;
 use warpwright::problem::Problem;
 use warpwright::tune::file::WisdomFile;
 use warpwright::tune::record::{Gpu, Key, Record, Status, Trial};
-use warpwright::tune::search::{Measure, Plan};
+use warpwright::tune::search::{Measure, Plan, Trials};
 use warpwright::tune::session::{Found, Session};
 use warpwright::tune::space::{Candidate, Space};
 use warpwright_core::diag::Diagnosis;
@@ -47,28 +47,25 @@ impl MadeUp {
 }
 
 impl Measure for MadeUp {
-    fn measure(
-        &mut self,
-        candidates: &[Candidate],
-        _: Option<f64>,
-        each: &mut dyn FnMut(Trial) -> Result<bool, Diagnosis>,
-    ) -> Result<(), Diagnosis> {
-        for candidate in candidates {
-            std::thread::sleep(self.pause);
-            self.order.push(candidate.choice.clone());
-            if !each(MadeUp::trial(candidate))? {
-                break;
+    fn measure(&mut self, trials: &mut dyn Trials) -> Result<(), Diagnosis> {
+        trials.begin();
+        loop {
+            let candidates = trials.more(8);
+            if candidates.is_empty() {
+                return Ok(());
+            }
+            for candidate in candidates {
+                std::thread::sleep(self.pause);
+                self.order.push(candidate.choice.clone());
+                if !trials.result(MadeUp::trial(&candidate))? {
+                    return Ok(());
+                }
             }
         }
-        Ok(())
     }
 
-    fn settle(
-        &mut self,
-        candidates: &[Candidate],
-        each: &mut dyn FnMut(Trial) -> Result<bool, Diagnosis>,
-    ) -> Result<(), Diagnosis> {
-        self.measure(candidates, None, each)
+    fn settle(&mut self, trials: &mut dyn Trials) -> Result<(), Diagnosis> {
+        self.measure(trials)
     }
 }
 
@@ -159,7 +156,7 @@ impl Drop for Scratch {
     }
 }
 
-const EXHAUSTIVE: Plan = Plan { seconds: 0.0, candidates: usize::MAX, exhaustive: true, seed: 1, batch: 8 };
+const EXHAUSTIVE: Plan = Plan { seconds: 0.0, candidates: usize::MAX, exhaustive: true, seed: 1 };
 
 /// The variable that tells [`a_tuner_that_is_killed`] which file to write.
 const FILE: &str = "WARPWRIGHT_TEST_TUNER_FILE";
@@ -319,21 +316,12 @@ fn the_best_of_a_problem_nearby_is_tried_first() {
 fn a_time_that_no_gpu_can_reach_is_no_result() {
     struct Impossible;
     impl Measure for Impossible {
-        fn measure(
-            &mut self,
-            candidates: &[Candidate],
-            _: Option<f64>,
-            each: &mut dyn FnMut(Trial) -> Result<bool, Diagnosis>,
-        ) -> Result<(), Diagnosis> {
-            let choice = candidates[0].choice.clone();
-            each(Trial { choice, seconds: Some(1e-9), ..Trial::default() }).map(|_| ())
+        fn measure(&mut self, trials: &mut dyn Trials) -> Result<(), Diagnosis> {
+            let choice = trials.more(1)[0].choice.clone();
+            trials.result(Trial { choice, seconds: Some(1e-9), ..Trial::default() }).map(|_| ())
         }
 
-        fn settle(
-            &mut self,
-            _: &[Candidate],
-            _: &mut dyn FnMut(Trial) -> Result<bool, Diagnosis>,
-        ) -> Result<(), Diagnosis> {
+        fn settle(&mut self, _: &mut dyn Trials) -> Result<(), Diagnosis> {
             Ok(())
         }
     }
