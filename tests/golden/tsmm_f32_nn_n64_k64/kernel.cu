@@ -26,7 +26,7 @@ template <int N> __device__ __forceinline__ void cp_async_wait() {
 }
 
 // Grid: 8 blocks of 64 threads; 51200 bytes of dynamic shared memory.
-extern "C" __global__ void __launch_bounds__(64)
+extern "C" __global__ void __launch_bounds__(64, 1)
 tsmm_f32_nn_n64_k64(int M, float alpha, float beta, bool beta0, bool alpha1, const float* __restrict__ A,
     const float* __restrict__ B, int ldb, float* __restrict__ C)
 {

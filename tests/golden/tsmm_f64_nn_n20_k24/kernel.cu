@@ -34,7 +34,7 @@ __device__ __forceinline__ void mma_m16n8k8_f64(double (&d)[4], const double (&a
 }
 
 // Grid: 8 blocks of 128 threads; 34016 bytes of shared memory.
-extern "C" __global__ void __launch_bounds__(128)
+extern "C" __global__ void __launch_bounds__(128, 1)
 tsmm_f64_nn_n20_k24_1(int M, double alpha, double beta, bool beta0, bool alpha1, const double* __restrict__ A,
     const double* __restrict__ B, int ldb, double* __restrict__ C, int ldc)
 {
@@ -146,7 +146,7 @@ tsmm_f64_nn_n20_k24_1(int M, double alpha, double beta, bool beta0, bool alpha1,
 }
 
 // Grid: 8 blocks of 128 threads; 34016 bytes of shared memory.
-extern "C" __global__ void __launch_bounds__(128)
+extern "C" __global__ void __launch_bounds__(128, 1)
 tsmm_f64_nn_n20_k24_2(int M, double alpha, double beta, bool beta0, bool alpha1, const double* __restrict__ A,
     const double* __restrict__ B, int ldb, double* __restrict__ C, int ldc)
 {

@@ -33,7 +33,7 @@ __device__ __forceinline__ void wait_for_launch_before() {
 }
 
 // Grid: 8 blocks of 128 threads; 29632 bytes of shared memory.
-extern "C" __global__ void __launch_bounds__(128)
+extern "C" __global__ void __launch_bounds__(128, 1)
 tsmttsm_f32_tn_m33_n33_1(int K, const float* __restrict__ A, const float* __restrict__ B,
     float* __restrict__ slice)
 {

@@ -13,7 +13,7 @@ __device__ __forceinline__ void wait_for_launch_before() {
 }
 
 // Grid: 8 blocks of 128 threads; 17408 bytes of shared memory.
-extern "C" __global__ void __launch_bounds__(128)
+extern "C" __global__ void __launch_bounds__(128, 1)
 tsmttsm_f64_tn_m8_n8_1(int K, const double* __restrict__ A, int lda, const double* __restrict__ B, int ldb,
     double* __restrict__ part)
 {
