@@ -60,10 +60,13 @@ pub fn parameters(
         let Some(kernel) = make(&choice) else { continue };
         // What was best for another width or length altogether may have tiles or parts that this one has no use for.
         let much_worse = || {
-            let by_model = space::descend(family, problem, target, permissions).ok();
-            let other = by_model.and_then(|choice| modelled(&choice));
-            modelled(&kernel.parameters).zip(other).is_some_and(|(this, other)| this > WORSE * other)
+            let other = space::descend(family, problem, target, permissions).ok()?;
+            let is_of_this_kind =
+                ["unit", "staging"].iter().all(|n| other.get(n) == kernel.parameters.get(n));
+            let much = if is_of_this_kind { WORSE } else { WORSE_THAN_ANOTHER_KIND };
+            Some(modelled(&kernel.parameters)? > much * modelled(&other)?)
         };
+        let much_worse = || much_worse() == Some(true);
         if is_same_but_long(&key, &record.problem) || !much_worse() {
             return Ok((kernel, ChosenBy::Neighbour));
         }
@@ -155,6 +158,9 @@ const NEAR_IF_SAME: i64 = 16;
 /// A choice for a problem of other short extents is not taken if the model says that it takes this many times as long as
 /// another: more than the model's own error, a factor of 1.2 or so.
 const WORSE: f64 = 1.3;
+/// The same where the other is of another kind, such as one that reads rows into registers instead of shared memory: A^H B in complex64,
+/// wider than 64, takes 1.3 times as long as modelled by registers and 0.7 times through shared memory (160 candidates, H200s, 2026-11-23).
+const WORSE_THAN_ANOTHER_KIND: f64 = 2.0;
 /// How many problems nearby are asked for their best choice before the model is asked for its own. At 56 problems of which
 /// no width was known, both had been measured (what searches tried on one H200, 2026-11-22): the choice of the nearest problem was slower
 /// than the best that was tried by 10.9 % in the geometric mean and 5.1 times as slow at worst, the one of six that the

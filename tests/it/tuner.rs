@@ -73,6 +73,11 @@ fn problem() -> Problem {
     Problem::new("1000000x4x6".parse().unwrap(), "f64".parse().unwrap(), "nn".parse().unwrap())
 }
 
+/// What every candidate has: 288 are enough, and the whole space has 15193, with which the tests take minutes.
+fn given() -> Choice {
+    Choice::default().with("unit", "fma").with("staging", "registers")
+}
+
 /// Tunes the problem and records in a file.
 fn tune(file: &WisdomFile, plan: &Plan, measure: &mut MadeUp) -> Found {
     let gpu = Gpu::of_target(target::DEFAULT);
@@ -82,7 +87,7 @@ fn tune(file: &WisdomFile, plan: &Plan, measure: &mut MadeUp) -> Found {
         family: kernels::family("tsmm").unwrap(),
         problem: &problem(),
         permissions: Permissions::NONE,
-        given: &Choice::default(),
+        given: &given(),
         file: Some(file),
         again: false,
         alone: false,
@@ -212,13 +217,8 @@ fn a_tuner_killed_at_any_moment_goes_on_and_tries_nothing_twice() {
     assert!(kills >= 10, "the tuner ended after {kills} kills");
     let mut measure = MadeUp::new(Duration::ZERO);
     let found = tune(&file, &EXHAUSTIVE, &mut measure);
-    let space = Space::of(
-        kernels::family("tsmm").unwrap(),
-        &problem(),
-        target::DEFAULT,
-        Permissions::NONE,
-        &Choice::default(),
-    );
+    let space =
+        Space::of(kernels::family("tsmm").unwrap(), &problem(), target::DEFAULT, Permissions::NONE, &given());
     assert_eq!((found.tried, found.candidates), (space.len(), space.len()));
     let loaded = file.load().unwrap();
     let tries = tries(&loaded.records);
@@ -267,13 +267,8 @@ fn two_tuners_on_one_file_lose_and_spoil_nothing() {
     assert!(children.iter_mut().all(|c| c.wait().unwrap().success()));
     let loaded = file.load().unwrap();
     assert_eq!(loaded.notices, [] as [&str; 0]);
-    let space = Space::of(
-        kernels::family("tsmm").unwrap(),
-        &problem(),
-        target::DEFAULT,
-        Permissions::NONE,
-        &Choice::default(),
-    );
+    let space =
+        Space::of(kernels::family("tsmm").unwrap(), &problem(), target::DEFAULT, Permissions::NONE, &given());
     let tries = tries(&loaded.records);
     assert!(tries.len() == space.len() && tries.values().all(|n| *n <= 2));
     assert!(loaded.records.iter().all(|r| r.problem == Key::of(&problem())));
@@ -333,7 +328,7 @@ fn a_time_that_no_gpu_can_reach_is_no_result() {
         family: kernels::family("tsmm").unwrap(),
         problem: &problem(),
         permissions: Permissions::NONE,
-        given: &Choice::default(),
+        given: &given(),
         file: Some(&scratch.file()),
         again: false,
         alone: false,
