@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 use clap::Args;
@@ -137,24 +138,45 @@ pub fn run(options: &Options) -> Outcome {
     let problems = options.left(options.problems.all()?, &device)?;
     // The worker's own work on the host wants a core too.
     let compilers = Compilers::new(parallel::threads().saturating_sub(1));
-    let mut all = Vec::new();
-    for problem in &problems {
-        let family = options.family(problem)?;
-        let tuned = match &device {
-            Device::Cuda(gpu, target) => on_gpu(options, family, problem, (gpu, target), &compilers)?,
-            Device::Sim(_) if options.device.device == DeviceChoice::Auto => {
-                return Err(Diagnosis::new("there is no GPU to tune on")
-                    .because("times on the simulator would say nothing about a GPU")
-                    .instead(format!("use --device sim:{} to rank by the model alone", target::DEFAULT.name))
-                    .into());
-            }
-            Device::Sim(target) => by_model(options, family, problem, target, &device)?,
-        };
-        if !options.output.json {
-            print(&text(&tuned))?;
-        }
-        all.push(tuned);
+    let families: Vec<&'static Family> =
+        problems.iter().map(|problem| options.family(problem)).collect::<Result<_, _>>()?;
+    let (target, given, permissions) = (device.target(), options.given(), options.permissions.of_kernels());
+    if matches!(device, Device::Sim(_)) && options.device.device == DeviceChoice::Auto && !problems.is_empty()
+    {
+        return Err(Diagnosis::new("there is no GPU to tune on")
+            .because("times on the simulator would say nothing about a GPU")
+            .instead(format!("use --device sim:{} to rank by the model alone", target::DEFAULT.name))
+            .into());
     }
+    let mut all = Vec::new();
+    std::thread::scope(|scope| -> Result<(), Failure> {
+        // While one product is measured, the candidates for the next are found.
+        let space_of = |at: usize| -> Option<ScopedJoinHandle<'_, Space>> {
+            let (family, problem, given) = (*families.get(at)?, problems.get(at)?, &given);
+            Some(scope.spawn(move || Space::of(family, problem, target, permissions, given)))
+        };
+        let mut next = space_of(0);
+        for (at, (problem, family)) in problems.iter().zip(&families).enumerate() {
+            let progress = Progress::waiting(format!("{}: candidates", problem.shape));
+            let found = next.take().map(ScopedJoinHandle::join);
+            drop(progress);
+            let Some(Ok(space)) = found else {
+                return Err(Diagnosis::new("the candidates could not be found").into());
+            };
+            next = space_of(at + 1);
+            let tuned = match &device {
+                Device::Cuda(gpu, target) => {
+                    on_gpu(options, (family, problem, &space), (gpu, target), &compilers)?
+                }
+                Device::Sim(target) => by_model(options, (family, problem, &space), target, &device)?,
+            };
+            if !options.output.json {
+                print(&text(&tuned))?;
+            }
+            all.push(tuned);
+        }
+        Ok(())
+    })?;
     if options.output.json {
         match &all[..] {
             [one] if options.problems.is_one() => print_json(one)?,
@@ -213,8 +235,7 @@ impl Options {
 /// The candidates ranked by the model.
 fn by_model(
     options: &Options,
-    family: &'static Family,
-    problem: &Problem,
+    (family, problem, space): (&'static Family, &Problem, &Space),
     target: &Target,
     device: &Device,
 ) -> Result<Tuned, Diagnosis> {
@@ -222,7 +243,6 @@ fn by_model(
     if !given.is_empty() {
         family.complete(&given, problem, target)?;
     }
-    let space = Space::of(family, problem, target, options.permissions.of_kernels(), &given);
     let roofline = Roofline::reached(problem, target).map(|r| r.seconds());
     let ranked = |choice: &Choice, modelled: f64| Ranked {
         parameters: choice.clone(),
@@ -256,8 +276,7 @@ fn by_model(
 /// The candidates measured on a GPU.
 fn on_gpu(
     options: &Options,
-    family: &'static Family,
-    problem: &Problem,
+    (family, problem, space): (&'static Family, &Problem, &Space),
     (device, target): (&warpwright_cuda::Device, &'static Target),
     compilers: &Compilers,
 ) -> Result<Tuned, Diagnosis> {
@@ -309,7 +328,7 @@ fn on_gpu(
     let found = {
         let shape = problem.shape;
         let progress = Progress::waiting(format!("{shape}: operands and reference"));
-        session.run(&plan, &mut measure, &mut |p| progress.say(said(shape, p)))?
+        session.run_in(space, &plan, &mut measure, &mut |p| progress.say(said(shape, p)))?
     };
     found.notices.iter().for_each(|n| notice(n));
     Ok(measured(family, problem, target, device, found, file))

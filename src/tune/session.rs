@@ -99,14 +99,28 @@ impl Session<'_> {
         measure: &mut dyn Measure,
         tell: &mut dyn FnMut(&Progress),
     ) -> Result<Found, Diagnosis> {
+        self.run_in(&self.space(), plan, measure, tell)
+    }
+
+    /// The same where the candidates are known already: they are [`Session::space`]'s.
+    ///
+    /// # Errors
+    /// As [`Session::run`].
+    pub fn run_in(
+        &self,
+        space: &Space,
+        plan: &Plan,
+        measure: &mut dyn Measure,
+        tell: &mut dyn FnMut(&Progress),
+    ) -> Result<Found, Diagnosis> {
+        self.check(space)?;
         let key = Key::of(self.problem);
         let (wisdom, mut notices) = self.wisdom()?;
-        let space = self.space()?;
         let mut run = Run {
             session: self,
             key: &key,
-            space: &space,
-            search: Search::new(&space, plan.clone(), &self.good(&wisdom, &key)?),
+            space,
+            search: Search::new(space, plan.clone(), &self.good(&wisdom, &key)?),
             trials: Vec::new(),
             unmakeable: Vec::new(),
             roofline: Roofline::reached(self.problem, self.target).map(|r| r.seconds()),
@@ -149,7 +163,8 @@ impl Session<'_> {
     /// # Errors
     /// Wisdom that cannot be read, and a space without candidates.
     pub fn order(&self) -> Result<Vec<Candidate>, Diagnosis> {
-        let space = self.space()?;
+        let space = self.space();
+        self.check(&space)?;
         let good = self.good(&self.wisdom()?.0, &Key::of(self.problem))?;
         let order = Search::new(&space, Plan::default(), &good).order();
         Ok(order.into_iter().map(|place| space.candidates()[place].clone()).collect())
@@ -164,17 +179,19 @@ impl Session<'_> {
         }
     }
 
-    fn space(&self) -> Result<Space, Diagnosis> {
-        let space = Space::of(self.family, self.problem, self.target, self.permissions, self.given);
-        if space.is_empty() {
-            return Err(Diagnosis::new(format!(
-                "{} has no candidate for {}",
-                self.family.name, self.problem.shape
-            ))
-            .because("its constraints hold for no choice")
-            .instead("name another family with --kernel"));
+    /// The candidates. To find and rank them takes seconds where there are hundreds of thousands.
+    pub fn space(&self) -> Space {
+        Space::of(self.family, self.problem, self.target, self.permissions, self.given)
+    }
+
+    fn check(&self, space: &Space) -> Result<(), Diagnosis> {
+        if !space.is_empty() {
+            return Ok(());
         }
-        Ok(space)
+        let Session { family, problem, .. } = self;
+        Err(Diagnosis::new(format!("{} has no candidate for {}", family.name, problem.shape))
+            .because("its constraints hold for no choice")
+            .instead("name another family with --kernel"))
     }
 
     /// Choices that are likely to be good: those of near problems, and the usual one.
