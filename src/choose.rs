@@ -257,7 +257,7 @@ fn fitting(recipe: &Recipe, variant: Variant, problem: &Problem, target: &Target
 
 #[cfg(test)]
 mod tests {
-    use super::{LAST_SMALL_RUNG, kernel, parameters};
+    use super::{LAST_SMALL_RUNG, kernel, parameters, rank, space};
     use crate::kernels;
     use crate::kernels::family::{Choice, Permissions};
     use crate::problem::Problem;
@@ -284,6 +284,23 @@ mod tests {
         let (kernel, by) =
             parameters(family, &skinny(shape), target::DEFAULT, &gpu, &wisdom, Permissions::NONE).unwrap();
         (kernel.parameters, by)
+    }
+
+    /// It took 45 times as long as the model said: a thread of 512 has 128 registers, and this one wants 176.
+    #[test]
+    fn a_row_ahead_that_does_not_fit_in_registers_is_no_bargain() {
+        let problem =
+            Problem::new("67x67x900000".parse().unwrap(), "c64".parse().unwrap(), "cn".parse().unwrap());
+        let family = kernels::family("tsmttsm").unwrap();
+        let seconds =
+            |choice: &Choice| rank::estimate(family, &problem, choice, target::DEFAULT).unwrap().seconds;
+        let form =
+            Choice::default().with("unit", "fma").with("staging", "registers").with("transposed", true);
+        let starved = form.with("block", 512).with("tm", 5).with("tn", 10).with("leapfrog", true);
+        let starved = family.complete(&starved, &problem, target::DEFAULT).unwrap();
+        let chosen = space::descend(family, &problem, target::DEFAULT, Permissions::NONE).unwrap();
+        let (starved, chosen) = (seconds(&starved), seconds(&chosen));
+        assert!(starved > 4.0 * chosen, "{starved} s and {chosen} s");
     }
 
     #[test]
