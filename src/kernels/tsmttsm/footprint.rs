@@ -54,9 +54,9 @@ pub(super) fn footprint(problem: &Problem, choice: &Choice, target: &Target) -> 
 }
 
 /// Passes through the first-level cache for each register that a thread of the form by registers lacks where a row is loaded ahead of
-/// this one. Such candidates took 2.0 to 6.5 times as long as the model said without it, up to 45 times; those that have all they need 1.2 to 1.5
-/// times, and so those that load nothing ahead, registers enough or not (A^T B and A^H B in all types, 16 to 100 wide, 434
-/// candidates, H200s, 2026-11-22 and -23).
+/// this one. Chosen so that they lose, not fitted: such candidates took 1.9 to 7.2 times as long as the model said without it, in the geometric
+/// mean by type and width, and up to 45 times; those that have all they need, and those that load nothing ahead, registers enough or not, 1.0 to 1.6
+/// times (A^T B and A^H B in all types, 16 wide and more, 430 candidates, H200s, 2026-11-22 and -23).
 const SPILLED: f64 = 8.0;
 
 fn thread_footprint(problem: &Problem, choice: &Choice, target: &Target, common: Footprint) -> Footprint {

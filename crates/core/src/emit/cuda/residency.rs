@@ -18,7 +18,7 @@ const MOST_BLOCKS: i64 = 8;
 /// tiles it may otherwise take a few registers too many and halve the number of blocks. No more are asked for than a
 /// multiprocessor gets where their number is known: registers would be spilled for nothing. But so many are asked for then, be it one:
 /// where nothing is said, the assembler keeps room for more of its own accord. A^T B in f32 37 x 37, two blocks of 128 threads, took 143
-/// registers and 1.20 ms where two blocks were asked for, 128 and 1.98 ms where none were (one H200 each, NVRTC 13.0, 2026-11-23); A C in f32 55 x 55, one
+/// registers and 1.20 ms where blocks were asked for, 128 and 1.98 ms where none were (one H200 each, NVRTC 13.0, 2026-11-23); A C in f32 55 x 55, one
 /// block of 512 threads, takes 91 or 64.
 pub(super) fn blocks_per_sm(target: &Target, launch: &Launch<'_>) -> Option<i64> {
     let tile = register_words(launch.body);
