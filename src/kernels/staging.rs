@@ -84,7 +84,7 @@ impl Moved {
         match (dense && columns > 1, copy) {
             (false, _) => Moved::Strided,
             (true, "rows") => Moved::Rows,
-            (true, "one") => Moved::AsOne,
+            (true, "one" | BULK) => Moved::AsOne,
             (true, _) if in_pieces => Moved::Rows,
             (true, _) => Moved::AsOne,
         }
@@ -94,8 +94,16 @@ impl Moved {
 /// The name of the parameter that says how dense rows are copied.
 pub(super) const COPY: &str = "copy";
 
+/// Its value by which the rows of a group arrive by one bulk copy.
+pub(super) const BULK: &str = "bulk";
+
 /// What it is about.
-pub(super) const ABOUT_COPY: &str = "how dense rows move between device and shared memory: as the one piece of memory that they are, or row by row";
+pub(super) const ABOUT_COPY: &str = "how dense rows move between device and shared memory: as the one piece of memory that they are, shared out among threads or by one bulk copy, or row by row";
+
+/// How the loop over groups is pipelined accordingly.
+pub(super) fn via(choice: &Choice) -> &'static str {
+    if choice.word(COPY) == BULK { "bulk" } else { "cp_async" }
+}
 
 /// Its values where matrices are `moved` so by each, the likelier first; none where they make no difference.
 pub(super) fn copies<M: PartialEq>(moved: impl Fn(&str) -> M) -> Vec<&'static str> {
@@ -160,6 +168,8 @@ pub(super) struct Copied {
     pub(super) piece: i64,
     /// Threads that share the copy out.
     pub(super) threads: i64,
+    /// Whether one of them asks for all of it at once instead.
+    pub(super) bulk: bool,
 }
 
 impl Copied {
@@ -200,6 +210,9 @@ impl Copied {
     /// Instructions of a warp for each row: a lane that shares out all pieces divides to find each of its own, unless rows
     /// are one piece of memory.
     pub(super) fn instructions(&self, keep_place: bool) -> f64 {
+        if self.bulk {
+            return 0.0;
+        }
         let of_a_piece = if self.moved == Moved::AsOne {
             2.0
         } else if self.keeps_place(keep_place) {
@@ -215,9 +228,13 @@ impl Copied {
         self.can_keep_place() && !self.always_keeps_place()
     }
 
-    /// The steps for a tile. Whether all of it is there is asked once.
+    /// The steps for a tile. Whether all of it is there is asked once. What a bulk copy brings is left as it is: the
+    /// pipeline makes the copy.
     pub(super) fn steps(&self, tile: &str, keep_place: bool) -> String {
         let Copied { piece, threads, dtype, .. } = *self;
+        if self.bulk {
+            return String::new();
+        }
         let shared_out = if self.keeps_place(keep_place) {
             format!(
                 "split({tile}.c, {piece}) -> c, e

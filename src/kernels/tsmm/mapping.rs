@@ -153,7 +153,7 @@ pub(super) fn copied_a(problem: &Problem, choice: &Choice) -> Copied {
         Moved::AsOne => align / dtype.bytes(),
         _ => copied_at_once(dtype, of_a_number * problem.shape.k, columns, align),
     };
-    Copied { moved, dtype, columns, piece, threads: team(problem, choice) }
+    Copied { moved, dtype, columns, piece, threads: team(problem, choice), bulk: false }
 }
 
 /// How the rows of C are moved.

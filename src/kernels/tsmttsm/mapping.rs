@@ -292,7 +292,14 @@ pub(super) fn copied(problem: &Problem, choice: &Choice) -> [Copied; 2] {
                 Moved::AsOne => (width, align / dtype.bytes()),
                 _ => (staged, copied_at_once(dtype, width, staged, align)),
             };
-            Copied { moved, dtype, columns, piece, threads }
+            Copied {
+                moved,
+                dtype,
+                columns,
+                piece,
+                threads,
+                bulk: choice.word(staging::COPY) == staging::BULK,
+            }
         },
     )
 }

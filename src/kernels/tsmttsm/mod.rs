@@ -60,7 +60,7 @@ use self::mapping::{Threads, Warps, area, areas, read, row_bytes, slices_bytes, 
 use super::family::{Choice, Constraint, Family, Parameter, Permissions, Value};
 use super::gemm::{Fixed, Numbers};
 use super::staging::{self, ACROSS, Copied, Moved, ceil};
-use crate::problem::{Op, Problem};
+use crate::problem::{Alignment, Op, Problem};
 
 /// The family.
 pub const FAMILY: Family = Family {
@@ -212,10 +212,16 @@ const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: staging::COPY,
         about: staging::ABOUT_COPY,
-        values: |c, problem, _| {
+        values: |c, problem, target| {
+            let mut ways = staging::copies(|copy| mapping::moved_as(copy, problem, c));
+            let Alignment { a, b, .. } = problem.alignment();
+            let runs = mapping::moved_as(staging::BULK, problem, c) == [Moved::AsOne; 2];
+            let aligned = [a, b] == [Alignment::MOST; 2];
+            if runs && aligned && !ways.is_empty() && target.has(Capability::Tma) {
+                ways.push(staging::BULK);
+            }
             // A panel is one piece of memory.
-            let ways = staging::copies(|copy| mapping::moved_as(copy, problem, c));
-            with_stages(c, ways.into_iter().filter(|copy| *copy == "one" || !c.flag("panel")))
+            with_stages(c, ways.into_iter().filter(|copy| *copy != "rows" || !c.flag("panel")))
         },
     },
     Parameter {
@@ -451,6 +457,14 @@ const CONSTRAINTS: &[Constraint] = &[
             let bytes =
                 read(p, c).dtype().bytes() * if staging::numbers(p, c) == Numbers::Three { 3 } else { 1 };
             (w.rows * w.columns + (w.rows + w.columns) * w.terms) / 32 * bytes / 4 <= most - 40
+        },
+    },
+    Constraint {
+        about: "a group of rows that one bulk copy brings is no whole number of 16 bytes",
+        on: &[staging::COPY, "depth"],
+        holds: |c, p, _| {
+            let whole = |width: i64| c.int("depth") * width * p.dtype().bytes() % 16 == 0;
+            c.word(staging::COPY) != staging::BULK || (whole(p.shape.m) && whole(p.shape.n))
         },
     },
     Constraint {

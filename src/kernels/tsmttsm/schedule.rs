@@ -107,9 +107,10 @@ pub(super) fn by_threads_from_shared(problem: &Problem, choice: &Choice) -> Stri
 {split}{copies}{rows_of_c}{columns_of_c}{order}{bind}bind({slice}.s, {lanes}, threads)
 compute_at(mine, {innermost})
 {to_panels}reorder(mine.ko, mine.k, {row}mine.i, mine.j)
-{groups}{reads}pipeline(mine.ko, {stages}, via=cp_async)
+{groups}{reads}pipeline(mine.ko, {stages}, via={via})
 unroll({unrolled}, mine.i, mine.j, {slice}.i, {slice}.j)
 {last}",
+        via = staging::via(choice),
         rows_of_c = shared_out(slice, "i", tm, mt, of_a, transposed && !panel),
         columns_of_c = shared_out(slice, "j", tn, nt, of_b, transposed),
     )
@@ -152,9 +153,10 @@ reorder(mine.ko, mine.ks, {p}mine.i, mine.j, mine.k)
 split(mine.j, {ACROSS}) -> ni, j
 reorder(mine.ks, {p}mine.mi, mine.ni, mine.i, mine.j, mine.k)
 tensorize(mine.i, mma_{instruction}_{dtype}{conjugate})
-pipeline(mine.ko, {stages}, via=cp_async)
+pipeline(mine.ko, {stages}, via={via})
 {pairs}unroll(mine.ks, {p}mine.mi, mine.ni{unrolled})
 {last}",
+        via = staging::via(choice),
         unrolled = unrolled_tiles(slice, three, [rows > high, columns > ACROSS]),
     )
 }

@@ -72,6 +72,34 @@ const fn bulk_store(name: &'static str, operands: &'static [OperandSpec]) -> Rec
     }
 }
 
+/// `bulk_copy(dst, src, valid)`: a run of 16-byte pieces, of which the elements from `valid` on become zero and are not
+/// read. One instruction moves all of it.
+const fn bulk_copy(name: &'static str, operands: &'static [OperandSpec]) -> Record {
+    Record {
+        name,
+        threads: 1,
+        operands,
+        meaning: "for e in 0..E { d[e] = e < valid ? a[e] : 0 }",
+        completion: Completion::Mbarrier,
+        behaviour: Behaviour::BulkCopy,
+        needs: &[Capability::Tma, Capability::Mbarrier],
+    }
+}
+
+/// The most elements of a run: as many as shared memory could hold of the smallest.
+const LONGEST: i64 = 1 << 16;
+const RUN1: &[Extent] = &[Extent::Multiple(1, LONGEST)];
+const RUN2: &[Extent] = &[Extent::Multiple(2, LONGEST)];
+const RUN4: &[Extent] = &[Extent::Multiple(4, LONGEST)];
+
+const fn runs(dtype: DType, shape: &'static [Extent]) -> [OperandSpec; 3] {
+    [
+        write("d", shared(dtype, shape, Place::Run)),
+        read("a", global(dtype, shape, Place::Aligned(16))),
+        integer("valid"),
+    ]
+}
+
 pub(super) const RECORDS: &[Record] = &[
     cp_async("cp_async16", 16, &pieces(DType::Bf16, S8, 16)),
     cp_async("cp_async16_f16", 16, &pieces(DType::F16, S8, 16)),
@@ -83,6 +111,10 @@ pub(super) const RECORDS: &[Record] = &[
     cp_async("cp_async8_f64", 8, &pieces(DType::F64, S1, 8)),
     cp_async("cp_async8_c64", 8, &pieces(DType::C64, S1, 8)),
     cp_async("cp_async4_f32", 4, &pieces(DType::F32, S1, 4)),
+    bulk_copy("bulk_copy_f32", &runs(DType::F32, RUN4)),
+    bulk_copy("bulk_copy_f64", &runs(DType::F64, RUN2)),
+    bulk_copy("bulk_copy_c64", &runs(DType::C64, RUN2)),
+    bulk_copy("bulk_copy_c128", &runs(DType::C128, RUN1)),
     bulk_load("tma_load_sw128", &boxes(DType::Bf16, true)),
     bulk_load("tma_load_sw128_f16", &boxes(DType::F16, true)),
     bulk_store("tma_store_sw128", &boxes(DType::Bf16, false)),

@@ -91,6 +91,8 @@ pub enum Place {
     Element,
     /// Shared memory whose rows (last dimension) are contiguous pieces of this many bytes, aligned to as many.
     Rows(i64),
+    /// Shared memory that is one contiguous run, at a multiple of 16 bytes.
+    Run,
     /// Shared memory in the 128-byte swizzle of the tensor memory accelerator: 16-byte piece `c` of the 128-byte row
     /// `r` (counted from a 1024-byte boundary) is kept at piece `c xor r % 8`.
     Swizzle128,
@@ -156,6 +158,8 @@ pub enum Behaviour {
         /// What it copies: 4, 8 or 16 bytes, which lie at multiples of as many.
         bytes: i64,
     },
+    /// A run of 16-byte pieces to shared memory, of which the elements from the third operand on are zero.
+    BulkCopy,
     /// A box from a tensor to swizzled shared memory.
     BulkLoad,
     /// A box from swizzled shared memory to a tensor.

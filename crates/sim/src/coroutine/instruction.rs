@@ -15,6 +15,7 @@ impl<'a> Machine<'a> {
     pub fn take_inputs(&self, job: &Job<'a>) -> Result<Vec<Element>, Fault> {
         match job.record.behaviour {
             Behaviour::CopyAsync { bytes } => self.take_piece(job, bytes),
+            Behaviour::BulkCopy => self.take_piece(job, 16),
             Behaviour::BulkLoad => self.take_box(job),
             Behaviour::BulkStore => {
                 indices(&job.views[1].extents).map(|at| self.read_swizzled(job, 1, &at)).collect()
@@ -40,6 +41,15 @@ impl<'a> Machine<'a> {
                 for (e, value) in values.iter().enumerate() {
                     let byte = first + e * self.width(job, 0);
                     self.write(self.shared(job, byte), *value, Some(job.thread))?;
+                }
+            }
+            Behaviour::BulkCopy => {
+                let first = self.shared_byte(job, 0, &[0])?;
+                if !first.is_multiple_of(16) {
+                    return Err(refused(job, "the destination is not aligned to 16 bytes"));
+                }
+                for (e, value) in values.iter().enumerate() {
+                    self.write(self.shared(job, first + e * self.width(job, 0)), *value, None)?;
                 }
             }
             Behaviour::BulkLoad => {

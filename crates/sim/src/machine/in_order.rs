@@ -51,7 +51,9 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
                     .collect();
                 self.write_all(call, t, &moved, false);
             }
-            (Behaviour::CopyAsync { .. }, [d, a]) => self.copy_in_order(call, d, a, integer),
+            (Behaviour::CopyAsync { .. } | Behaviour::BulkCopy, [d, a]) => {
+                self.copy_in_order(call, d, a, integer)
+            }
             (Behaviour::ChainedSum, [before, total, chain]) => {
                 self.chain_in_order(call, before, total, chain)
             }

@@ -59,6 +59,9 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
             ) => {
                 self.copy_async(call, bytes, d, a, valid, mask);
             }
+            (Behaviour::BulkCopy, [Argument::Memory(d), Argument::Memory(a), Argument::Integer(valid)]) => {
+                self.bulk_copy(call, d, a, valid, mask);
+            }
             (Behaviour::BulkLoad, [Argument::Memory(d), Argument::Memory(a)]) => {
                 self.bulk(call, d, a, true, mask)
             }
@@ -501,20 +504,102 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
                 }
             }
             self.order.tick();
-            if let Some((ring, ordinal)) = &call.signal {
-                let ordinal = self.lane_value(ordinal, lane);
-                let bytes = rows * columns * unit;
-                if self.checks {
-                    let faults = self.rings[*ring as usize].link(ordinal, inner, stamp, bytes);
-                    self.ring_faults(*ring, faults, call.site);
-                }
-            } else if load {
-                self.hazard(HazardKind::Phase, call.site, || {
-                    format!("{} reports to no phase", call.record.name)
-                });
+            if load {
+                self.report(call, lane, inner, stamp, rows * columns * unit);
             }
             if self.checks {
                 self.count_bulk(call, load, &addresses, rows * columns * unit, unit);
+            }
+        }
+    }
+
+    /// The bytes that a bulk copy brings count for the phase to which it reports.
+    fn report(&mut self, call: &'a Call, lane: usize, agent: Agent, stamp: u32, bytes: i64) {
+        let Some((ring, ordinal)) = &call.signal else {
+            self.hazard(HazardKind::Phase, call.site, || format!("{} reports to no phase", call.record.name));
+            return;
+        };
+        let ordinal = self.lane_value(ordinal, lane);
+        if self.checks {
+            let faults = self.rings[*ring as usize].link(ordinal, agent, stamp, bytes);
+            self.ring_faults(*ring, faults, call.site);
+        }
+    }
+
+    /// A run of 16-byte pieces, of which the last ones may not be there.
+    fn bulk_copy(
+        &mut self,
+        call: &'a Call,
+        d: &MemoryWindow,
+        a: &MemoryWindow,
+        valid: &crate::code::Form,
+        mask: u32,
+    ) {
+        let (Memory::Local(local), Memory::Global(global)) = (d.memory, a.memory) else { return };
+        let unit = d.dtype.bytes();
+        let count = d.shape.first().copied().unwrap_or(0);
+        for lane in lanes(mask) {
+            let agent = Agent::new(self.thread(lane), Stream::BulkLoad);
+            let stamp = self.order.issue(agent);
+            let (to, from) = (self.start(d, lane), self.start(a, lane));
+            let asked = self.lane_value(valid, lane);
+            let valid = asked.clamp(0, count);
+            if valid != asked {
+                self.hazard(HazardKind::Operand, call.site, || {
+                    format!("{}: {asked} of {count} elements are valid", call.record.name)
+                });
+            }
+            let Some(at) = self.local_offset(local, &to) else {
+                self.outside(call, d.memory, &to, lane);
+                continue;
+            };
+            self.expect_together(call, d, to.clone(), at, count as usize, lane);
+            let mut misplaced = (at as i64 * unit % PIECE != 0).then_some("destination");
+            let mut addresses = Vec::new();
+            for e in 0..count {
+                let mut value = A::from_f64(0.0);
+                if e < valid {
+                    let index = Self::inner_index(a, &from, &[e]);
+                    match place(&self.code.globals[global as usize], &index) {
+                        Some(source) => {
+                            if e == 0 && source as i64 * unit % PIECE != 0 {
+                                misplaced = Some("source");
+                            }
+                            addresses.push(source as i64 * unit);
+                            value = self.globals[global as usize].load(source);
+                            self.touch_element(
+                                a.memory,
+                                source,
+                                agent,
+                                stamp,
+                                Touch::Read,
+                                call.site,
+                                || index,
+                            );
+                        }
+                        None => {
+                            self.outside(call, a.memory, &index, lane);
+                            value = A::POISON;
+                        }
+                    }
+                }
+                let place = at + e as usize;
+                if place < self.code.locals[local as usize].elements {
+                    self.locals[local as usize][place] = value;
+                    self.touch_element(d.memory, place, agent, stamp, Touch::Write, call.site, || {
+                        Self::inner_index(d, &to, &[e])
+                    });
+                }
+            }
+            if let Some(what) = misplaced {
+                self.hazard(HazardKind::Operand, call.site, || {
+                    format!("{}: the {what} is not a multiple of {PIECE} bytes", call.record.name)
+                });
+            }
+            self.order.tick();
+            self.report(call, lane, agent, stamp, count * unit);
+            if self.checks {
+                self.count_bulk(call, true, &addresses, count * unit, unit);
             }
         }
     }

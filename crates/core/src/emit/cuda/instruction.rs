@@ -37,6 +37,7 @@ impl Body<'_> {
                 self.load_matrix((transposed, turned), d, a, executing)
             }
             (Behaviour::CopyAsync { bytes }, [d, a], Some(valid)) => self.copy_async(bytes, d, a, valid),
+            (Behaviour::BulkCopy, [d, a], Some(valid)) => self.bulk_copy(d, a, valid, call.signal.as_ref()),
             (Behaviour::BulkLoad, [d, a], _) => self.bulk_load(d, a, call.signal.as_ref()),
             (Behaviour::BulkStore, [d, a], _) => self.bulk_store(d, a),
             (Behaviour::Shuffle(lane), [t, v], Some(d)) => self.shuffle(lane, t, v, d),
@@ -164,10 +165,27 @@ impl Body<'_> {
         Ok(())
     }
 
+    fn bulk_copy(
+        &mut self,
+        d: &Window,
+        a: &Window,
+        valid: &Index,
+        signal: Option<&(Sym, Index)>,
+    ) -> Result<(), Diagnosis> {
+        let Some((ring, ordinal)) = signal else { return Err(no_barrier()) };
+        let elements: i64 = self.window_extents(d)?.iter().product();
+        let bytes = elements * self.unit.buffer(&d.buffer)?.dtype.bytes();
+        let whole = valid.as_constant() == Some(elements);
+        self.prelude.require(if whole { &async_copy::BULK_COPY_WHOLE } else { &async_copy::BULK_COPY });
+        let (slot, _) = self.ring_slot(ring, ordinal)?;
+        let (to, from) = (self.address(&Self::start(d))?, self.address(&Self::start(a))?);
+        let valid = if whole { String::new() } else { format!(", {}", self.index(valid).text) };
+        self.line(format!("bulk_copy<{bytes}>({to}, {from}{valid}, {slot});"));
+        Ok(())
+    }
+
     fn bulk_load(&mut self, d: &Window, a: &Window, signal: Option<&(Sym, Index)>) -> Result<(), Diagnosis> {
-        let Some((ring, ordinal)) = signal else {
-            return Err(Diagnosis::new("a bulk load reports to no barrier").instead("name one with `->`"));
-        };
+        let Some((ring, ordinal)) = signal else { return Err(no_barrier()) };
         self.prelude.require(&tensor_map::LOAD);
         let (slot, _) = self.ring_slot(ring, ordinal)?;
         let map = self.tensor_map(a, d)?;
@@ -264,4 +282,8 @@ impl Body<'_> {
             target
         })
     }
+}
+
+fn no_barrier() -> Diagnosis {
+    Diagnosis::new("a bulk copy reports to no barrier").instead("name one with `->`")
 }

@@ -29,6 +29,7 @@ pub(super) fn faults(
             Place::Lanes => lanes(window, buffer),
             Place::Element => None,
             Place::Rows(bytes) => pieces(bytes, window, buffer, facts),
+            Place::Run => pieces(PIECE, window, buffer, facts).or_else(|| run(window, buffer)),
             Place::Swizzle128 => swizzle(window, buffer, facts),
             Place::Aligned(bytes) => aligned(bytes, window, buffer, facts),
             Place::TensorMap => tensor_map(window, buffer, facts),
@@ -121,6 +122,30 @@ fn pieces(bytes: i64, window: &Window, buffer: &Buffer, facts: &Facts) -> Option
         Diagnosis::new(format!("rows of {elements} elements of `{}` are not contiguous, or not aligned", buffer.sym))
             .because(format!("the instruction moves {bytes} bytes at a time"))
             .instead(format!("use a layout that moves whole pieces of {elements} elements: ...*xor(c/{elements}, ...) + c%{elements}"))
+    })
+}
+
+/// Bytes of the pieces of which bulk copies consist.
+const PIECE: i64 = 16;
+
+/// The window is all of the last dimension, and that is contiguous.
+fn run(window: &Window, buffer: &Buffer) -> Option<Diagnosis> {
+    let last = buffer.dims.last()?;
+    let whole = match window.dims.last()? {
+        Span::All => true,
+        Span::Slice(start, n) => start.as_constant() == Some(0) && last.extent.as_constant() == Some(*n),
+        Span::At(_) => false,
+    };
+    let others = window.dims[..window.dims.len() - 1].iter().all(|d| matches!(d, Span::At(_)));
+    let contiguous = buffer.layout.as_ref().is_none_or(|l| {
+        let Some(axis) = l.axes.last() else { return false };
+        let rest = &l.offset - &Index::var(axis);
+        !rest.mentions(axis)
+    });
+    (!whole || !others || !contiguous).then(|| {
+        Diagnosis::new(format!("the window of `{}` is no contiguous run of its last dimension", buffer.sym))
+            .because("the instruction moves it as one piece of memory")
+            .instead("give all of the last dimension and one index for each before it, without a layout that parts it")
     })
 }
 

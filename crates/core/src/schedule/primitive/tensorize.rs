@@ -317,7 +317,9 @@ fn fits(window: &Window, buffer: &Buffer, wanted: &WindowSpec, facts: &Facts) ->
         Where::Swizzle128 => swizzle(window, buffer, &index::Facts::new())
             .map_or(Ok(()), |d| Err(format!("{}; {}", d.what, d.because))),
         Where::Element => Ok(()),
-        Where::Lanes | Where::TensorMap => Err("its place cannot be checked by this step".into()),
+        Where::Lanes | Where::TensorMap | Where::Run => {
+            Err("its place cannot be checked by this step".into())
+        }
     }
 }
 

@@ -1,6 +1,6 @@
-//! `cp.async`.
+//! `cp.async`, and bulk copies of runs.
 
-use super::{Helper, barrier};
+use super::{Helper, barrier, mbarrier};
 
 /// The two helpers for copies of so many bytes: with a number of valid elements, and whole.
 macro_rules! cp_async {
@@ -47,3 +47,36 @@ template <class T> __device__ __forceinline__ void cp_async",
 cp_async!(CP_ASYNC16, CP_ASYNC16_WHOLE, "16", "cg");
 cp_async!(CP_ASYNC8, CP_ASYNC8_WHOLE, "8", "ca");
 cp_async!(CP_ASYNC4, CP_ASYNC4_WHOLE, "4", "ca");
+
+pub(in crate::emit::cuda) static BULK_COPY_WHOLE: Helper = Helper {
+    needs: &[&mbarrier::INIT],
+    text: r#"// Copies so many bytes to shared memory and reports them to a barrier.
+template <int BYTES> __device__ __forceinline__ void bulk_copy(void* dst, const void* src, mbarrier* bar) {
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+                 :: "r"(shared_address(dst)), "l"(src), "r"(BYTES), "r"(shared_address(bar)) : "memory");
+}"#,
+};
+
+pub(in crate::emit::cuda) static BULK_COPY: Helper = Helper {
+    needs: &[&BULK_COPY_WHOLE],
+    text: r#"// The same where only `valid` elements are there: this thread stores zeros in the place of the others. What is left over
+// of 16 bytes it copies itself; bytes that no copy brings are reported as if one had.
+template <int BYTES> __device__ __noinline__ void bulk_copy_part(char* dst, const char* src, int there, mbarrier* bar) {
+    const int pieces = there & ~15;
+    for (int i = pieces; i < BYTES; i += 4) {
+        *(unsigned*)(dst + i) = i < there ? *(const unsigned*)(src + i) : 0;
+    }
+    if (pieces) {
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+                     :: "r"(shared_address(dst)), "l"(src), "r"(pieces), "r"(shared_address(bar)) : "memory");
+    }
+    asm volatile("mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%0], %1;"
+                 :: "r"(shared_address(bar)), "r"(BYTES - pieces) : "memory");
+}
+
+template <int BYTES, class T>
+__device__ __forceinline__ void bulk_copy(T* dst, const T* src, long long valid, mbarrier* bar) {
+    if ((int)sizeof(T)*valid == BYTES) bulk_copy<BYTES>(dst, src, bar);
+    else bulk_copy_part<BYTES>((char*)dst, (const char*)src, (int)sizeof(T)*(int)valid, bar);
+}"#,
+};

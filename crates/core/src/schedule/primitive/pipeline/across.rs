@@ -23,7 +23,7 @@
 use std::cell::RefCell;
 
 use super::registers::Staging;
-use super::ring::{Around, Ring};
+use super::ring::{Around, Landing, Ring};
 use super::{Found, Pipeline, Via, has_async_copies, peers};
 use crate::diag::Diagnosis;
 use crate::index::Index;
@@ -88,7 +88,7 @@ impl Pipeline {
             around: Some(Around { l: outer, extent: &extent_around, steps }),
             rings: &rings,
             slots: self.stages,
-            asynchronous,
+            landing: if asynchronous { Landing::Committed } else { Landing::Stored },
         };
         let nothing = Staging { registers: Vec::new(), load: Vec::new(), store: Vec::new() };
         let mut out = ring.build(stages, nothing, place);
@@ -116,7 +116,7 @@ impl Pipeline {
     /// Whether what fills a step may run in the iteration before of the loop around.
     fn check_around(&self, outer: &For, at: usize, stages: &Stages) -> Result<(), Diagnosis> {
         if stages.staged.iter().any(|b| b.space != Space::Shared)
-            || matches!(self.via, Via::Registers | Via::Tma)
+            || matches!(self.via, Via::Registers | Via::Tma | Via::Bulk)
         {
             return Err(self
                 .refuse("what it stages does not lie in a ring in shared memory")

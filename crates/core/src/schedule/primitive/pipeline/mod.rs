@@ -61,6 +61,7 @@
 //! - `cp_async`: the fills are asynchronous copies (see `tensorize`); a ring of `stages` slots, with a group of copies
 //!   committed in every step and all but the last `stages - 2` groups waited for. Fills that are no such copies, as
 //!   of a tile that is turned round on its way, pass through registers.
+//! - `bulk`: one thread asks for whole runs of memory, which report to a ring of barriers (see `bulk.rs`).
 //! - `tma`: one thread of a role of its own copies whole tiles through the tensor memory accelerator, into a ring of
 //!   `stages` slots under mbarriers; the other role multiplies with wgmma (see `tma.rs`).
 //!
@@ -72,6 +73,7 @@
 //! later, by the pass `synchronise`, except that `cp_async` places the one that its waits need.
 
 mod across;
+mod bulk;
 mod registers;
 mod ring;
 mod tma;
@@ -89,10 +91,11 @@ use crate::schedule::rewrite::{Place, Stages, at_loops};
 use crate::schedule::step::Call;
 use crate::sym::Sym;
 
+use self::ring::Landing;
 use super::Primitive;
 
 pub(super) const USAGE: &str =
-    "pipeline(label.loop, stages, via=shared|registers|cp_async|tma, across=label.outer)";
+    "pipeline(label.loop, stages, via=shared|registers|cp_async|bulk|tma, across=label.outer)";
 pub(super) const DOUBLE_BUFFER_USAGE: &str = "double_buffer(label.loop)";
 
 /// See the module documentation.
@@ -117,6 +120,8 @@ pub enum Via {
     Registers,
     /// Asynchronous copies into a ring in shared memory.
     CpAsync,
+    /// Bulk copies of runs into a ring in shared memory, asked for by one thread.
+    Bulk,
     /// Bulk copies by the tensor memory accelerator, in a role of its own.
     Tma,
 }
@@ -129,10 +134,11 @@ pub struct DoubleBuffer {
 }
 
 impl Via {
-    const ALL: [(Via, &'static str); 4] = [
+    const ALL: [(Via, &'static str); 5] = [
         (Via::Shared, "shared"),
         (Via::Registers, "registers"),
         (Via::CpAsync, "cp_async"),
+        (Via::Bulk, "bulk"),
         (Via::Tma, "tma"),
     ];
 
@@ -190,14 +196,14 @@ impl Pipeline {
         let rings: Vec<Sym> = stages.staged.iter().filter(ring_of).map(|b| b.sym.clone()).collect();
         found.ring(&rings, self.stages);
         let (counted, extent, moved) = self.counted(&l, &stages)?;
-        let asynchronous = via == Via::CpAsync;
+        let landing = if via == Via::CpAsync { Landing::Committed } else { Landing::Stored };
         let ring = |l| ring::Ring {
             l,
             extent: &extent,
             around: None,
             rings: &rings,
             slots: self.stages,
-            asynchronous,
+            landing: landing.clone(),
         };
         if runs_once_at_most(&extent, place) {
             return Ok(ring(&l).only_step(stages));
@@ -245,7 +251,7 @@ impl Pipeline {
                 Err(self.refuse("registers hold one step ahead").instead("use 1 or 2 stages"))
             }
             Via::Registers => Ok(()),
-            Via::Shared | Via::CpAsync | Via::Tma => {
+            Via::Shared | Via::CpAsync | Via::Bulk | Via::Tma => {
                 if let Some(buffer) = register {
                     let because = format!("`{}` is in registers", buffer.sym);
                     return Err(self.refuse(because).instead("use via=registers"));
@@ -295,6 +301,20 @@ impl Found {
             self.rings.extend(buffers.iter().map(|b| (b.clone(), slots)));
         }
     }
+
+    /// The program with a copy of each ring's buffer in every slot.
+    fn with_slots(&self, program: Program) -> Program {
+        let body = walk::rewrite(program.body, &mut |mut stmt| {
+            if let Stmt::Alloc(buffer) = &mut stmt
+                && let Some(slots) = self.rings.get(&buffer.sym)
+            {
+                buffer.layout = ring_layout(buffer);
+                buffer.dims.insert(0, Dim::new(*slots));
+            }
+            vec![stmt]
+        });
+        Program { body, ..program }
+    }
 }
 
 impl Primitive for Pipeline {
@@ -310,6 +330,9 @@ impl Primitive for Pipeline {
         if self.via == Via::Tma && self.across.is_none() {
             return tma::apply(self, program);
         }
+        if self.via == Via::Bulk && self.across.is_none() {
+            return bulk::apply(self, program);
+        }
         let (out, found) = match &self.across {
             Some(around) => self.across(program, around)?,
             None => self.alone(program)?,
@@ -319,16 +342,7 @@ impl Primitive for Pipeline {
                 .refuse("its buffers are filled by ordinary stores")
                 .instead("tensorize the fills to cp_async first, or use via=shared"));
         }
-        let body = walk::rewrite(out.body, &mut |mut stmt| {
-            if let Stmt::Alloc(buffer) = &mut stmt
-                && let Some(slots) = found.rings.get(&buffer.sym)
-            {
-                buffer.layout = ring_layout(buffer);
-                buffer.dims.insert(0, Dim::new(*slots));
-            }
-            vec![stmt]
-        });
-        Ok(Program { body, ..out })
+        Ok(found.with_slots(out))
     }
 }
 

@@ -16,6 +16,9 @@
 //! so that "all but the last S-2 groups" always means the data of this step. The barrier both publishes them and
 //! frees the slot that the step before has used. Fills that travel through registers are drawn in `registers.rs`.
 //!
+//! Bulk copies report to a ring of barriers instead (`full`, drawn in `bulk.rs`): nothing is committed, and each step waits
+//! for its own phase after it has asked for the later one.
+//!
 //! Steps may go on from one iteration of a loop around to the next, as `across.rs` draws it.
 
 use super::only_if;
@@ -35,8 +38,19 @@ pub(super) struct Ring<'a> {
     /// The staged buffers that have a copy in every slot.
     pub rings: &'a [Sym],
     pub slots: i64,
-    /// Whether fills are asynchronous copies, which are committed in groups and waited for.
-    pub asynchronous: bool,
+    /// How it is known that a slot is filled.
+    pub landing: Landing,
+}
+
+/// How it is known that a slot is filled.
+#[derive(Clone, PartialEq)]
+pub(super) enum Landing {
+    /// Its stores are, once a barrier has been met.
+    Stored,
+    /// Asynchronous copies are committed in groups and waited for.
+    Committed,
+    /// Bulk copies report to the phase of this ring of barriers that has the number of the step.
+    Reported(Sym),
 }
 
 /// A loop that counts from 0 by 1, in each iteration of which the loop of a ring has the same number of its own.
@@ -124,10 +138,18 @@ impl Ring<'_> {
         let mut body = self.in_slot_of(&k, staging.store.clone());
         let next = self.ahead(1);
         body.extend(only_if(next.exists, staging.load_at(&self.l.var, &next.number), place));
-        if self.asynchronous {
-            body.extend([Stmt::Sync(Sync::CpWait(self.slots - 2)), Stmt::Sync(Sync::Barrier)]);
+        match self.landing {
+            Landing::Stored => {}
+            Landing::Committed => {
+                body.extend([Stmt::Sync(Sync::CpWait(self.slots - 2)), Stmt::Sync(Sync::Barrier)]);
+            }
+            // The slot that is filled next has been used by all.
+            Landing::Reported(_) => body.push(Stmt::Sync(Sync::Barrier)),
         }
         body.extend(self.fill(&stages.fills, &self.ahead(self.slots - 1), place));
+        if let Landing::Reported(full) = &self.landing {
+            body.push(Stmt::Await { ring: full.clone(), ordinal: k.clone() });
+        }
         body.extend(self.in_slot_of(&k, stages.uses));
         out.push(Stmt::For(For { body: body.into(), ..head(self.l) }));
         out
@@ -138,7 +160,7 @@ impl Ring<'_> {
         let zero = Index::default();
         let mut body = self.outlived(&stages.staged);
         body.extend(self.in_slot_of(&zero, stages.fills));
-        if self.asynchronous {
+        if self.landing == Landing::Committed {
             body.extend([Sync::CpCommit, Sync::CpWait(0), Sync::Barrier].map(Stmt::Sync));
         }
         body.extend(self.in_slot_of(&zero, stages.uses));
@@ -161,7 +183,7 @@ impl Ring<'_> {
     fn fill(&self, fills: &[Stmt], step: &Step, place: &Place) -> Vec<Stmt> {
         let filled = self.in_slot_of(&step.number, step.of(fills));
         let mut stmts = only_if(step.exists.clone(), filled, place);
-        if self.asynchronous {
+        if self.landing == Landing::Committed {
             stmts.push(Stmt::Sync(Sync::CpCommit));
         }
         stmts

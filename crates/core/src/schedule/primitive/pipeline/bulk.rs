@@ -1,0 +1,189 @@
+//! Rings filled by bulk copies: one thread asks for a whole run of memory at a time, and a barrier in shared memory is told
+//! when its bytes are there.
+//!
+//! ```
+//! # use warpwright_core::{ir::parse, schedule::Schedule};
+//! let before = parse::program("program p(n: size, x: in f32[32*n], y: out f32[32]) {
+//!   for b in block.x(1) {
+//!     alloc s: f32[32] shared
+//!     alloc acc: f32[32@1] reg
+//!     for t in threads(32@1) { acc[t] = 0 }
+//!     for k in 0..n {
+//!       for e in 0..32 { s[e] = 32*k + e < 32*n ? x[32*k + e] : 0 }
+//!       for t in threads(32@1) { acc[t] += s[31 - t] }
+//!     }
+//!     for t in threads(32@1) { y[t] = acc[t] }
+//!   }
+//! }").unwrap();
+//! let after = Schedule::run(before, "pipeline(acc.k, 2, via=bulk)").unwrap();
+//! assert!(after.program().to_string().contains("\
+//!     for k in 0..n {
+//!       barrier
+//!       if k + 1 < n {
+//!         for e in threads(1@1) {
+//!           bulk_copy_f32(s[(k + 1)%2, :], x[32*k + 32 +: 32], 32) -> full[k + 1]
+//!           arrive(full[k + 1], tx 128)
+//!         }
+//!       }
+//!       await(full[k])
+//!       for t in threads(32@1) {
+//!         acc[t] += s[k%2, -t + 31]
+//!       }
+//!     }
+//! "), "{}", after.program());
+//! ```
+//!
+//! Beside asynchronous copies of 16 bytes each, a step takes a few instructions of one thread instead of some of every
+//! thread, and no registers for addresses. All threads meet before a slot is filled anew, as they do there; so no
+//! role of its own is needed, and the copies of the next step are asked for before those of this one are waited for.
+//!
+//! A fill must copy consecutive elements of device memory, from a multiple of 16 bytes, to a buffer of one dimension, and
+//! give 0 for what hangs over the end.
+
+use std::cell::RefCell;
+
+use super::registers::Staging;
+use super::ring::{Landing, Ring};
+use super::{Found, Pipeline, peers};
+use crate::diag::Diagnosis;
+use crate::index::{Cond, Index};
+use crate::instr::{self, Behaviour};
+use crate::ir::{
+    self, Access, AssignOp, Buffer, For, Instruction, Mode, Operand, Program, Range, Space, Span, Stmt,
+    Window,
+};
+use crate::schedule::facts::Facts;
+use crate::schedule::rewrite::{Place, Stages, at_loops, covers, guard_bounds, guarded_load};
+use crate::sym::Sym;
+
+/// Bytes that a bulk copy moves a multiple of, from and to a multiple of as many.
+const PIECE: i64 = 16;
+
+/// The program with the loop pipelined wherever it is.
+///
+/// # Errors
+/// Why a copy of the loop cannot be.
+pub(super) fn apply(step: &Pipeline, program: &Program) -> Result<Program, Diagnosis> {
+    let found = RefCell::new(Found::default());
+    let out =
+        at_loops(program, &step.target, &mut |l, place| rewrite(step, &l, place, &mut found.borrow_mut()))?;
+    Ok(found.into_inner().with_slots(out))
+}
+
+fn rewrite(step: &Pipeline, l: &For, place: &Place, found: &mut Found) -> Result<Vec<Stmt>, Diagnosis> {
+    if l.mode != Mode::Serial || l.counting.is_some() {
+        return Err(step.refuse("its iterations do not run one after another, or are counted already"));
+    }
+    if place.outer().iter().any(|o| matches!(o.mode, Mode::Threads { .. })) {
+        return Err(step
+            .refuse("it stands inside a thread loop, where there is no barrier to report to")
+            .instead("use via=cp_async"));
+    }
+    let stages = Stages::of(l, &peers(place.program, &step.target), place.program)?;
+    step.check(l, &stages, step.via, place)?;
+    let rings: Vec<Sym> = stages.staged.iter().map(|b| b.sym.clone()).collect();
+    found.ring(&rings, step.stages);
+    let (counted, extent, moved) = step.counted(l, &stages)?;
+    let full = Sym::new("full");
+    let mut facts = place.facts();
+    facts.enter_range(&counted.var, &extent);
+    let number = Index::var(&counted.var);
+    let mut fill = Vec::new();
+    let mut bytes = 0;
+    for stmt in &moved.fills {
+        let (instruction, of_run) = run(stmt, &moved.staged, place, &facts).map_err(|because| {
+            step.refuse(because)
+                .instead("copy dense rows as the one piece of memory that they are, or use via=cp_async")
+        })?;
+        let signal = Some((full.clone(), number.clone()));
+        fill.push(Stmt::Instruction(Instruction { signal, ..instruction }));
+        bytes += of_run;
+    }
+    fill.push(Stmt::Arrive { ring: full.clone(), ordinal: number, bytes: Some(bytes.into()) });
+    let one_thread = For::with_mode(&Sym::new("e"), Mode::Threads { pitch: 1 }, Range::upto(1), fill);
+    let ring = Ring {
+        l: &counted,
+        extent: &extent,
+        around: None,
+        rings: &rings,
+        slots: step.stages,
+        landing: Landing::Reported(full.clone()),
+    };
+    let nothing = Staging { registers: Vec::new(), load: Vec::new(), store: Vec::new() };
+    let mut out = vec![Stmt::AllocRing(ir::Ring { sym: full.clone(), depth: step.stages, count: 1 })];
+    out.extend(ring.build(Stages { fills: vec![one_thread], ..moved }, nothing, place));
+    Ok(out)
+}
+
+/// A fill as one bulk copy, and its bytes; why it is none.
+fn run(fill: &Stmt, staged: &[Buffer], place: &Place, facts: &Facts) -> Result<(Instruction, i64), String> {
+    let mut at = fill;
+    let (mut loops, mut inside) = (Vec::new(), facts.clone());
+    let assign = loop {
+        match at {
+            Stmt::For(l) => {
+                inside.enter(l);
+                loops.push(l.var.clone());
+                let [inner] = &l.body[..] else { return Err("a fill holds more than one statement".into()) };
+                at = inner;
+            }
+            Stmt::Assign(a) => break a,
+            _ => return Err("a fill is more than loops around one copy".into()),
+        }
+    };
+    let name = &assign.target.buffer;
+    let tile = staged.iter().find(|b| b.sym == *name).ok_or("a tile is not known")?;
+    let (cond, access, otherwise) = guarded_load(&assign.value)
+        .filter(|_| assign.op == AssignOp::Store)
+        .ok_or_else(|| format!("`{name}` is filled by more than a copy"))?;
+    let buffers = place.program.buffers();
+    let source = buffers.get(&access.buffer).ok_or("a matrix is not known")?;
+    let (start, elements) = consecutive(tile, source, &assign.target.index, access, &loops)?;
+    if !covers(std::slice::from_ref(fill), tile) {
+        return Err(format!("it could not be shown that all of `{name}` is filled"));
+    }
+    // Inside the matrix the copy must not leave anything out, and outside it gives zeros.
+    inside.assume(&guard_bounds(access, source, &Facts::default()));
+    if !inside.proves(&cond) || (cond != Cond::TRUE && otherwise != 0.0) {
+        return Err(format!("`{name}` is filled with other than all that the matrix has and zeros"));
+    }
+    let piece = PIECE / tile.dtype.bytes();
+    if elements % piece != 0 || !facts.is_multiple(&start, piece) || source.align % PIECE != 0 {
+        return Err(format!("what `{name}` holds may not start and end at multiples of {PIECE} bytes"));
+    }
+    let there = &source.dims[0].extent - &start;
+    let valid = if cond == Cond::TRUE || facts.proves(&Cond::le(elements.into(), there.clone())) {
+        elements.into()
+    } else {
+        there.minimum(&elements.into()).maximum(&0.into())
+    };
+    let record = instr::all()
+        .find(|r| {
+            let wanted = r.operands.first().and_then(|o| o.window.as_ref());
+            r.behaviour == Behaviour::BulkCopy && wanted.is_some_and(|w| w.dtype == Some(tile.dtype))
+        })
+        .ok_or_else(|| format!("there is no bulk copy of {}", tile.dtype))?;
+    let to = Window { buffer: tile.sym.clone(), dims: vec![Span::All] };
+    let from = Window { buffer: source.sym.clone(), dims: vec![Span::Slice(start, elements)] };
+    let operands = vec![Operand::Window(to), Operand::Window(from), Operand::Scalar(valid)];
+    Ok((Instruction { name: record.name.into(), operands, signal: None }, elements * tile.dtype.bytes()))
+}
+
+/// Where in the matrix the elements of a tile begin, which follow each other in both, and how many they are.
+fn consecutive(
+    tile: &Buffer,
+    source: &Buffer,
+    target: &[Index],
+    access: &Access,
+    loops: &[Sym],
+) -> Result<(Index, i64), String> {
+    let ([to], [from], 1) = (target, &access.index[..], source.dims.len()) else {
+        return Err(format!("`{}` is no run of consecutive elements", tile.sym));
+    };
+    let start = from - to;
+    if loops.iter().any(|v| start.mentions(v)) || tile.layout.is_some() || tile.space != Space::Shared {
+        return Err(format!("`{}` is stored in another order than it is read", tile.sym));
+    }
+    let elements = tile.constant_extents().and_then(|e| e.first().copied());
+    Ok((start, elements.ok_or("the extent of a tile is not constant")?))
+}
