@@ -73,11 +73,11 @@ const fn bulk_store(name: &'static str, operands: &'static [OperandSpec]) -> Rec
 }
 
 /// `bulk_copy(dst, src, valid)`: a run of 16-byte pieces, of which the elements from `valid` on become zero and are not
-/// read. One instruction moves all of it.
+/// read. One instruction of one thread moves all of it; the threads of its warp share out the zeros.
 const fn bulk_copy(name: &'static str, operands: &'static [OperandSpec]) -> Record {
     Record {
         name,
-        threads: 1,
+        threads: 32,
         operands,
         meaning: "for e in 0..E { d[e] = e < valid ? a[e] : 0 }",
         completion: Completion::Mbarrier,

@@ -538,7 +538,8 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
         let (Memory::Local(local), Memory::Global(global)) = (d.memory, a.memory) else { return };
         let unit = d.dtype.bytes();
         let count = d.shape.first().copied().unwrap_or(0);
-        for lane in lanes(mask) {
+        // A warp executes it together; its first lane stands for all.
+        if let Some(lane) = lanes(mask).next() {
             let agent = Agent::new(self.thread(lane), Stream::BulkLoad);
             let stamp = self.order.issue(agent);
             let (to, from) = (self.start(d, lane), self.start(a, lane));
@@ -551,7 +552,7 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
             }
             let Some(at) = self.local_offset(local, &to) else {
                 self.outside(call, d.memory, &to, lane);
-                continue;
+                return;
             };
             self.expect_together(call, d, to.clone(), at, count as usize, lane);
             let mut misplaced = (at as i64 * unit % PIECE != 0).then_some("destination");

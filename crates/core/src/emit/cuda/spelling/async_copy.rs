@@ -50,28 +50,35 @@ cp_async!(CP_ASYNC4, CP_ASYNC4_WHOLE, "4", "ca");
 
 pub(in crate::emit::cuda) static BULK_COPY_WHOLE: Helper = Helper {
     needs: &[&mbarrier::INIT],
-    text: r#"// Copies so many bytes to shared memory and reports them to a barrier.
+    text: r#"// One thread of a warp copies so many bytes to shared memory, which are reported to a barrier.
 template <int BYTES> __device__ __forceinline__ void bulk_copy(void* dst, const void* src, mbarrier* bar) {
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
-                 :: "r"(shared_address(dst)), "l"(src), "r"(BYTES), "r"(shared_address(bar)) : "memory");
+    if (threadIdx.x % 32 == 0) {
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+                     :: "r"(shared_address(dst)), "l"(src), "r"(BYTES), "r"(shared_address(bar)) : "memory");
+    }
 }"#,
 };
 
 pub(in crate::emit::cuda) static BULK_COPY: Helper = Helper {
     needs: &[&BULK_COPY_WHOLE],
-    text: r#"// The same where only `valid` elements are there: this thread stores zeros in the place of the others. What is left over
-// of 16 bytes it copies itself; bytes that no copy brings are reported as if one had.
-template <int BYTES> __device__ __noinline__ void bulk_copy_part(char* dst, const char* src, int there, mbarrier* bar) {
-    const int pieces = there & ~15;
-    for (int i = pieces; i < BYTES; i += 4) {
-        *(unsigned*)(dst + i) = i < there ? *(const unsigned*)(src + i) : 0;
+    text: r#"// The same where only so many bytes are there: the warp stores zeros in the place of the others. What is left over of 16
+// bytes a thread copies itself; bytes that no copy brings are reported as if one had.
+template <int BYTES>
+__device__ __forceinline__ void bulk_copy_part(char* dst, const char* src, int there, mbarrier* bar) {
+    const int lane = threadIdx.x % 32, pieces = there & ~15;
+    #pragma unroll 1
+    for (int i = pieces + 16 * lane; i < BYTES; i += 512) *(uint4*)(dst + i) = make_uint4(0, 0, 0, 0);
+    __syncwarp();
+    if (lane == 0) {
+        #pragma unroll 1
+        for (int i = pieces; i < there; i += 4) *(unsigned*)(dst + i) = *(const unsigned*)(src + i);
+        if (pieces) {
+            asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+                         :: "r"(shared_address(dst)), "l"(src), "r"(pieces), "r"(shared_address(bar)) : "memory");
+        }
+        asm volatile("mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%0], %1;"
+                     :: "r"(shared_address(bar)), "r"(BYTES - pieces) : "memory");
     }
-    if (pieces) {
-        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
-                     :: "r"(shared_address(dst)), "l"(src), "r"(pieces), "r"(shared_address(bar)) : "memory");
-    }
-    asm volatile("mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%0], %1;"
-                 :: "r"(shared_address(bar)), "r"(BYTES - pieces) : "memory");
 }
 
 template <int BYTES, class T>

@@ -1,4 +1,4 @@
-//! Rings filled by bulk copies: one thread asks for a whole run of memory at a time, and a barrier in shared memory is told
+//! Rings filled by bulk copies: one warp asks for a whole run of memory at a time, and a barrier in shared memory is told
 //! when its bytes are there.
 //!
 //! ```
@@ -20,9 +20,11 @@
 //!     for k in 0..n {
 //!       barrier
 //!       if k + 1 < n {
-//!         for e in threads(1@1) {
+//!         for w in threads(1@32) {
 //!           bulk_copy_f32(s[(k + 1)%2, :], x[32*k + 32 +: 32], 32) -> full[k + 1]
-//!           arrive(full[k + 1], tx 128)
+//!           for e in threads(1@1) {
+//!             arrive(full[k + 1], tx 128)
+//!           }
 //!         }
 //!       }
 //!       await(full[k])
@@ -33,7 +35,7 @@
 //! "), "{}", after.program());
 //! ```
 //!
-//! Beside asynchronous copies of 16 bytes each, a step takes a few instructions of one thread instead of some of every
+//! Beside asynchronous copies of 16 bytes each, a step takes a few instructions of one warp instead of some of every
 //! thread, and no registers for addresses. All threads meet before a slot is filled anew, as they do there; so no
 //! role of its own is needed, and the copies of the next step are asked for before those of this one are waited for.
 //!
@@ -99,8 +101,12 @@ fn rewrite(step: &Pipeline, l: &For, place: &Place, found: &mut Found) -> Result
         fill.push(Stmt::Instruction(Instruction { signal, ..instruction }));
         bytes += of_run;
     }
-    fill.push(Stmt::Arrive { ring: full.clone(), ordinal: number, bytes: Some(bytes.into()) });
-    let one_thread = For::with_mode(&Sym::new("e"), Mode::Threads { pitch: 1 }, Range::upto(1), fill);
+    let arrive = Stmt::Arrive { ring: full.clone(), ordinal: number, bytes: Some(bytes.into()) };
+    let first = |var: &str, pitch: i64, body| {
+        For::with_mode(&Sym::new(var), Mode::Threads { pitch }, Range::upto(1), body)
+    };
+    fill.push(first("e", 1, vec![arrive]));
+    let one_warp = first("w", 32, fill);
     let ring = Ring {
         l: &counted,
         extent: &extent,
@@ -111,7 +117,7 @@ fn rewrite(step: &Pipeline, l: &For, place: &Place, found: &mut Found) -> Result
     };
     let nothing = Staging { registers: Vec::new(), load: Vec::new(), store: Vec::new() };
     let mut out = vec![Stmt::AllocRing(ir::Ring { sym: full.clone(), depth: step.stages, count: 1 })];
-    out.extend(ring.build(Stages { fills: vec![one_thread], ..moved }, nothing, place));
+    out.extend(ring.build(Stages { fills: vec![one_warp], ..moved }, nothing, place));
     Ok(out)
 }
 

@@ -61,7 +61,7 @@
 //! - `cp_async`: the fills are asynchronous copies (see `tensorize`); a ring of `stages` slots, with a group of copies
 //!   committed in every step and all but the last `stages - 2` groups waited for. Fills that are no such copies, as
 //!   of a tile that is turned round on its way, pass through registers.
-//! - `bulk`: one thread asks for whole runs of memory, which report to a ring of barriers (see `bulk.rs`).
+//! - `bulk`: one warp asks for whole runs of memory, which report to a ring of barriers (see `bulk.rs`).
 //! - `tma`: one thread of a role of its own copies whole tiles through the tensor memory accelerator, into a ring of
 //!   `stages` slots under mbarriers; the other role multiplies with wgmma (see `tma.rs`).
 //!
@@ -120,7 +120,7 @@ pub enum Via {
     Registers,
     /// Asynchronous copies into a ring in shared memory.
     CpAsync,
-    /// Bulk copies of runs into a ring in shared memory, asked for by one thread.
+    /// Bulk copies of runs into a ring in shared memory, asked for by one warp.
     Bulk,
     /// Bulk copies by the tensor memory accelerator, in a role of its own.
     Tma,
