@@ -98,6 +98,36 @@ fn one_matrix_on_both_sides_is_read_in_panels_too() {
 }
 
 #[test]
+fn groups_of_dense_rows_come_by_one_bulk_copy() {
+    let family = kernels::family("tsmttsm").unwrap();
+    for (dtype, widths, form) in [
+        ("f32", (33, 33), "unit=fma,staging=shared,block=128,panel=false,depth=32,tm=7,tn=7,stages=3"),
+        ("f32", (40, 21), "unit=fma,staging=shared,block=128,panel=true,tn=5,stages=2"),
+        ("c64", (17, 9), "unit=fma,staging=shared,block=128,panel=false,tm=5,tn=3,stages=4"),
+        ("f64", (23, 20), "unit=mma,depth=16,stages=2"),
+        ("c128", (9, 12), "unit=mma,numbers=parts,depth=16,stages=3"),
+        ("c128", (12, 9), "unit=mma,numbers=whole,depth=16,stages=2,reduction=global"),
+    ] {
+        let problem = problem(family, widths, dtype);
+        let given = parameters(&format!("copy=bulk,parts=3,{form}"));
+        let choice =
+            family.complete(&given, &problem, target::DEFAULT).unwrap_or_else(|d| panic!("{form}: {d}"));
+        let steps = (family.schedule)(&problem, &choice);
+        assert!(steps.contains("via=bulk") && !steps.contains("cp_async"), "{steps}");
+        // No rows, some that end within 16 bytes and within a group, and whole groups.
+        holds(family, &problem, &choice, &[0, 1, 96, 331, 997]);
+    }
+    let refused = |widths, dtype, form: &str| {
+        let given = parameters(&format!("unit=fma,staging=shared,copy=bulk,{form}"));
+        family.complete(&given, &problem(family, widths, dtype), target::DEFAULT).unwrap_err().to_string()
+    };
+    // 42 rows of 132 bytes are no whole pieces; a column is not dense rows.
+    let uneven = refused((33, 33), "f32", "panel=false,block=128,tm=11,tn=5,depth=42");
+    assert!(uneven.contains("no whole number of 16 bytes"), "{uneven}");
+    assert!(refused((33, 1), "f32", "depth=64").contains("copy"));
+}
+
+#[test]
 fn threads_may_keep_to_their_place_in_the_rows_that_they_copy() {
     for (name, dtype, widths, form) in [
         ("tsmttsm", "c64", (28, 28), "unit=fma,staging=shared,block=128"),

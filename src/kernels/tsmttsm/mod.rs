@@ -26,8 +26,9 @@
 //!   groups of `depth` rows are copied to shared memory, `stages` ahead, and slices share out the rows of a group.
 //!   Where rows of A are no whole pieces of 16 bytes, a `panel` of several rows is: a thread that takes all rows of C reads
 //!   it as the one piece of memory that it is.
-//!   A group of dense rows may be copied as the one piece of memory that it is (`copy=one`), which takes the fewest
-//!   instructions, or row by row, so that rows in shared memory are as long as suits the tiles and the banks.
+//!   A group of dense rows may be copied as the one piece of memory that it is, by asynchronous copies of all threads
+//!   (`copy=one`) or by one bulk copy that one warp asks for (`copy=bulk`, the fewest instructions and registers), or row by row,
+//!   so that rows in shared memory are as long as suits the tiles and the banks.
 //! - `unit=mma`: groups of rows are staged in shared memory likewise. `wm` x `wn` warps share out C in tiles of matrix
 //!   instructions, `wk` such sets of warps share out the rows of a group.
 //!

@@ -6,7 +6,7 @@ use warpwright_core::instr::{Behaviour, Lane};
 use super::{Machine, lanes};
 use crate::arithmetic::Arithmetic;
 use crate::code::{Argument, Call, Memory, MemoryWindow, RegisterWindow, WARP};
-use crate::count::{Counters, Tally};
+use crate::count::Counters;
 use crate::hazard::HazardKind;
 use crate::memory::{element, place};
 use crate::order::{Agent, Stream};
@@ -14,7 +14,7 @@ use crate::shadow::Touch;
 
 /// Bytes of a row of the 128-byte swizzle, and of the pieces that it moves.
 const SWIZZLE_ROW: i64 = 128;
-const PIECE: i64 = 16;
+pub(super) const PIECE: i64 = 16;
 
 /// Real multiply-adds in one of a type.
 pub(super) fn multiply_adds(dtype: DType) -> u64 {
@@ -183,12 +183,12 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
     }
 
     /// The first index of a window, as a lane sees it.
-    fn start(&self, w: &MemoryWindow, lane: usize) -> Vec<i64> {
+    pub(super) fn start(&self, w: &MemoryWindow, lane: usize) -> Vec<i64> {
         w.start.iter().map(|f| self.lane_value(f, lane)).collect()
     }
 
     /// The physical offset of an element of a block's buffer by the buffer's own layout.
-    fn local_offset(&self, local: u32, index: &[i64]) -> Option<usize> {
+    pub(super) fn local_offset(&self, local: u32, index: &[i64]) -> Option<usize> {
         let info = &self.code.locals[local as usize];
         let inside = index.iter().zip(&info.extents).all(|(i, e)| (0..*e).contains(i));
         if !inside {
@@ -204,7 +204,7 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
     }
 
     /// The index of element `inner` of a window that starts at `start`.
-    fn inner_index(w: &MemoryWindow, start: &[i64], inner: &[i64]) -> Vec<i64> {
+    pub(super) fn inner_index(w: &MemoryWindow, start: &[i64], inner: &[i64]) -> Vec<i64> {
         let mut index = start.to_vec();
         for (dim, i) in w.kept.iter().zip(inner) {
             index[*dim] += i;
@@ -268,7 +268,7 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
 
     /// The instruction takes `count` elements from offset `at` on; the layout must have put those of the window there
     /// that begin at `index`.
-    fn expect_together(
+    pub(super) fn expect_together(
         &mut self,
         call: &'a Call,
         w: &MemoryWindow,
@@ -297,7 +297,7 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
         }
     }
 
-    fn outside(&mut self, call: &'a Call, memory: Memory, index: &[i64], lane: usize) {
+    pub(super) fn outside(&mut self, call: &'a Call, memory: Memory, index: &[i64], lane: usize) {
         let (name, extents) = self.buffer_name(memory);
         let thread = self.thread(lane);
         let text = element(&name, index);
@@ -396,7 +396,7 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
 
     /// The offsets of a box in swizzled shared memory, by the instruction's own rule. The layout that the program
     /// states is compared with it: if they differ, the program means one thing and the machine does another.
-    fn swizzled(&mut self, call: &'a Call, w: &MemoryWindow, lane: usize) -> Option<Vec<usize>> {
+    pub(super) fn swizzled(&mut self, call: &'a Call, w: &MemoryWindow, lane: usize) -> Option<Vec<usize>> {
         let Memory::Local(local) = w.memory else { return None };
         let [rows, columns] = w.shape[..] else { return None };
         let info = &self.code.locals[local as usize];
@@ -437,197 +437,6 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
             });
         }
         Some(offsets)
-    }
-
-    fn bulk(&mut self, call: &'a Call, shared: &MemoryWindow, tensor: &MemoryWindow, load: bool, mask: u32) {
-        let (Memory::Local(local), Memory::Global(global)) = (shared.memory, tensor.memory) else { return };
-        for lane in lanes(mask) {
-            let thread = self.thread(lane);
-            let (inner, outer) = if load {
-                (Agent::new(thread, Stream::BulkLoad), Agent::new(thread, Stream::BulkLoad))
-            } else {
-                (Agent::new(thread, Stream::BulkRead), Agent::new(thread, Stream::BulkWrite))
-            };
-            let stamp = self.order.issue(inner);
-            self.order.issue(outer);
-            let Some(offsets) = self.swizzled(call, shared, lane) else { continue };
-            let unit = shared.dtype.bytes();
-            if self.start(shared, lane).last().is_some_and(|c| c % 64 != 0)
-                || self.box_start(shared, lane) * unit % 1024 != 0
-            {
-                self.hazard(HazardKind::Operand, call.site, || {
-                    format!(
-                        "{}: the box in shared memory does not start at a multiple of 1024 bytes",
-                        call.record.name
-                    )
-                });
-            }
-            let info = &self.code.globals[global as usize];
-            if info.start * unit % PIECE != 0 {
-                let name = info.name.clone();
-                self.hazard(HazardKind::Operand, call.site, || {
-                    format!("{}: {name} does not start at a multiple of 16 bytes", call.record.name)
-                });
-            }
-            let (to, from) = (self.start(shared, lane), self.start(tensor, lane));
-            let [rows, columns] = shared.shape[..] else { continue };
-            let mut addresses = Vec::new();
-            for i in 0..rows {
-                for j in 0..columns {
-                    let at = offsets[(i * columns + j) as usize];
-                    let index = Self::inner_index(tensor, &from, &[i, j]);
-                    let there = place(&self.code.globals[global as usize], &index);
-                    if let Some(there) = there {
-                        addresses.push(there as i64 * unit);
-                    }
-                    let touch = if load { Touch::Write } else { Touch::Read };
-                    self.touch_element(shared.memory, at, inner, stamp, touch, call.site, || {
-                        Self::inner_index(shared, &to, &[i, j])
-                    });
-                    if load {
-                        let value = there.map_or(A::from_f64(0.0), |t| self.globals[global as usize].load(t));
-                        self.locals[local as usize][at] = value;
-                    } else if let Some(there) = there {
-                        let value = self.locals[local as usize][at].round(tensor.dtype);
-                        if value.is_poison() && self.checks && self.code.globals[global as usize].output {
-                            let text = element(&self.code.globals[global as usize].name, &index);
-                            self.hazard(HazardKind::Uninitialised, call.site, || {
-                                format!("{text} gets data that was never stored, from thread {thread}")
-                            });
-                        }
-                        self.globals[global as usize].store(there, value);
-                    }
-                    if let Some(there) = there {
-                        let touch = if load { Touch::Read } else { Touch::Write };
-                        self.touch_element(tensor.memory, there, outer, stamp, touch, call.site, || index);
-                    }
-                }
-            }
-            self.order.tick();
-            if load {
-                self.report(call, lane, inner, stamp, rows * columns * unit);
-            }
-            if self.checks {
-                self.count_bulk(call, load, &addresses, rows * columns * unit, unit);
-            }
-        }
-    }
-
-    /// The bytes that a bulk copy brings count for the phase to which it reports.
-    fn report(&mut self, call: &'a Call, lane: usize, agent: Agent, stamp: u32, bytes: i64) {
-        let Some((ring, ordinal)) = &call.signal else {
-            self.hazard(HazardKind::Phase, call.site, || format!("{} reports to no phase", call.record.name));
-            return;
-        };
-        let ordinal = self.lane_value(ordinal, lane);
-        if self.checks {
-            let faults = self.rings[*ring as usize].link(ordinal, agent, stamp, bytes);
-            self.ring_faults(*ring, faults, call.site);
-        }
-    }
-
-    /// A run of 16-byte pieces, of which the last ones may not be there.
-    fn bulk_copy(
-        &mut self,
-        call: &'a Call,
-        d: &MemoryWindow,
-        a: &MemoryWindow,
-        valid: &crate::code::Form,
-        mask: u32,
-    ) {
-        let (Memory::Local(local), Memory::Global(global)) = (d.memory, a.memory) else { return };
-        let unit = d.dtype.bytes();
-        let count = d.shape.first().copied().unwrap_or(0);
-        // A warp executes it together; its first lane stands for all.
-        if let Some(lane) = lanes(mask).next() {
-            let agent = Agent::new(self.thread(lane), Stream::BulkLoad);
-            let stamp = self.order.issue(agent);
-            let (to, from) = (self.start(d, lane), self.start(a, lane));
-            let asked = self.lane_value(valid, lane);
-            let valid = asked.clamp(0, count);
-            if valid != asked {
-                self.hazard(HazardKind::Operand, call.site, || {
-                    format!("{}: {asked} of {count} elements are valid", call.record.name)
-                });
-            }
-            let Some(at) = self.local_offset(local, &to) else {
-                self.outside(call, d.memory, &to, lane);
-                return;
-            };
-            self.expect_together(call, d, to.clone(), at, count as usize, lane);
-            let mut misplaced = (at as i64 * unit % PIECE != 0).then_some("destination");
-            let mut addresses = Vec::new();
-            for e in 0..count {
-                let mut value = A::from_f64(0.0);
-                if e < valid {
-                    let index = Self::inner_index(a, &from, &[e]);
-                    match place(&self.code.globals[global as usize], &index) {
-                        Some(source) => {
-                            if e == 0 && source as i64 * unit % PIECE != 0 {
-                                misplaced = Some("source");
-                            }
-                            addresses.push(source as i64 * unit);
-                            value = self.globals[global as usize].load(source);
-                            self.touch_element(
-                                a.memory,
-                                source,
-                                agent,
-                                stamp,
-                                Touch::Read,
-                                call.site,
-                                || index,
-                            );
-                        }
-                        None => {
-                            self.outside(call, a.memory, &index, lane);
-                            value = A::POISON;
-                        }
-                    }
-                }
-                let place = at + e as usize;
-                if place < self.code.locals[local as usize].elements {
-                    self.locals[local as usize][place] = value;
-                    self.touch_element(d.memory, place, agent, stamp, Touch::Write, call.site, || {
-                        Self::inner_index(d, &to, &[e])
-                    });
-                }
-            }
-            if let Some(what) = misplaced {
-                self.hazard(HazardKind::Operand, call.site, || {
-                    format!("{}: the {what} is not a multiple of {PIECE} bytes", call.record.name)
-                });
-            }
-            self.order.tick();
-            self.report(call, lane, agent, stamp, count * unit);
-            if self.checks {
-                self.count_bulk(call, true, &addresses, count * unit, unit);
-            }
-        }
-    }
-
-    fn count_bulk(&mut self, call: &'a Call, load: bool, addresses: &[i64], bytes: i64, unit: i64) {
-        let sectors = if addresses.is_empty() { 0 } else { Tally::sectors(addresses, unit) };
-        let wavefronts = (bytes as u64).div_ceil(128);
-        let mut counters = Counters::default();
-        if load {
-            counters.global_load_requests = 1;
-            counters.global_load_sectors = sectors;
-            counters.shared_store_requests = 1;
-            counters.shared_store_wavefronts = wavefronts;
-        } else {
-            counters.global_store_requests = 1;
-            counters.global_store_sectors = sectors;
-            counters.shared_load_requests = 1;
-            counters.shared_load_wavefronts = wavefronts;
-        }
-        self.count(call.site, counters);
-    }
-
-    /// The C-order number of the first element of a window.
-    fn box_start(&self, w: &MemoryWindow, lane: usize) -> i64 {
-        let Memory::Local(local) = w.memory else { return 0 };
-        let strides = warpwright_core::layout::row_major_strides(&self.code.locals[local as usize].extents);
-        self.start(w, lane).iter().zip(&strides).map(|(i, s)| i * s).sum()
     }
 
     fn warpgroup_multiply(

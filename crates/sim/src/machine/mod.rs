@@ -5,6 +5,7 @@
 
 mod access;
 mod block;
+mod bulk;
 mod in_order;
 mod instruction;
 mod ring;
