@@ -266,6 +266,53 @@ fn steps_go_on_across_the_iterations_of_a_loop_around() {
     refused(&by_group, step, "has anew");
 }
 
+/// Runs of 32 elements, the last of which may hang over.
+const RUNS: &str = "
+program runs(n: size, x: in f32[n], y: out f32[32])
+{
+  for b in block.x(1) {
+    alloc s: f32[32] shared
+    alloc acc: f32[32@1] reg
+    for t in threads(32@1) { acc[t] = 0 }
+    for k in 0..ceil(n, 32) {
+      for e in 0..32 { s[e] = 32*k + e < n ? x[32*k + e] : 0 }
+      for t in threads(32@1) { acc[t] += s[31 - t] }
+    }
+    for t in threads(32@1) { y[t] = acc[t] }
+  }
+}";
+
+#[test]
+fn runs_come_by_bulk_copies() {
+    let run = |text: &str, steps: &str| {
+        let spec = parse::program(text).unwrap_or_else(|e| panic!("{e}"));
+        Schedule::run(spec, steps)
+    };
+    for stages in 2..=5 {
+        let schedule =
+            run(RUNS, &format!("pipeline(acc.k, {stages}, via=bulk)")).unwrap_or_else(|e| panic!("{e}"));
+        for n in [0, 1, 32, 33, 70, 160, 323] {
+            check(&schedule, &[("n", n)], 0, true, 3).unwrap_or_else(|e| panic!("{stages}, {n}: {e}"));
+        }
+    }
+    let refused = |text: &str, steps: &str, words: &str| {
+        let error = run(text, steps).expect_err("is refused").to_string();
+        assert!(error.contains(words), "{error}");
+    };
+    let step = "pipeline(acc.k, 2, via=bulk)";
+    refused(RUNS, "pipeline(acc.k, 1, via=bulk)", "two slots at least");
+    refused(&RUNS.replace("s[e] =", "s[31 - e] ="), step, "in another order");
+    refused(&RUNS.replace("x[32*k + e] : 0", "x[32*k + e] : 1"), step, "other than all");
+    refused(&RUNS.replace("e < n ?", "e < n && e < 9 ?"), step, "other than all");
+    refused(
+        &RUNS.replace("32*k + e", "32*k + e + 1"),
+        step,
+        "may not start and end at multiples of 16 bytes",
+    );
+    refused(GROUPS, "pipeline(acc.ko, 2, via=bulk)", "inside another loop");
+    refused(GROUPS, "pipeline(acc.ko, 2, via=bulk, across=acc.g)", "iterations of one loop");
+}
+
 #[test]
 fn copies_made_asynchronous_beside_a_pipeline_would_never_be_waited_for() {
     let spec = parse::program(ASYNCHRONOUS).unwrap_or_else(|e| panic!("{e}"));

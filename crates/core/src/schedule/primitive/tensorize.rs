@@ -145,7 +145,7 @@ impl Primitive for Tensorize {
         if matches!(self.record.completion, Completion::Mbarrier | Completion::BulkGroup) {
             return Err(self
                 .refuse("its copies are asynchronous, and barriers report that they are complete")
-                .instead("pipeline places the copies of the tensor memory accelerator: via=tma"));
+                .instead("pipeline places bulk copies, and those of the tensor memory accelerator: via=bulk, via=tma"));
         }
         if self.record.completion == Completion::CpAsync && self.is_waited_beside(program) {
             return Err(self

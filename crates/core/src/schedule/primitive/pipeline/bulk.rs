@@ -76,9 +76,10 @@ fn rewrite(step: &Pipeline, l: &For, place: &Place, found: &mut Found) -> Result
     if l.mode != Mode::Serial || l.counting.is_some() {
         return Err(step.refuse("its iterations do not run one after another, or are counted already"));
     }
-    if place.outer().iter().any(|o| matches!(o.mode, Mode::Threads { .. })) {
+    // Phases are counted from the start of the block, and a barrier there is where all its threads can wait.
+    if place.outer().iter().any(|o| !matches!(o.mode, Mode::Block { .. })) {
         return Err(step
-            .refuse("it stands inside a thread loop, where there is no barrier to report to")
+            .refuse("it stands inside another loop of the block, and its barriers count its iterations alone")
             .instead("use via=cp_async"));
     }
     let stages = Stages::of(l, &peers(place.program, &step.target), place.program)?;
