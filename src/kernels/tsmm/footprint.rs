@@ -57,8 +57,8 @@ fn staged_footprint(problem: &Problem, choice: &Choice) -> Footprint {
         steps: m / (blocks * group) as f64 * steps + 2.0,
         meetings: m / (blocks * group) as f64 * ceil(problem.shape.k, depth) as f64,
         teams: if in_parts(choice) { choice.int("wm") } else { 1 },
-        overlaps: true,
-        ahead: true,
+        overlaps: stages > 1,
+        ahead: stages > 1,
         launches: 1,
         ..Footprint::default()
     }

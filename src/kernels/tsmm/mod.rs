@@ -327,8 +327,8 @@ const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "stages",
-        about: "groups of rows in shared memory at a time",
-        values: |c, _, _| with_stages(c, [2, 3, 4]),
+        about: "groups of rows in shared memory at a time: one that is waited for while others compute, or more",
+        values: |c, _, _| with_stages(c, [2, 3, 4, 1]),
     },
     Parameter {
         name: staging::KEEPS_PLACE,
@@ -470,6 +470,11 @@ const CONSTRAINTS: &[Constraint] = &[
         about: "a piece of a row has a whole number of instructions",
         on: &["instruction", "depth"],
         holds: |c, p, _| c.int("depth") == p.shape.k || c.int("depth") % Warps::of(p, c).terms == 0,
+    },
+    Constraint {
+        about: "rows that are copied piece by piece have two pieces at least in shared memory",
+        on: &["depth", "stages"],
+        holds: |c, p, _| c.int("stages") > 1 || c.int("depth") == p.shape.k,
     },
     Constraint {
         about: "the groups of rows and the small matrix do not fit in shared memory",

@@ -279,19 +279,24 @@ pub(super) fn pieces_are_aligned(problem: &Problem, choice: &Choice, piece: i64)
 /// The same for threads. They write pieces where rows of the result consist of such.
 fn by_tiles(problem: &Problem, choice: &Choice, [block, tiled, sum]: [&str; 3]) -> [String; 3] {
     let Tiles { down, across, piece } = Tiles::of(problem, choice);
-    let at_once = terms_at_once(problem, choice);
+    let (at_once, steps) = (terms_at_once(problem, choice), choice.int("steps").max(1));
     let wide = |step: &str, of: i64| if of > 1 { format!("vectorize({step})\n") } else { String::new() };
     let whole = pieces_are_aligned(problem, choice, piece);
     // The loop over the terms that are read at once; of several that are unrolled, the compiler reads the later ones
-    // while it multiplies the earlier.
-    let steps = choice.int("steps").max(1);
+    // while it multiplies the earlier. What steps leave over stands apart, and has no more terms than there are.
+    let whole_steps = depth(problem, choice) % (steps * at_once) == 0;
     let (split, read_in) = if steps > 1 {
         let split = format!(
             "split({sum}.k, {}) -> ks, k
 split({sum}.k, {at_once}) -> kk, k
 reorder({sum}.ks, {sum}.kk, {sum}.k, {sum}.i, {sum}.j)
-",
-            steps * at_once
+{rest}",
+            steps * at_once,
+            rest = if whole_steps {
+                String::new()
+            } else {
+                format!("tail({sum}.ks, peel)\ntail({sum}.kk, guard)\n")
+            },
         );
         (split, format!("{sum}.kk"))
     } else {
@@ -327,16 +332,10 @@ compute_at(Bs, {block})
             wide("a.c", at_once),
         ),
         format!(
-            "{}{}unroll({steps}{sum}.k, {sum}.i, {sum}.j)\n{rest}",
+            "{}{}unroll({steps}{sum}.k, {sum}.i, {sum}.j)\n",
             wide("b.c", piece),
             if whole { wide(&format!("{tiled}.j"), piece) } else { String::new() },
             steps = if steps > 1 { format!("{sum}.kk, ") } else { String::new() },
-            // What steps leave over stands apart.
-            rest = if depth(problem, choice) % (steps * at_once) == 0 {
-                String::new()
-            } else {
-                format!("tail({sum}.ks, peel)\n")
-            },
         ),
     ]
 }

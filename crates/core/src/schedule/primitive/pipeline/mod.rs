@@ -60,7 +60,8 @@
 //!   the present ones at its end, an unrolled loop alternates between two sets.
 //! - `cp_async`: the fills are asynchronous copies (see `tensorize`); a ring of `stages` slots, with a group of copies
 //!   committed in every step and all but the last `stages - 2` groups waited for. Fills that are no such copies, as
-//!   of a tile that is turned round on its way, pass through registers.
+//!   of a tile that is turned round on its way, pass through registers. With 1 stage each step waits for its own
+//!   copies: the least shared memory, for blocks or parts of them of which others compute meanwhile.
 //! - `bulk`: one warp asks for whole runs of memory, which report to a ring of barriers (see `bulk.rs`).
 //! - `tma`: one thread of a role of its own copies whole tiles through the tensor memory accelerator, into a ring of
 //!   `stages` slots under mbarriers; the other role multiplies with wgmma (see `tma.rs`).
@@ -256,7 +257,7 @@ impl Pipeline {
                     let because = format!("`{}` is in registers", buffer.sym);
                     return Err(self.refuse(because).instead("use via=registers"));
                 }
-                if self.stages < 2 {
+                if self.stages < 2 && (self.via != Via::CpAsync || self.across.is_some()) {
                     return Err(self.refuse("a ring needs two slots at least"));
                 }
                 if via == Via::CpAsync { self.check_meeting(l, stages, place) } else { Ok(()) }

@@ -16,6 +16,8 @@
 //! so that "all but the last S-2 groups" always means the data of this step. The barrier both publishes them and
 //! frees the slot that the step before has used. Fills that travel through registers are drawn in `registers.rs`.
 //!
+//! With one slot nothing is fetched ahead: each step waits for its own copies, while other warps compute.
+//!
 //! Bulk copies report to a ring of barriers instead (`full`, drawn in `bulk.rs`): nothing is committed, and each step waits
 //! for its own phase after it has asked for the later one.
 //!
@@ -138,15 +140,20 @@ impl Ring<'_> {
         let mut body = self.in_slot_of(&k, staging.store.clone());
         let next = self.ahead(1);
         body.extend(only_if(next.exists, staging.load_at(&self.l.var, &next.number), place));
-        match self.landing {
-            Landing::Stored => {}
-            Landing::Committed => {
-                body.extend([Stmt::Sync(Sync::CpWait(self.slots - 2)), Stmt::Sync(Sync::Barrier)]);
-            }
+        // Fills of the one slot there may be are those of this step.
+        let fill = if self.slots == 1 {
+            self.committed(stages.fills)
+        } else {
+            self.fill(&stages.fills, &self.ahead(self.slots - 1), place)
+        };
+        let waits = match self.landing {
+            Landing::Stored => Vec::new(),
+            Landing::Committed => vec![Sync::CpWait((self.slots - 2).max(0)), Sync::Barrier],
             // The slot that is filled next has been used by all.
-            Landing::Reported(_) => body.push(Stmt::Sync(Sync::Barrier)),
-        }
-        body.extend(self.fill(&stages.fills, &self.ahead(self.slots - 1), place));
+            Landing::Reported(_) => vec![Sync::Barrier],
+        };
+        let waits = waits.into_iter().map(Stmt::Sync).collect();
+        body.extend(if self.slots == 1 { [fill, waits] } else { [waits, fill] }.concat());
         if let Landing::Reported(full) = &self.landing {
             body.push(Stmt::Await { ring: full.clone(), ordinal: k.clone() });
         }
@@ -168,7 +175,7 @@ impl Ring<'_> {
     }
 
     fn prologue(&self, fills: &[Stmt], place: &Place) -> Vec<Stmt> {
-        if fills.is_empty() {
+        if fills.is_empty() || self.slots == 1 {
             return Vec::new();
         }
         if self.slots == 2 {
@@ -182,11 +189,15 @@ impl Ring<'_> {
     /// The fills of one step, if the loop gets there, as a group of copies if they are asynchronous.
     fn fill(&self, fills: &[Stmt], step: &Step, place: &Place) -> Vec<Stmt> {
         let filled = self.in_slot_of(&step.number, step.of(fills));
-        let mut stmts = only_if(step.exists.clone(), filled, place);
+        self.committed(only_if(step.exists.clone(), filled, place))
+    }
+
+    /// Fills as a group of copies if they are asynchronous.
+    fn committed(&self, mut fills: Vec<Stmt>) -> Vec<Stmt> {
         if self.landing == Landing::Committed {
-            stmts.push(Stmt::Sync(Sync::CpCommit));
+            fills.push(Stmt::Sync(Sync::CpCommit));
         }
-        stmts
+        fills
     }
 
     fn in_slot_of(&self, at: &Index, stmts: Vec<Stmt>) -> Vec<Stmt> {

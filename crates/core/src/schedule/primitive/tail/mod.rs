@@ -24,7 +24,7 @@
 //!
 //! - `peel`: the last, partial iteration of the outer loop stands apart, and those before it need no conditions. Of
 //!   the second loop there is one iteration, or none where the factor divides; of both none where the extent is 0.
-//! - `guard`: reductions inside are skipped past the end.
+//! - `guard`: sums inside are skipped past the end. What else their operands are 0 for, they still are.
 //! - `fill`: reductions inside run on operands that they do not see: 0 where products are summed.
 //! - `hoist`: what the conditions inside ask of sizes is asked once, of the iteration for which it is hardest; where it
 //!   holds, a copy of the loop runs that does without. The other is not unrolled, unless it touches registers.
@@ -39,6 +39,7 @@ use crate::ir::{
 use crate::schedule::handle::LoopRef;
 use crate::schedule::rewrite::{Place, at_loops, guard_leaves, head, refresh_loop};
 use crate::schedule::step::Call;
+use crate::sym::Sym;
 
 use super::Primitive;
 use super::split::fill;
@@ -161,8 +162,8 @@ impl Tail {
                 return vec![stmt];
             };
             let mut cond = Cond::TRUE;
-            let Some(plain) = without_fill(value, &mut cond) else { return vec![stmt] };
-            if !cond.mentions(&l.var) {
+            let Some(plain) = without_fill(value, &l.var, &mut cond) else { return vec![stmt] };
+            if cond == Cond::TRUE {
                 return vec![stmt];
             }
             changed = true;
@@ -298,20 +299,24 @@ fn decided(value: &Value, known: &Known) -> Value {
     }
 }
 
-/// A product without the conditions of its factors, each of which is 0 where its condition fails; `None` if it is no
-/// such product. The conditions are added to `cond`.
-fn without_fill(value: &Value, cond: &mut Cond) -> Option<Value> {
+/// A product without what is said of a loop's variable in the conditions of its factors, each of which is 0 where its
+/// condition fails; `None` if it is no such product. What was said is added to `cond`.
+fn without_fill(value: &Value, var: &Sym, cond: &mut Cond) -> Option<Value> {
     match value {
         Value::Load(_) | Value::Scalar(_) => Some(value.clone()),
         Value::Select(c, this, that) if **that == Value::Const(0.0) => {
-            *cond = cond.clone().and(c.clone());
-            without_fill(this, cond)
+            let of_loop = |part: &&Cond| part.mentions(var);
+            let (moves, stays): (Vec<&Cond>, Vec<&Cond>) = c.conjuncts().iter().partition(of_loop);
+            let all = |parts: Vec<&Cond>| parts.into_iter().cloned().fold(Cond::TRUE, Cond::and);
+            *cond = cond.clone().and(all(moves));
+            let (this, stays) = (without_fill(this, var, cond)?, all(stays));
+            Some(if stays == Cond::TRUE { this } else { Value::Select(stays, Box::new(this), that.clone()) })
         }
-        Value::Unary(op, a) => Some(Value::Unary(*op, Box::new(without_fill(a, cond)?))),
-        Value::Cast(t, a) => Some(Value::Cast(*t, Box::new(without_fill(a, cond)?))),
+        Value::Unary(op, a) => Some(Value::Unary(*op, Box::new(without_fill(a, var, cond)?))),
+        Value::Cast(t, a) => Some(Value::Cast(*t, Box::new(without_fill(a, var, cond)?))),
         Value::Binary(BinaryOp::Mul, a, b) => {
-            let a = without_fill(a, cond)?;
-            Some(Value::binary(BinaryOp::Mul, a, without_fill(b, cond)?))
+            let a = without_fill(a, var, cond)?;
+            Some(Value::binary(BinaryOp::Mul, a, without_fill(b, var, cond)?))
         }
         _ => None,
     }
@@ -369,6 +374,20 @@ mod tests {
         assert_ne!(filled, guarded);
         assert_eq!(run(DOT, "split(y.k, 8) -> ko, ki\ntail(y.ki, guard)").unwrap(), guarded);
         assert_eq!(run(DOT, "split(y.k, 8, tail=guard) -> ko, ki\ntail(y.ko, fill)").unwrap(), filled);
+    }
+
+    #[test]
+    fn sums_are_guarded_only_by_what_is_said_of_the_loop() {
+        let spec = "program p(x: in f32[5], y: in f32[7], z: out f32[8]) {
+            for j in 0..8 {
+                z[j] = 0
+                for k in 0..4 { z[j] += (k + 2 < 5 ? x[k + 2] : 0) * (k + 2 < 5 && j < 7 ? y[j] : 0) }
+            }
+        }";
+        let text = run(spec, "tail(z.k, guard)").unwrap();
+        assert!(text.contains("if k + 2 < 5 {\n        z[j] += x[k + 2] * (j < 7 ? y[j] : 0)"), "{text}");
+        let refused = run(spec, "tail(z.j, guard)\ntail(z.j, guard)").unwrap_err();
+        assert!(refused.contains("no sum inside"), "{refused}");
     }
 
     #[test]
