@@ -34,7 +34,7 @@ struct Step {
     int sum, a, b;
 };
 
-constexpr Step step(Order order, int n) {
+__host__ __device__ constexpr Step step(Order order, int n) {
     const int outer = n / SIDE, inner = n % SIDE;
     const int turned = outer % 2 ? SIDE - 1 - inner : inner;
     switch (order) {

@@ -305,6 +305,20 @@ pub(super) fn read_in_pairs(across: i64, interleaved: bool) -> [bool; 2] {
     [across % 2 == 0, interleaved || across <= 2]
 }
 
+/// The name of the parameter that says whether the assembler is asked to keep registers for all blocks that come.
+pub(super) const BOUNDED: &str = "bounded";
+
+/// What it is about.
+pub(super) const ABOUT_BOUNDED: &str = "whether the assembler is asked to keep registers for all blocks of a multiprocessor, or decides as it likes";
+
+/// The option by which blocks are bound accordingly. How many registers it takes, and of which banks, differs with it for no
+/// better reason: of 144 kernels in f32 and complex64 multiply-adds take 0.78 to 1.18 times as many cycles where nothing is asked
+/// (bench/results/h200-2026-11-23-register-banks.txt).
+pub(super) fn min_blocks(choice: &Choice) -> &'static str {
+    let free = choice.get(BOUNDED).is_some() && !choice.flag(BOUNDED);
+    if free { ", min_blocks=0" } else { "" }
+}
+
 /// The name of the parameter that makes threads keep to their place in the rows that they copy, where they may.
 pub(super) const KEEPS_PLACE: &str = "place";
 

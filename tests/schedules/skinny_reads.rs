@@ -153,6 +153,30 @@ fn threads_may_keep_to_their_place_in_the_rows_that_they_copy() {
 }
 
 #[test]
+fn the_assembler_may_be_asked_for_no_blocks() {
+    for (name, dtype, form) in [
+        ("tsmm", "f32", "unit=fma,staging=shared"),
+        ("tsmm", "c128", "unit=mma"),
+        ("tsmm", "c64", "bands=2"),
+        ("tsmttsm", "f32", "unit=fma,staging=shared"),
+        ("tsmttsm", "c128", "unit=mma,areas=2"),
+        ("tsmttsm", "f64", "unit=mma"),
+        ("tsmttsm", "c64", "staging=shared,reduction=global"),
+        ("tsmttsm", "f64", "unit=mma,reduction=global"),
+    ] {
+        let family = kernels::family(name).unwrap();
+        let problem = problem(family, (64, 64), dtype);
+        let given = parameters(&format!("{form},bounded=false"));
+        let choice =
+            family.complete(&given, &problem, target::DEFAULT).unwrap_or_else(|d| panic!("{form}: {d}"));
+        let [free, usual] =
+            [choice.clone(), choice.clone().with("bounded", true)].map(|c| (family.schedule)(&problem, &c));
+        assert!(free.contains("min_blocks=0") && usual == free.replace(", min_blocks=0", ""), "{free}");
+        holds(family, &problem, &choice, &[1, 331]);
+    }
+}
+
+#[test]
 fn dense_rows_of_any_length_move_as_one() {
     let ways = |name: &str, widths, dtype: &str, form: &str| {
         let family = kernels::family(name).unwrap();

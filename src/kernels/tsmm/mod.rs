@@ -353,6 +353,11 @@ const PARAMETERS: &[Parameter] = &[
             with_stages(c, counts)
         },
     },
+    Parameter {
+        name: staging::BOUNDED,
+        about: staging::ABOUT_BOUNDED,
+        values: |c, _, _| with_stages(c, [true, false]),
+    },
 ];
 
 const CONSTRAINTS: &[Constraint] = &[

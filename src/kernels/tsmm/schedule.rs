@@ -107,11 +107,13 @@ pub(super) fn from_shared(problem: &Problem, choice: &Choice) -> String {
     if block == "C.bj" {
         shared_out += &format!("split(C.j, {}) -> bj, j\n", band(problem, choice));
     }
-    shared_out += match (parted, block == "C.bj") {
-        (false, false) => "reorder(C.g, C.blk, C.i, C.j)\nbind(C.g, block.x)\n",
-        (false, true) => "reorder(C.g, C.bj, C.blk, C.i, C.j)\nbind(C.g, block.y)\nbind(C.bj, block.x)\n",
-        (true, false) => "reorder(C.g, C.w, C.blk, C.i, C.j)\nbind(C.g, block.x)\n",
-        (true, true) => "reorder(C.g, C.bj, C.w, C.blk, C.i, C.j)\nbind(C.g, block.y)\nbind(C.bj, block.x)\n",
+    let bands = if block == "C.bj" { "C.bj, " } else { "" };
+    let parts = if parted { "C.w, " } else { "" };
+    let asked = staging::min_blocks(choice);
+    shared_out += &format!("reorder(C.g, {bands}{parts}C.blk, C.i, C.j)\n");
+    shared_out += &match block {
+        "C.bj" => format!("bind(C.g, block.y{asked})\nbind(C.bj, block.x)\n"),
+        _ => format!("bind(C.g, block.x{asked})\n"),
     };
     if parted {
         shared_out += &format!("bind(C.w, threads@{team})\n");

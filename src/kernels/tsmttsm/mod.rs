@@ -366,6 +366,11 @@ const PARAMETERS: &[Parameter] = &[
             all.iter().map(|word| Value::from(*word)).collect()
         },
     },
+    Parameter {
+        name: staging::BOUNDED,
+        about: staging::ABOUT_BOUNDED,
+        values: |c, _, _| with_stages(c, [true, false]),
+    },
 ];
 
 /// For sums of at most this many terms one launch may be faster than two.

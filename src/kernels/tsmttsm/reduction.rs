@@ -3,7 +3,7 @@
 use super::mapping::{Threads, area, areas, covered, shares};
 use crate::kernels::family::Choice;
 use crate::kernels::gemm::Numbers;
-use crate::kernels::staging::{ceil, numbers};
+use crate::kernels::staging::{ceil, min_blocks, numbers};
 use crate::problem::Problem;
 
 /// The steps by which a sum becomes parts that come together again.
@@ -16,7 +16,7 @@ pub(super) struct Parts {
     /// The loop over the blocks, the innermost if there are several.
     pub(super) block: &'static str,
     /// The step that makes blocks of it where `split` does not: for after loops have been put in order.
-    pub(super) bind: &'static str,
+    pub(super) bind: String,
     /// The steps that follow the main launch's.
     pub(super) last: String,
 }
@@ -54,12 +54,13 @@ pub(super) fn of_slices(problem: &Problem, choice: &Choice) -> Parts {
         ),
         _ => ("acc", "C", String::new()),
     };
+    let asked = min_blocks(choice);
     let (block, blocks) = match (reduction, areas(problem, choice)) {
-        ("two-pass", 1) => ("part.g", "bind(part.g, block.x)\n".to_string()),
-        ("global" | "local", 1) => ("C.g", "bind(C.g, block.x)\n".to_string()),
-        ("two-pass", _) => ("part.bj", over_areas("part", &["g"], &[], threads.area)),
-        ("global" | "local", _) => ("C.bj", over_areas("C", &["g"], &[], threads.area)),
-        _ => ("C.bj", over_areas("C", &[], &[], threads.area)),
+        ("two-pass", 1) => ("part.g", format!("bind(part.g, block.x{asked})\n")),
+        ("global" | "local", 1) => ("C.g", format!("bind(C.g, block.x{asked})\n")),
+        ("two-pass", _) => ("part.bj", over_areas("part", &["g"], &[], threads.area, asked)),
+        ("global" | "local", _) => ("C.bj", over_areas("C", &["g"], &[], threads.area, asked)),
+        _ => ("C.bj", over_areas("C", &[], &[], threads.area, asked)),
     };
     if reduction == "local" {
         let (to_zero, to_result) = (elements("part", "0", owners), elements("C", "", owners));
@@ -72,7 +73,7 @@ pub(super) fn of_slices(problem: &Problem, choice: &Choice) -> Parts {
             ),
             taken_by: "part",
             block,
-            bind: "",
+            bind: String::new(),
             last: String::new(),
         };
     }
@@ -109,7 +110,7 @@ cache_write(slice, reg) -> mine
         ),
         taken_by: "slice",
         block,
-        bind: "",
+        bind: String::new(),
         last: if reduction == "two-pass" { second_pass(problem, choice, None) } else { String::new() },
     }
 }
@@ -117,7 +118,7 @@ cache_write(slice, reg) -> mine
 /// The steps by which blocks share out areas of C in a stage: those of its loops `outer`, which are the parts of the sum
 /// if it has them, stand outside the areas, and those of its loops `inner` inside. Blocks of one part are neighbours:
 /// they read the same rows at about the same time, so device memory is asked for them once.
-fn over_areas(stage: &str, outer: &[&str], inner: &[&str], [height, width]: [i64; 2]) -> String {
+fn over_areas(stage: &str, outer: &[&str], inner: &[&str], [height, width]: [i64; 2], asked: &str) -> String {
     let order = [outer, &["bi", "bj"], inner, &["i", "j"]].concat();
     let order: Vec<String> = order.iter().map(|axis| format!("{stage}.{axis}")).collect();
     let parts: String = outer.iter().map(|axis| format!("bind({stage}.{axis}, block.z)\n")).collect();
@@ -126,7 +127,7 @@ fn over_areas(stage: &str, outer: &[&str], inner: &[&str], [height, width]: [i64
 split({stage}.j, {width}) -> bj, j
 reorder({order})
 {parts}bind({stage}.bi, block.y)
-bind({stage}.bj, block.x)
+bind({stage}.bj, block.x{asked})
 ",
         order = order.join(", ")
     )
@@ -136,10 +137,11 @@ bind({stage}.bj, block.x)
 /// read, or added to the result.
 pub(super) fn of_sets(problem: &Problem, choice: &Choice, sets: i64) -> Parts {
     let (parts, rows) = (choice.int("parts"), choice.int("depth") / sets);
-    let several = areas(problem, choice) > 1;
+    let (several, asked) = (areas(problem, choice) > 1, min_blocks(choice));
+    let bind = |stage| if several { String::new() } else { format!("bind({stage}.g, block.x{asked})\n") };
     let inner: &[&str] = if numbers(problem, choice) == Numbers::Three { &["s", "p"] } else { &["s"] };
     let over_areas = |stage| {
-        if several { over_areas(stage, &["g"], inner, area(problem, choice)) } else { String::new() }
+        if several { over_areas(stage, &["g"], inner, area(problem, choice), asked) } else { String::new() }
     };
     if choice.word("reduction") == "global" {
         return Parts {
@@ -153,7 +155,7 @@ set_scope(mine, reg)
             ),
             taken_by: "C",
             block: if several { "C.bj" } else { "C.g" },
-            bind: if several { "" } else { "bind(C.g, block.x)\n" },
+            bind: bind("C"),
             last: String::new(),
         };
     }
@@ -168,7 +170,7 @@ cache_write(slice, reg) -> mine
         ),
         taken_by: "slice",
         block: if several { "slice.bj" } else { "slice.g" },
-        bind: if several { "" } else { "bind(slice.g, block.x)\n" },
+        bind: bind("slice"),
         last: second_pass(problem, choice, Some(sets)),
     }
 }

@@ -36,6 +36,8 @@ pub struct BlockLoop {
     pub extent: Index,
     /// Whether blocks are numbered in the order in which they start.
     pub ordered: bool,
+    /// How many blocks the assembler is asked to keep registers for; `None` leaves it to the emitter.
+    pub min_blocks: Option<i64>,
 }
 
 /// Where the shared buffers of a block lie.
@@ -82,13 +84,20 @@ impl<'a> Launch<'a> {
         let mut blocks = Vec::new();
         let mut at = stmt;
         let body = loop {
-            let Stmt::For(For { var, mode: Mode::Block { axis, ordered }, range, body, .. }) = at else {
+            let Stmt::For(For { var, mode: Mode::Block { axis, ordered, min_blocks }, range, body, .. }) = at
+            else {
                 return Ok(None);
             };
             let Range::Span { hi, .. } = range else {
                 return Err(Diagnosis::new(format!("the blocks of `{var}` are not counted from 0")));
             };
-            blocks.push(BlockLoop { var: var.clone(), axis: *axis, extent: hi.clone(), ordered: *ordered });
+            blocks.push(BlockLoop {
+                var: var.clone(),
+                axis: *axis,
+                extent: hi.clone(),
+                ordered: *ordered,
+                min_blocks: *min_blocks,
+            });
             match &body[..] {
                 [inner @ Stmt::For(For { mode: Mode::Block { .. }, .. })] => at = inner,
                 _ => break body,

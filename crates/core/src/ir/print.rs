@@ -333,9 +333,10 @@ impl Printer {
 
     fn head(&mut self, l: &For) -> String {
         let range = match (&l.mode, &l.range) {
-            (Mode::Block { axis, ordered }, Range::Span { hi, .. }) => {
+            (Mode::Block { axis, ordered, min_blocks }, Range::Span { hi, .. }) => {
                 let ordered = if *ordered { " ordered" } else { "" };
-                format!("block.{}({}){ordered}", axis.name(), self.index(hi))
+                let min_blocks = min_blocks.map_or(String::new(), |blocks| format!(" min_blocks {blocks}"));
+                format!("block.{}({}){ordered}{min_blocks}", axis.name(), self.index(hi))
             }
             (Mode::Threads { pitch }, Range::Span { hi, .. }) => {
                 format!("threads({}@{pitch})", self.index(hi))

@@ -84,6 +84,9 @@ pub enum Mode {
         axis: Axis,
         /// Whether a block may wait for those before it.
         ordered: bool,
+        /// How many blocks a multiprocessor should have registers for: so many are asked of the assembler, nothing if 0. `None`
+        /// leaves it to the emitter.
+        min_blocks: Option<i64>,
     },
     /// `threads(count @ pitch)`: the executing range is split into `count` ranges of `pitch` threads.
     Threads {
@@ -363,6 +366,11 @@ impl For {
             _ => None,
         }
     }
+}
+
+impl Mode {
+    /// The most blocks that a multiprocessor may be asked to have registers for: more than any has room for.
+    pub const MOST_MIN_BLOCKS: i64 = 32;
 }
 
 impl Axis {

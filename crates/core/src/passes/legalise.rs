@@ -146,7 +146,7 @@ impl Host<'_> {
             }
             out.push(Stmt::Alloc(scratch(buffer)?));
         }
-        let mode = Mode::Block { axis: Axis::X, ordered: false };
+        let mode = Mode::Block { axis: Axis::X, ordered: false, min_blocks: None };
         let body = self.block(body)?;
         out.push(For::with_mode(&Sym::new("b"), mode, Range::upto(1), body));
         Ok(())

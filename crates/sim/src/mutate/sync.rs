@@ -145,6 +145,6 @@ pub(super) fn signal_elsewhere(site: &Site<'_>) -> Vec<Body> {
 
 pub(super) fn blocks_not_ordered(site: &Site<'_>) -> Vec<Body> {
     let Stmt::For(l) = site.stmt() else { return Vec::new() };
-    let Mode::Block { axis, ordered: true } = l.mode else { return Vec::new() };
-    site.with_each([Stmt::For(For { mode: Mode::Block { axis, ordered: false }, ..l.clone() })])
+    let Mode::Block { axis, ordered: true, min_blocks } = l.mode else { return Vec::new() };
+    site.with_each([Stmt::For(For { mode: Mode::Block { axis, ordered: false, min_blocks }, ..l.clone() })])
 }

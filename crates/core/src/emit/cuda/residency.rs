@@ -21,6 +21,9 @@ const MOST_BLOCKS: i64 = 8;
 /// registers and 1.20 ms where blocks were asked for, 128 and 1.98 ms where none were (one H200 each, NVRTC 13.0, 2026-11-23); A C in f32 55 x 55, one
 /// block of 512 threads, takes 91 or 64.
 pub(super) fn blocks_per_sm(target: &Target, launch: &Launch<'_>) -> Option<i64> {
+    if let Some(asked) = launch.blocks.iter().find_map(|l| l.min_blocks) {
+        return (asked > 0).then_some(asked);
+    }
     let tile = register_words(launch.body);
     if tile < REGISTER_TILE || launch.roles.iter().any(|r| r.registers.is_some()) {
         return None;

@@ -149,6 +149,16 @@ impl Parser {
         Ok(Stmt::Tasks(Tasks { vars, extents, start, stride, body: self.body()?.into() }))
     }
 
+    fn min_blocks(&mut self) -> Result<i64, Diagnosis> {
+        let blocks = self.constant_expr()?;
+        if !(0..=Mode::MOST_MIN_BLOCKS).contains(&blocks) {
+            return Err(
+                self.error("a multiprocessor has registers for 0 (which asks for nothing) to 32 blocks")
+            );
+        }
+        Ok(blocks)
+    }
+
     fn range(&mut self) -> Result<(Mode, Range), Diagnosis> {
         if self.take_name("block") {
             self.expect(".")?;
@@ -161,7 +171,9 @@ impl Parser {
             self.expect("(")?;
             let range = Range::upto(self.index_expr()?);
             self.expect(")")?;
-            return Ok((Mode::Block { axis, ordered: self.take_name("ordered") }, range));
+            let ordered = self.take_name("ordered");
+            let min_blocks = if self.take_name("min_blocks") { Some(self.min_blocks()?) } else { None };
+            return Ok((Mode::Block { axis, ordered, min_blocks }, range));
         }
         if self.take_name("threads") {
             self.expect("(")?;

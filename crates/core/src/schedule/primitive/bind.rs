@@ -21,6 +21,9 @@
 //!
 //! Several loops bound to `threads` together number the threads in C order, the last fastest; `threads@32` numbers
 //! warps instead, `threads@128` warpgroups. `vthread` interleaves the iterations in every thread.
+//!
+//! `min_blocks=N` on blocks asks the assembler to keep the registers of a thread few enough for N blocks on a
+//! multiprocessor, 0 to decide as it likes. Where it is left out, the emitter asks for as many as come and fit.
 
 use crate::diag::Diagnosis;
 use crate::ir::{Axis, For, Mode, Program, Range, Stmt};
@@ -30,7 +33,7 @@ use crate::schedule::step::{Argument, Call};
 
 use super::Primitive;
 
-pub(super) const USAGE: &str = "bind(label.loop, block.x|block.y|block.z|vthread) or bind(label.outer, ..., label.inner, threads[@size])";
+pub(super) const USAGE: &str = "bind(label.loop, block.x|block.y|block.z|vthread, min_blocks=N) or bind(label.outer, ..., label.inner, threads[@size])";
 
 /// See the module documentation.
 #[derive(Clone, Debug)]
@@ -39,6 +42,9 @@ pub struct Bind {
     pub targets: Vec<LoopRef>,
     /// What they become.
     pub to: BindTo,
+    /// Of blocks: how many the assembler is asked to keep registers for on a multiprocessor, nothing if 0. `None` leaves it
+    /// to the emitter.
+    pub min_blocks: Option<i64>,
 }
 
 /// What a loop is bound to.
@@ -72,7 +78,18 @@ impl Bind {
         if targets.is_empty() || (targets.len() > 1 && !matches!(to, BindTo::Threads(_))) {
             return Err(call.wrong("one loop is wanted, or several for threads"));
         }
-        Ok(Bind { targets, to })
+        let min_blocks = match (call.option_of("min_blocks").map(str::parse), to) {
+            (None, _) => None,
+            (Some(Ok(blocks)), BindTo::Block(_)) if (0..=Mode::MOST_MIN_BLOCKS).contains(&blocks) => {
+                Some(blocks)
+            }
+            (Some(Ok(_)), BindTo::Block(_)) => {
+                return Err(call.wrong("min_blocks is 0, which asks for nothing, to 32"));
+            }
+            (Some(Err(_)), BindTo::Block(_)) => return Err(call.wrong("min_blocks is a number")),
+            (Some(_), _) => return Err(call.wrong("only blocks have min_blocks")),
+        };
+        Ok(Bind { targets, to, min_blocks })
     }
 
     fn bind_one(&self, program: &Program, target: &LoopRef, mode: Mode) -> Result<Program, Diagnosis> {
@@ -113,7 +130,11 @@ impl Primitive for Bind {
             BindTo::Threads(1) => "threads".into(),
             BindTo::Threads(pitch) => format!("threads@{pitch}"),
         };
-        Call { args, ..Call::new("bind") }.word(to)
+        let call = Call { args, ..Call::new("bind") }.word(to);
+        match self.min_blocks {
+            Some(blocks) => call.option("min_blocks", blocks),
+            None => call,
+        }
     }
 
     fn apply(&self, program: &Program) -> Result<Program, Diagnosis> {
@@ -121,7 +142,7 @@ impl Primitive for Bind {
         let mut pitch = if let BindTo::Threads(pitch) = self.to { pitch } else { 1 };
         for target in self.targets.iter().rev() {
             let mode = match self.to {
-                BindTo::Block(axis) => Mode::Block { axis, ordered: false },
+                BindTo::Block(axis) => Mode::Block { axis, ordered: false, min_blocks: self.min_blocks },
                 BindTo::Virtual => Mode::Interleave,
                 BindTo::Threads(_) => Mode::Threads { pitch },
             };
@@ -150,5 +171,33 @@ fn extent(program: &Program, target: &LoopRef) -> Result<i64, Diagnosis> {
         Some(_) => Err(Diagnosis::new(format!("`{target}` cannot be bound to threads"))
             .because("its number of iterations is not a positive constant")
             .instead("split it and bind the inner loop")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ir::parse;
+    use crate::schedule::Schedule;
+
+    #[test]
+    fn blocks_may_be_bound_with_what_is_asked_of_the_assembler() {
+        let run = |step: &str| {
+            let spec = "program p(n: size, x: in f32[n], y: out f32[n]) { for i in 0..n { y[i] = x[i] } }";
+            Schedule::run(parse::program(spec).unwrap(), step)
+        };
+        for blocks in [0, 3, 32] {
+            let step = format!("bind(y.i, block.x, min_blocks={blocks})");
+            let schedule = run(&step).unwrap();
+            let text = schedule.program().to_string();
+            assert!(text.contains(&format!("for i in block.x(n) min_blocks {blocks} {{")), "{text}");
+            assert_eq!(parse::program(&text).unwrap().to_string(), text);
+            assert_eq!(schedule.text().trim(), step);
+        }
+        let refused = |step: &str| run(step).unwrap_err().to_string();
+        assert!(refused("bind(y.i, block.x, min_blocks=33)").contains("to 32"));
+        assert!(refused("bind(y.i, block.x, min_blocks=few)").contains("is a number"));
+        assert!(refused("bind(y.i, vthread, min_blocks=1)").contains("only blocks"));
+        let read = parse::program("program p() { for b in block.x(1) min_blocks 33 { } }");
+        assert!(read.unwrap_err().to_string().contains("to 32 blocks"));
     }
 }

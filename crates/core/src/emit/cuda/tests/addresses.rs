@@ -129,10 +129,10 @@ fn what_can_fail_in_the_last_iteration_only_is_asked_there() {
 
 #[test]
 fn no_more_blocks_are_asked_for_than_fit_or_come() {
-    let bounds = |threads: i64, blocks: &str| {
+    let asked = |threads: i64, blocks: &str, min_blocks: &str| {
         let text = source(&format!(
             "program tile(n: size, x: in f32[{blocks}, 64, 1024], y: out f32[{blocks}, 64, 1024]) {{
-                for b in block.x({blocks}) {{
+                for b in block.x({blocks}){min_blocks} {{
                     for t in threads({threads}@1) {{
                         alloc acc: f32[64] reg
                         for i in unroll 0..64 {{ acc[i] = x[b, i, t] }}
@@ -145,6 +145,7 @@ fn no_more_blocks_are_asked_for_than_fit_or_come() {
         let at = text.find("__launch_bounds__").unwrap();
         text[at..].lines().next().unwrap().to_string()
     };
+    let bounds = |threads, blocks| asked(threads, blocks, "");
     // 64 sums and 40 registers beside them: three blocks, 18 warps, would leave 112 of 65 536 for each thread, were it not that two
     // of four sub-partitions get five warps, which leaves 96.
     assert_eq!(bounds(192, "n"), "__launch_bounds__(192, 2)");
@@ -154,4 +155,7 @@ fn no_more_blocks_are_asked_for_than_fit_or_come() {
     assert_eq!(bounds(512, "n"), "__launch_bounds__(512)");
     assert_eq!(bounds(128, "396"), "__launch_bounds__(128, 3)");
     assert_eq!(bounds(128, "397"), "__launch_bounds__(128, 4)");
+    // A program may ask for another number, or for nothing.
+    assert_eq!(asked(128, "396", " min_blocks 2"), "__launch_bounds__(128, 2)");
+    assert_eq!(asked(128, "396", " min_blocks 0"), "__launch_bounds__(128)");
 }
