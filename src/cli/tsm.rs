@@ -52,6 +52,10 @@ pub struct Options {
     /// Measure each product a third as long: for a look at many.
     #[arg(long)]
     quick: bool,
+    /// Time each kernel a second time on matrices that lie in the second-level cache (one piece of memory at many addresses):
+    /// what it would take if device memory cost nothing.
+    #[arg(long)]
+    cached: bool,
     /// Write the figures as a self-contained page, from what is on record; nothing is measured, and no GPU is needed.
     #[arg(long, value_name = "FILE", requires = "from", conflicts_with = "record")]
     html: Option<PathBuf>,
@@ -107,7 +111,8 @@ pub fn run(options: &Options) -> Outcome {
     let wanted = options.wanted(target)?;
     let progress = Progress::waiting("kernels");
     let turns = if options.quick { TurnOptions::quick() } else { TurnOptions::default() };
-    let run = Run { directory: options.record.as_deref(), again: options.again, turns };
+    let run =
+        Run { directory: options.record.as_deref(), again: options.again, cached: options.cached, turns };
     let outcome = measure::run(&run, gpu, target, &wanted, &mut |p| progress.say(said(p)))?;
     drop(progress);
     outcome.notices.iter().for_each(|n| notice(n));
@@ -243,6 +248,7 @@ fn said(progress: &measure::Progress) -> String {
 fn table(points: &[Point]) -> String {
     let placed = points.iter().any(|p| p.key.placement.is_some());
     let short = points.iter().any(|p| p.empty_launch.is_some());
+    let cached = points.iter().any(|p| p.cached.is_some());
     let mut columns = vec![words("product"), words("type"), words("size")];
     columns.extend(placed.then(|| words("lies")));
     for pace in Pace::ALL {
@@ -254,6 +260,7 @@ fn table(points: &[Point]) -> String {
             numbers("times cuBLAS"),
         ]);
         columns.extend(short.then(|| numbers("of two launches and the bytes")));
+        columns.extend(cached.then(|| numbers("with memory in the cache")));
     }
     columns.extend([words("chosen by"), words("parameters")]);
     let dash = || "-".to_string();
@@ -271,6 +278,7 @@ fn table(points: &[Point]) -> String {
                 p.times_cublas(pace).map_or_else(dash, |t| format!("{t:.2}")),
             ]);
             cells.extend(short.then(|| percent(p.fraction_of_short(pace))));
+            cells.extend(cached.then(|| percent(p.fraction_of_cached(pace))));
         }
         cells.push(p.chosen_by.name().to_string());
         cells.push(p.message.as_ref().map_or_else(|| p.parameters.to_string(), |m| format!("FAILED: {m}")));
@@ -294,6 +302,7 @@ fn means(points: &[Point]) -> String {
     say("of the roofline by cuBLAS", Point::fraction_of_cublas);
     say("times cuBLAS", Point::times_cublas);
     say("of two empty launches and the bytes", Point::fraction_of_short);
+    say("of the roofline if device memory cost nothing", Point::fraction_of_cached);
     text
 }
 
@@ -310,6 +319,12 @@ mod tests {
         for cell in ["rested", "sustained", "400 ms", "500 ms", "62.5 %", "50.0 %", "2.25", "2.00"] {
             assert!(text.contains(cell), "{cell} in\n{text}");
         }
+        assert!(!text.contains("in the cache"), "nobody asked for it");
+        let cached = [Point { cached: points[0].rested, cached_rested: points[0].rested, ..point(8, 0.5) }];
+        assert!(
+            table(&cached).contains("with memory in the cache")
+                && table(&cached).contains("0.625 of the roofline if")
+        );
         let means = means(&points);
         assert!(
             means.contains("0.625 of the roofline, rested") && means.contains("2.000 times cuBLAS, sust")

@@ -88,6 +88,10 @@ pub struct Space {
 /// Bytes of the largest small matrix.
 const SMALL_BYTES: usize = 1 << 20;
 
+/// Bytes that stand behind a long matrix in the cache: a twelfth of an H200's second-level cache, of whose two halves each keeps what
+/// its own multiprocessors read.
+const CACHED: usize = 4 << 20;
+
 /// Bytes of the largest matrix of a problem, and of what lies before it.
 pub fn longest(problem: &Problem) -> usize {
     let (bytes, before) = (problem.stored_bytes(), problem.bytes_before());
@@ -102,6 +106,17 @@ impl Space {
     pub fn new(device: &Device, bytes: usize) -> Result<Space, Diagnosis> {
         let alloc = |bytes: usize| device.alloc(bytes).map(Rc::new).map_err(diagnosis);
         Ok(Space { long: [alloc(bytes)?, alloc(bytes)?], small: alloc(SMALL_BYTES)? })
+    }
+
+    /// The same of addresses behind which a few megabytes stand again and again, so that all that kernels read and write lies in the
+    /// second-level cache.
+    ///
+    /// # Errors
+    /// Memory that cannot be had, and a driver that is too old.
+    pub fn in_cache(device: &Device, bytes: usize) -> Result<Space, Diagnosis> {
+        let alloc = |bytes: usize| device.alloc_repeated(bytes, CACHED).map(Rc::new).map_err(diagnosis);
+        let small = device.alloc(SMALL_BYTES).map(Rc::new).map_err(diagnosis)?;
+        Ok(Space { long: [alloc(bytes)?, alloc(bytes)?], small })
     }
 
     /// Buffers for matrices of these sizes, of which one at least is small.
@@ -181,6 +196,22 @@ impl Stage {
             found: found.clone(),
         };
         Ok([short, Stage { problem: long, sets, operands, parts, found }])
+    }
+
+    /// The problem once more, with random operands that lie in the second-level cache. Its result is of no use: rows
+    /// of a long C overwrite each other.
+    ///
+    /// # Errors
+    /// Matrices that the space has no room for, and what the driver says.
+    pub fn in_cache(&self, stream: &Stream, space: &Space) -> Result<OperandSets, Diagnosis> {
+        let (starts, bytes) = (self.problem.bytes_before(), self.problem.stored_bytes());
+        let buffers = space.buffers([0, 1, 2].map(|matrix| starts[matrix] + bytes[matrix]))?;
+        let operands = [self.operands.a.bytes(), self.operands.b.bytes()];
+        for ((buffer, elements), bytes) in buffers.iter().zip(operands).zip(bytes) {
+            let once = bytes.min(CACHED).min(buffer.bytes());
+            fill(stream, buffer, 0, elements, once).map_err(diagnosis)?;
+        }
+        Ok(OperandSets::of(&self.problem, buffers))
     }
 
     /// Runs a kernel, which makes complex products of so many real ones, once on a poisoned C and compares; gives the

@@ -238,6 +238,16 @@ impl Device {
         Buffer::new(self, bytes)
     }
 
+    /// Addresses for `bytes` behind which the same memory stands again and again: `period` bytes of it, rounded up to whole pages
+    /// of the GPU. What is written at one address is read at all others of the same place in the period, once the kernel that
+    /// wrote is over. Kernels that read it find it in the second-level cache if the period is short.
+    ///
+    /// # Errors
+    /// Memory that cannot be had, and a driver older than release 450.
+    pub fn alloc_repeated(&self, bytes: usize, period: usize) -> Result<Buffer> {
+        Buffer::repeated(self, bytes, period)
+    }
+
     /// Device memory with a copy of a slice. It is there when this returns.
     pub fn upload<T: bytemuck::NoUninit>(&self, data: &[T]) -> Result<Buffer> {
         self.upload_between(&[], data, &[])

@@ -9,6 +9,7 @@
 //!   locate -> nvrtc -> compile -> cache          works with no GPU
 //!                      resources, disassemble    what came of it
 //!   driver -> device -> memory, stream, graph    needs a GPU
+//!             memory -> repeated                 the same memory at many addresses
 //!             module -> launch, tensor_map
 //!             measure, turns                     times what a closure enqueues
 //!             cublas, cublaslt                   loaded only to compare with
@@ -50,6 +51,7 @@ pub mod measure;
 pub mod memory;
 pub mod module;
 pub mod nvrtc;
+mod repeated;
 pub mod resources;
 pub mod stream;
 pub mod tensor_map;

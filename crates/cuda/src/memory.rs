@@ -9,6 +9,7 @@ use cudarc::driver::sys;
 use crate::device::Device;
 use crate::driver::check;
 use crate::error::{Error, Result};
+use crate::repeated::Repeated;
 use crate::stream::{Event, Stream};
 
 /// An address on the GPU, as a kernel's argument.
@@ -25,11 +26,13 @@ pub struct Buffer {
     device: Device,
     address: u64,
     bytes: usize,
+    /// What stands behind the addresses, where it is not memory of their own.
+    repeated: Option<Repeated>,
 }
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        if self.address != 0 && self.device.bind().is_ok() {
+        if self.address != 0 && self.repeated.is_none() && self.device.bind().is_ok() {
             // SAFETY: allocated in `Buffer::new`; the driver waits for work that uses it.
             unsafe { sys::cuMemFree_v2(self.address) };
         }
@@ -50,7 +53,12 @@ impl Buffer {
             }
             check("cuMemAlloc", status)?;
         }
-        Ok(Self { device: device.clone(), address, bytes })
+        Ok(Self { device: device.clone(), address, bytes, repeated: None })
+    }
+
+    pub(crate) fn repeated(device: &Device, bytes: usize, period: usize) -> Result<Self> {
+        let repeated = Repeated::new(device, bytes, period)?;
+        Ok(Self { device: device.clone(), address: repeated.address(), bytes, repeated: Some(repeated) })
     }
 
     /// Its size in bytes.

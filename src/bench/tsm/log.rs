@@ -44,9 +44,11 @@ impl Log {
         Ok(Log { known, today, directory: directory.map(Path::to_path_buf), files: Vec::new() })
     }
 
-    /// Whether a point is on record with a kernel of this text, at both paces, and beside cuBLAS where that is there.
-    pub fn has(&self, key: &Key, text: &str, cublas: bool) -> bool {
-        let whole = |p: &Point| p.rested.is_some() && (p.cublas_rested.is_some() || !cublas);
+    /// Whether a point is on record with a kernel of this text, at both paces, beside cuBLAS where that is there, and in the
+    /// cache where that is asked for.
+    pub fn has(&self, key: &Key, text: &str, cublas: bool, cached: bool) -> bool {
+        let beside = |p: &Point| p.cublas_rested.is_some() || !cublas;
+        let whole = |p: &Point| p.rested.is_some() && beside(p) && (p.cached_rested.is_some() || !cached);
         self.known.get(key).is_some_and(|p| p.text == text && (p.status != Status::Correct || whole(p)))
     }
 
@@ -161,8 +163,8 @@ mod tests {
         // The run is cut; the next is on another day.
         let mut log = open("2026-11-22");
         let (known, text) = (point(8, 0.5), point(8, 0.5).text);
-        assert!(log.has(&known.key, &text, true) && !log.has(&known.key, "other", true));
-        assert!(!log.has(&point(32, 0.5).key, &text, true));
+        assert!(log.has(&known.key, &text, true, false) && !log.has(&known.key, "other", true, false));
+        assert!(!log.has(&point(32, 0.5).key, &text, true, false));
         log.add(Point { text: "other".to_string(), ..point(8, 0.25) }).unwrap();
         log.add(point(8, 0.125)).unwrap();
         assert_eq!(log.today.results, [point(8, 0.125)], "a point stands once in a file");
@@ -182,7 +184,7 @@ mod tests {
         let mut log = Log::open(None, Record { results: Vec::new(), ..record() }).unwrap();
         let alone = Point { cublas: None, cublas_rested: None, ..point(8, 0.5) };
         log.add(alone.clone()).unwrap();
-        let has = |log: &Log, cublas: bool| log.has(&alone.key, &alone.text, cublas);
+        let has = |log: &Log, cublas: bool| log.has(&alone.key, &alone.text, cublas, false);
         assert!(has(&log, false) && !has(&log, true));
         log.add(Point { status: Status::Correctness, seconds: None, ..alone.clone() }).unwrap();
         assert!(has(&log, true), "what failed was not compared");
@@ -193,7 +195,18 @@ mod tests {
         let mut log = Log::open(None, Record { results: Vec::new(), ..record() }).unwrap();
         let old = Point { rested: None, cublas_rested: None, ..point(8, 0.5) };
         log.add(old.clone()).unwrap();
-        assert!(!log.has(&old.key, &old.text, true) && !log.has(&old.key, &old.text, false));
+        assert!(!log.has(&old.key, &old.text, true, false) && !log.has(&old.key, &old.text, false, false));
+    }
+
+    #[test]
+    fn a_point_is_measured_again_where_it_is_wanted_in_the_cache_too() {
+        let mut log = Log::open(None, Record { results: Vec::new(), ..record() }).unwrap();
+        let known = point(8, 0.5);
+        log.add(known.clone()).unwrap();
+        let has = |log: &Log, cached: bool| log.has(&known.key, &known.text, true, cached);
+        assert!(has(&log, false) && !has(&log, true));
+        log.add(Point { cached: known.seconds, cached_rested: known.rested, ..known.clone() }).unwrap();
+        assert!(has(&log, true));
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::bench::bandwidth;
 use crate::bench::record::Record;
 use crate::bind::Binding;
 use crate::gpu::stage::{Fault, Space, Stage, longest, may_repeat, shortened};
-use crate::gpu::{self, Executable, Prepared, cublas, diagnosis};
+use crate::gpu::{self, Executable, OperandSets, Prepared, cublas, diagnosis};
 use crate::parallel;
 use crate::problem::Problem;
 use crate::report::ChosenBy;
@@ -32,6 +32,8 @@ pub struct Run<'a> {
     pub directory: Option<&'a Path>,
     /// Whether to measure again what is on record.
     pub again: bool,
+    /// Whether to time each kernel on matrices in the second-level cache too.
+    pub cached: bool,
     /// How much to measure of each product.
     pub turns: TurnOptions,
 }
@@ -84,7 +86,7 @@ pub fn run(
     for (wanted, job) in wanted.iter().zip(&jobs) {
         match job {
             Err(refusal) => log.add(refused(wanted, refusal))?,
-            Ok(job) if !run.again && log.has(&wanted.key, &job.text, missing.is_none()) => {}
+            Ok(job) if !run.again && log.has(&wanted.key, &job.text, missing.is_none(), run.cached) => {}
             Ok(_) if 2 * longest(&wanted.problem) > room => {
                 notices.push(format!("{} in {} does not fit the GPU", wanted.problem.shape, wanted.key.dtype))
             }
@@ -97,7 +99,7 @@ pub fn run(
         }
         let recorded = run.directory.and_then(|d| bandwidth::recorded(d, &device.info().name));
         let here = recorded.map_or(Bandwidths::default(), |r| bandwidth::summary(&r.results));
-        let mut bench = Bench::new(device, target, here, &open, missing.is_none(), run.turns)?;
+        let mut bench = Bench::new(device, target, here, &open, missing.is_none(), run)?;
         let watch = Watch::new(log);
         let before = wanted.len() - open.len();
         beside(device, target, &open, &watch, |next| {
@@ -180,6 +182,8 @@ fn refused(wanted: &Wanted, refusal: &Diagnosis) -> Point {
         cublas: None,
         rested: None,
         cublas_rested: None,
+        cached: None,
+        cached_rested: None,
         copies: None,
         empty_launch: None,
     }
@@ -192,6 +196,8 @@ struct Bench<'a> {
     here: Bandwidths,
     stream: Stream,
     space: Space,
+    /// Addresses for what is timed in the cache.
+    cached: Option<Space>,
     cublas: bool,
     turns: TurnOptions,
     empty_launch: OnceCell<Seconds>,
@@ -215,7 +221,7 @@ impl<'a> Bench<'a> {
         here: Bandwidths,
         open: &[(&Wanted, &Job)],
         cublas: bool,
-        turns: TurnOptions,
+        run: &Run,
     ) -> Result<Bench<'a>, Diagnosis> {
         let bytes = open.iter().map(|(w, _)| longest(&w.problem)).max().unwrap_or(1);
         Ok(Bench {
@@ -224,8 +230,9 @@ impl<'a> Bench<'a> {
             here,
             stream: device.stream().map_err(diagnosis)?,
             space: Space::new(device, bytes)?,
+            cached: run.cached.then(|| Space::in_cache(device, bytes)).transpose()?,
             cublas,
-            turns,
+            turns: run.turns,
             empty_launch: OnceCell::new(),
             current: None,
         })
@@ -254,6 +261,8 @@ impl<'a> Bench<'a> {
             cublas: None,
             rested: None,
             cublas_rested: None,
+            cached: None,
+            cached_rested: None,
             copies: None,
             empty_launch: None,
         }
@@ -328,7 +337,26 @@ impl<'a> Bench<'a> {
         if let Some(ours) = &ours {
             (point.seconds, point.rested) = (Some(seconds(&ours.sustained)), Some(seconds(&ours.rested)));
         }
+        if let Some(space) = &self.cached {
+            let sets = whole.in_cache(&self.stream, space).map_err(crashed)?;
+            let paces = self.alone(&executable, job, &whole.problem, &sets).map_err(crashed)?;
+            (point.cached, point.cached_rested) =
+                (Some(seconds(&paces.sustained)), Some(seconds(&paces.rested)));
+        }
         Ok(())
+    }
+
+    /// Times a kernel by itself on these matrices.
+    fn alone(
+        &self,
+        executable: &Executable,
+        job: &Job,
+        problem: &Problem,
+        sets: &OperandSets,
+    ) -> Result<Paces, Diagnosis> {
+        let binding = Binding::new(&job.program, problem, i64::from(self.device.info().sm_count))?;
+        let prepared = executable.prepare(self.device, &binding, sets)?;
+        turns::alone(&self.stream, &self.turns, |s, call| prepared.enqueue(s, call)).map_err(diagnosis)
     }
 
     /// How long an empty launch takes: measured once, when it is first asked for.

@@ -251,6 +251,13 @@ pub struct Point {
     /// How long cuBLAS took in short bursts after a pause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cublas_rested: Option<Seconds>,
+    /// How long it took without a pause where all matrices lay in the second-level cache, if that was asked for: what is left where device
+    /// memory costs nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached: Option<Seconds>,
+    /// The same in short bursts after a pause.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached_rested: Option<Seconds>,
     /// Among how many copies of the operands timed launches rotate, so that none finds its own in the second-level cache:
     /// together they are three times as large as that, or a thousand. Not in older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -297,6 +304,20 @@ impl Point {
             Pace::Rested => self.cublas_rested,
             Pace::Sustained => self.cublas,
         }
+    }
+
+    /// How long it took at a pace with all matrices in the second-level cache.
+    pub fn cached_at(&self, pace: Pace) -> Option<Seconds> {
+        match pace {
+            Pace::Rested => self.cached_rested,
+            Pace::Sustained => self.cached,
+        }
+    }
+
+    /// The fraction of the roofline that would be reached if device memory cost nothing: above 1 where the roofline is
+    /// that of memory and the multiprocessors are fast enough for it.
+    pub fn fraction_of_cached(&self, pace: Pace) -> Option<f64> {
+        Some(self.ceiling?.seconds / self.cached_at(pace)?.median)
     }
 
     /// The fraction of the roofline that is reached.
@@ -407,6 +428,8 @@ pub(crate) mod tests {
             cublas: Some(one(1.0)),
             rested: Some(one(0.8 * seconds)),
             cublas_rested: Some(one(0.9)),
+            cached: None,
+            cached_rested: None,
             copies: Some(1),
             empty_launch: None,
         }

@@ -94,6 +94,8 @@ fn point(line: &record::Record) -> Option<Point> {
         cublas: None,
         rested: None,
         cublas_rested: None,
+        cached: None,
+        cached_rested: None,
         copies: None,
         empty_launch: None,
     })
