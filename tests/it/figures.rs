@@ -21,12 +21,12 @@ fn the_page_shows_every_figure_that_is_on_record_and_needs_no_gpu() {
     let output = warpwright(&format!("bench tsm --html {} --from {SAMPLES}", file.display()));
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     let page = fs::read_to_string(&file).unwrap();
-    // Four panels of widths, one map of tiles, one figure of reductions, one of options; one of memory.
-    assert_eq!(page.matches("<figure>").count(), 8);
+    // Four panels of widths and one in the cache, one map of tiles, one figure of reductions, one of options; one of memory.
+    assert_eq!(page.matches("<figure>").count(), 9);
     assert_eq!(page.matches("<svg").count(), page.matches("</svg>").count());
     assert_eq!(
         page.matches("Example GPU, driver 580.159.04, 2026-11-22").count(),
-        10,
+        11,
         "each says where it is from"
     );
     for title in
@@ -34,15 +34,22 @@ fn the_page_shows_every_figure_that_is_on_record_and_needs_no_gpu() {
     {
         assert!(page.contains(title), "{title}");
     }
-    for line in
-        ["two-pass", "global", "local", "neither", "leapfrog and transposed", "cuBLAS", "cuBLAS, rested"]
-    {
+    for line in [
+        "two-pass",
+        "global",
+        "local",
+        "neither",
+        "leapfrog and transposed",
+        "cuBLAS",
+        "cuBLAS, rested",
+        "in the cache, rested",
+    ] {
         assert!(page.contains(&format!("</span> {line}")), "{line} is in a legend");
     }
     assert_eq!(page.matches("class=\"heat\"").count(), 4);
-    // Two widths of four panels by two lines and of one by two more after a pause, three lengths by three reductions, two widths by four options, five
+    // Two widths of four panels by two lines and of one by two more after a pause and two with the cache, three lengths by three reductions, two widths by four options, five
     // occupancies by three numbers of loads in flight.
-    assert_eq!(page.matches("<title>").count() - 1, 16 + 4 + 9 + 8 + 15);
+    assert_eq!(page.matches("<title>").count() - 1, 16 + 4 + 4 + 9 + 8 + 15);
     assert!(
         page.contains("Example GPU, driver for CUDA 13.0, 2026-11-22, of zeros"),
         "where no more is known than what CUDA it brings"

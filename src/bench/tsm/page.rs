@@ -32,6 +32,7 @@ pub fn page(records: &[Record<Point>], bandwidths: Option<&Record<Bandwidth>>) -
     let page = Page { gpu, all: &all };
     let mut body = page.introduction();
     body += &page.widths();
+    body += &page.cached();
     for figure in Figure::CHOSEN {
         let points = page.of(|p| p.key.figure == figure);
         body += &tables::section(figure, &points, &page.note(&points));
@@ -158,6 +159,33 @@ impl<'a> Page<'a> {
             "<h2>Percentage of the roofline against the width M = N</h2>\n{}<details><summary>The numbers</summary>\n{}</details>\n",
             side_by_side(&figures, Size::Small),
             table(&headings, &rows)
+        )
+    }
+
+    /// The fraction of the roofline beside the one that would be reached if device memory cost nothing.
+    fn cached(&self) -> String {
+        let mut figures = Vec::new();
+        for (operation, dtype) in panels() {
+            let points = self.of(|p| is_main(p, operation, dtype) && p.cached_rested.is_some());
+            if points.is_empty() {
+                continue;
+            }
+            let lines = vec![
+                line("as it is", Pace::Rested, &points, |p| p.fraction(Pace::Rested)),
+                line("in the cache", Pace::Rested, &points, |p| p.fraction_of_cached(Pace::Rested)),
+            ];
+            let title = format!("{}, {dtype}: % of the roofline", operation.formula(dtype));
+            figures.push(chart(&title, &self.note(&points), width_axis(&lines), lines));
+        }
+        if figures.is_empty() {
+            return String::new();
+        }
+        format!(
+            "<h2>If device memory cost nothing</h2>\n<p>{}</p>\n{}",
+            "The same kernels on matrices that lie in the second-level cache: one piece of memory of a few megabytes at as many \
+             addresses as the matrices have. Where both lines are the same, what is missing to the roofline is missing in the \
+             multiprocessors: instructions, registers, shared memory, or matrix units that have rows and columns to spare.",
+            side_by_side(&figures, Size::Small)
         )
     }
 
