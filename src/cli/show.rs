@@ -143,7 +143,7 @@ fn text_of(program: &Program, stage: Stage, gpu: &Target) -> Result<String, Diag
         return Ok(source.text);
     }
     let file = format!("{}.cu", source.name);
-    let options = warpwright_cuda::Options::for_arch(gpu.arch_for(&source.needs)).with_ptx();
+    let options = crate::gpu::options(&gpu.arch_for(&[]), &source, gpu).with_ptx();
     let compiled =
         warpwright_cuda::compile::compile(&warpwright_cuda::Source::new(&file, &source.text), &options)
             .map_err(diagnosis)?;

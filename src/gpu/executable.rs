@@ -71,7 +71,7 @@ impl Arguments for Product<'_> {
 pub struct Executable {
     source: Source,
     program: Program,
-    arch: String,
+    options: Options,
     cache: CompileCache,
     kernels: Vec<OnceCell<Loaded>>,
 }
@@ -98,9 +98,9 @@ impl Executable {
         target: &Target,
         cache: CompileCache,
     ) -> Executable {
-        let arch = architecture(&device.info().arch(), &source, target);
+        let options = super::options(&device.info().arch(), &source, target);
         let kernels = source.kernels.iter().map(|_| OnceCell::new()).collect();
-        Executable { source, program, arch, cache, kernels }
+        Executable { source, program, options, cache, kernels }
     }
 
     /// A kernel of the source, which is compiled and loaded if nobody has asked for it yet.
@@ -110,7 +110,7 @@ impl Executable {
             return Ok(loaded);
         }
         let name = &self.source.kernels[number].name;
-        let cached = compile_unit(&self.source, number, &self.arch, &self.cache)?;
+        let cached = compile_unit(&self.source, number, &self.options, &self.cache)?;
         let kernel =
             device.load(&cached.compiled.cubin).and_then(|module| module.kernel(name)).map_err(diagnosis)?;
         let notices = cached.notices.iter().map(ToString::to_string).collect();
@@ -214,12 +214,12 @@ impl Executable {
 fn compile_unit(
     source: &Source,
     number: usize,
-    arch: &str,
+    options: &Options,
     cache: &CompileCache,
 ) -> Result<Cached, Diagnosis> {
     let file = format!("{}.cu", source.kernels[number].name);
     let unit = warpwright_cuda::Source::new(&file, &source.units[number]);
-    let cached = cache.compile(&unit, &Options::for_arch(arch)).map_err(diagnosis)?;
+    let cached = cache.compile(&unit, options).map_err(diagnosis)?;
     match cached.compiled.kernels.iter().find(|k| k.spill_store_bytes > 0 && k.stack_bytes > MOST_SPILLED) {
         Some(kernel) => Err(without_registers(kernel)),
         None => Ok(cached),
@@ -266,13 +266,13 @@ pub fn compile_ahead(
     target: &Target,
     value: &dyn Fn(&Sym) -> Option<i64>,
 ) -> Result<Ahead, Diagnosis> {
-    let (arch, cache) = (architecture(own, source, target), CompileCache::standard());
+    let (options, cache) = (super::options(own, source, target), CompileCache::standard());
     let mut numbers = Vec::new();
     chosen(&source.host, value, &mut numbers)?;
     let mut ahead = Ahead::default();
     for number in numbers {
         if configuration(&source.kernels[number], value)?.is_some() {
-            let Cached { compiled, hit, notices } = compile_unit(source, number, &arch, &cache)?;
+            let Cached { compiled, hit, notices } = compile_unit(source, number, &options, &cache)?;
             let not_kept = |n: &&Notice| matches!(n, Notice::NotKept { .. } | Notice::NoDirectory { .. });
             ahead.lost = ahead.lost.or(notices.iter().find(not_kept).map(ToString::to_string));
             ahead.registers = ahead.registers.max(compiled.kernels.iter().map(|k| k.registers).max());
@@ -439,12 +439,6 @@ fn configuration(
     let grid = [narrow(grid[0])?, narrow(grid[1])?, narrow(grid[2])?];
     let block = [narrow(kernel.threads)?, 1, 1];
     Ok(Some(LaunchConfig::new(grid, block).shared(narrow(kernel.dynamic_shared_bytes)?)))
-}
-
-/// The architecture to compile for: the device's own, in the special form if the program needs that.
-fn architecture(own: &str, source: &Source, target: &Target) -> String {
-    let of_target = target.arch_for(&source.needs);
-    if of_target.starts_with(own) { of_target } else { own.to_string() }
 }
 
 fn element(dtype: DType) -> Result<TensorType, Diagnosis> {

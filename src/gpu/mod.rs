@@ -15,12 +15,28 @@ pub use operands::OperandSets;
 pub use run::{GpuOptions, GpuRun, outside_c, reset_c, result, run};
 
 use warpwright_core::diag::Diagnosis;
-use warpwright_core::target::{ComputeCapability, Target};
-use warpwright_cuda::Device;
+use warpwright_core::emit::cuda::Source;
+use warpwright_core::target::{Capability, ComputeCapability, Target};
+use warpwright_cuda::{Device, Options};
 
 /// An error of the CUDA layer as a diagnosis. Its text already says what to do.
 pub fn diagnosis(error: warpwright_cuda::Error) -> Diagnosis {
     Diagnosis::new(error.to_string())
+}
+
+/// The variable that lets multiply-adds of f32 change places in machine code, if it is `1` ([`warpwright_cuda::machine_code`]): not
+/// done unasked as long as it was not measured on a GPU.
+pub const REORDER: &str = "WARPWRIGHT_REORDER";
+
+/// How a source is compiled for a GPU whose architecture is `own`, and for what is known of it: for its own architecture, in the
+/// special form if the program needs that.
+pub fn options(own: &str, source: &Source, target: &Target) -> Options {
+    let of_target = target.arch_for(&source.needs);
+    if !of_target.starts_with(own) {
+        return Options::for_arch(own);
+    }
+    let wanted = std::env::var_os(REORDER).is_some_and(|value| value == "1");
+    Options::for_arch(of_target).with_reordering(wanted && target.has(Capability::TwoRegisterBanks))
 }
 
 /// The table of a GPU: its own, else that of one with the same compute capability, else of the latest before it.

@@ -170,6 +170,9 @@ fn key(source: &Source<'_>, options: &Options, compiler: (u32, u32)) -> [u8; 32]
     add(HEADER);
     add(format!("nvrtc {}.{}", compiler.0, compiler.1).as_bytes());
     add(&[options.keep_ptx as u8]);
+    if options.reorder {
+        add(b"reordered");
+    }
     for word in options.to_nvrtc() {
         add(word.as_bytes());
     }

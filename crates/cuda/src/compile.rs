@@ -1,6 +1,7 @@
 //! CUDA source text to machine code, by NVRTC. No GPU is needed.
 
 use crate::error::{CompileError, Error, Result};
+use crate::machine_code;
 use crate::nvrtc::{Compilation, Nvrtc};
 use crate::resources::{self, KernelResources};
 
@@ -35,6 +36,9 @@ pub struct Options {
     pub line_info: bool,
     /// Keep the PTX too.
     pub keep_ptx: bool,
+    /// Let multiply-adds of f32 change places where that suits the register file ([`crate::machine_code`]): on GPUs with two banks of
+    /// registers only.
+    pub reorder: bool,
     /// Any other options, in NVRTC's words.
     pub extra: Vec<String>,
 }
@@ -49,6 +53,7 @@ impl Options {
             max_registers: None,
             line_info: false,
             keep_ptx: false,
+            reorder: false,
             extra: Vec::new(),
         }
     }
@@ -56,6 +61,12 @@ impl Options {
     /// Keeps the PTX too.
     pub fn with_ptx(mut self) -> Self {
         self.keep_ptx = true;
+        self
+    }
+
+    /// Lets multiply-adds of f32 change places, or leaves them where the assembler has put them.
+    pub fn with_reordering(mut self, reorder: bool) -> Self {
+        self.reorder = reorder;
         self
     }
 
@@ -123,7 +134,10 @@ pub fn compile(source: &Source<'_>, options: &Options) -> Result<Compiled> {
     if !succeeded {
         return Err(Error::Compile(Box::new(explain(nvrtc, source, options, log))));
     }
-    let cubin = compilation.cubin()?;
+    let mut cubin = compilation.cubin()?;
+    if options.reorder {
+        machine_code::reorder(&mut cubin);
+    }
     let ptx = if options.keep_ptx { Some(compilation.ptx()?) } else { None };
     let kernels = resources::parse(&log);
     Ok(Compiled { cubin, ptx, log, kernels, arch: options.arch.clone(), compiler: nvrtc.version() })

@@ -8,6 +8,7 @@
 //! ```text
 //!   locate -> nvrtc -> compile -> cache          works with no GPU
 //!                      resources, disassemble    what came of it
+//!                      machine_code              multiply-adds in a better order
 //!   driver -> device -> memory, stream, graph    needs a GPU
 //!             memory -> repeated                 the same memory at many addresses
 //!             module -> launch, tensor_map
@@ -47,6 +48,7 @@ pub mod graph;
 pub mod launch;
 mod library;
 pub mod locate;
+pub mod machine_code;
 pub mod measure;
 pub mod memory;
 pub mod module;

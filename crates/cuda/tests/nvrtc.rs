@@ -1,5 +1,6 @@
 //! Compiling for real, on any machine with NVRTC; passed over with a line where there is none.
 
+use warpwright_cuda::machine_code::reorder;
 use warpwright_cuda::nvrtc::Nvrtc;
 use warpwright_cuda::{
     CompileCache, CompileError, Error, Library, Options, Source, compile::compile, disassemble::disassemble,
@@ -205,4 +206,76 @@ fn machine_code_can_be_read_back() {
         assert_eq!(found, wanted, "{start} in {:?}", swap.instructions);
     }
     assert!(matches!(disassemble(b"not machine code"), Err(Error::Disassembler { .. })));
+}
+
+/// An outer product of 8 x 8 in registers, again and again.
+const OUTER_PRODUCT: &str = r#"
+extern "C" __global__ void __launch_bounds__(128) outer(const float* a, const float* b, float* c, int n) {
+  __shared__ float as[64][64], bs[64][64];
+  for (int i = threadIdx.x; i < 4096; i += 128) { as[i / 64][i % 64] = a[i]; bs[i / 64][i % 64] = b[i]; }
+  __syncthreads();
+  float sums[8][8] = {};
+  for (int r = 0; r < n; ++r)
+    for (int k = 0; k < 64; ++k)
+      for (int i = 0; i < 8; ++i)
+        for (int j = 0; j < 8; ++j) sums[i][j] += as[8 * (threadIdx.x / 8 % 8) + i][k] * bs[k][8 * (threadIdx.x % 8) + j];
+  for (int i = 0; i < 8; ++i)
+    for (int j = 0; j < 8; ++j) c[(threadIdx.x * 8 + i) * 8 + j] = sums[i][j];
+}
+"#;
+
+#[test]
+fn multiply_adds_change_places_and_nothing_else_changes() {
+    let Some(_) = nvrtc() else { return };
+    let options = Options::for_arch("sm_90a");
+    let source = Source::new("outer.cu", OUTER_PRODUCT);
+    let before = compile(&source, &options).unwrap().cubin;
+    let after = compile(&source, &options.clone().with_reordering(true)).unwrap().cubin;
+    let mut reordered = before.clone();
+    let found = reorder(&mut reordered);
+    assert_eq!(reordered, after);
+    assert!(found.functions == 1 && found.multiply_adds >= 64, "{found:?}");
+    assert!(found.cycles[1] < found.cycles[0], "{found:?}");
+    if locate::disassembler().is_none() {
+        eprintln!("skipped: no nvdisasm here ({})", locate::NVDISASM_COMMAND);
+        return;
+    }
+    let [before, after] =
+        [before, after].map(|c| disassemble(&c).unwrap().function("outer").unwrap().instructions.clone());
+    assert_ne!(before, after);
+    let is_product = |i: &&String| i.starts_with("FFMA ");
+    let operands = |i: &String| {
+        let text = i.replace(".reuse", "");
+        let mut operands: Vec<String> = text["FFMA ".len()..].split(", ").map(str::to_string).collect();
+        operands[1..3].sort();
+        operands
+    };
+    // Between other instructions, which stay where they are, stand the same products.
+    let groups = |code: &[String]| -> Vec<Vec<Vec<String>>> {
+        let groups = code.split(|i| !is_product(&i));
+        groups.map(|g| g.iter().map(operands).collect()).collect()
+    };
+    let sorted = |code: &[String]| {
+        let mut all = groups(code);
+        all.iter_mut().for_each(|g| g.sort());
+        all
+    };
+    assert_eq!(sorted(&before), sorted(&after));
+    let others = |code: &[String]| -> Vec<String> {
+        code.iter()
+            .map(|i| if is_product(&i) { "FFMA".to_string() } else { i.replace(".reuse", "") })
+            .collect()
+    };
+    assert_eq!(others(&before), others(&after));
+    // What one multiply-add does for another, it does still.
+    for (before, after) in groups(&before).iter().zip(&groups(&after)) {
+        let uses =
+            |a: &[String], b: &[String]| b[1..].contains(&a[0]) || a[1..].contains(&b[0]) || a[0] == b[0];
+        for (at, later) in before.iter().enumerate() {
+            for earlier in before[..at].iter().filter(|e| uses(e, later)) {
+                let place = |of: &Vec<String>| after.iter().position(|i| i == of).unwrap();
+                assert!(earlier == later || place(earlier) < place(later), "{earlier:?} {later:?}");
+            }
+        }
+    }
 }

@@ -56,11 +56,14 @@ pub enum Capability {
     Wgmma,
     /// Tensor memory and its matrix multiply (`tcgen05`).
     Tcgen05,
+    /// A register file of two banks, of even and of odd registers, that give a warp one register each in a cycle, and machine code whose
+    /// multiply-adds are known well enough to change places. No feature of PTX: measured (bench/limits/register_banks.cu).
+    TwoRegisterBanks,
 }
 
 impl Capability {
     /// Every capability, for lists and tests.
-    pub const ALL: [Capability; 24] = [
+    pub const ALL: [Capability; 25] = [
         Capability::AtomicAddF64,
         Capability::FmaF16,
         Capability::FmaBf16,
@@ -85,6 +88,7 @@ impl Capability {
         Capability::SetMaxRegisters,
         Capability::Wgmma,
         Capability::Tcgen05,
+        Capability::TwoRegisterBanks,
     ];
 
     /// Whether devices of this compute capability have the feature.
@@ -112,7 +116,9 @@ impl Capability {
             | Capability::RedVector
             | Capability::SetMaxRegisters => at_least(9, 0),
             Capability::FmaF32x2 => at_least(10, 0),
-            Capability::Wgmma => compute == ComputeCapability { major: 9, minor: 0 },
+            Capability::Wgmma | Capability::TwoRegisterBanks => {
+                compute == ComputeCapability { major: 9, minor: 0 }
+            }
             Capability::Tcgen05 => compute.major == 10 || compute.major == 11,
         }
     }
