@@ -92,8 +92,8 @@ fn deadline(places: &[std::ops::Range<usize>], place_of: &[Option<usize>], place
         }
     }
     let mut so_many = 0;
-    for end in place + 1..=places.len() {
-        so_many += due[end];
+    for (end, due) in due.iter().enumerate().skip(place + 1) {
+        so_many += due;
         if so_many >= end - place {
             return end;
         }

@@ -114,13 +114,13 @@ fn what_another_instruction_may_touch_keeps_its_distance() {
 fn segments_end_where_somebody_waits_or_may_arrive() {
     let code: Vec<Instruction> = (0..6).map(|n| multiply_add(100 + n, 20, 30, 100 + n)).collect();
     let none = targets(&code).unwrap();
-    assert_eq!(segments(&code, &none), [0..6]);
+    assert_eq!(segments(&code, &none), vec![0..6]);
     let waits = |at: usize| {
         let mut code = code.clone();
         code[at].0 |= 1 << 116;
         segments(&code, &none)
     };
-    assert_eq!(waits(0), [0..6]);
+    assert_eq!(waits(0), vec![0..6]);
     assert_eq!(waits(2), [0..2, 2..6]);
     assert_eq!(segments(&code, &[4].into()), [0..4, 4..6]);
     for unknown in [0x949, 0x23c, 0x944] {
