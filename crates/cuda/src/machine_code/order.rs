@@ -4,8 +4,8 @@ use super::instruction::{Instruction, cycles};
 use super::segment::Constraints;
 
 /// Comparisons of two multiply-adds that a segment is worth, and between how few and how many orders that is.
-const WORTH: usize = 60_000;
-const ORDERS: [usize; 2] = [4, 48];
+const WORTH: usize = 300_000;
+const ORDERS: [usize; 2] = [8, 240];
 
 /// The cycles of multiply-adds in this order, the first after one at the place before it, if there is one.
 pub(super) fn in_all(order: &[Instruction], before: Option<Instruction>) -> u32 {
