@@ -16,6 +16,7 @@ use sha2::{Digest, Sha256};
 
 use crate::compile::{Compiled, Options, Source, compile};
 use crate::error::Result;
+use crate::machine_code;
 use crate::nvrtc::Nvrtc;
 use crate::resources;
 
@@ -171,7 +172,7 @@ fn key(source: &Source<'_>, options: &Options, compiler: (u32, u32)) -> [u8; 32]
     add(format!("nvrtc {}.{}", compiler.0, compiler.1).as_bytes());
     add(&[options.keep_ptx as u8]);
     if options.reorder {
-        add(b"reordered");
+        add(format!("reordered {}", machine_code::VERSION).as_bytes());
     }
     for word in options.to_nvrtc() {
         add(word.as_bytes());
@@ -319,7 +320,8 @@ ptxas info    : Used 7 registers, used 0 barriers
         fake.through(&cache, "text", &options, (12, 9));
         let limited = Options { max_registers: Some(64), ..options };
         fake.through(&cache, "text", &limited, (13, 0));
-        assert_eq!((fake.calls.get(), entries(root.path()).len()), (5, 5));
+        fake.through(&cache, "text", &limited.with_reordering(true), (13, 0));
+        assert_eq!((fake.calls.get(), entries(root.path()).len()), (6, 6));
     }
 
     #[test]

@@ -23,6 +23,10 @@ use object::{LittleEndian, Object, ObjectSection};
 use self::instruction::{Instruction, cycles};
 use self::segment::{Constraints, segments, targets};
 
+/// A number for how multiply-adds are ordered: raised with every change of what comes of it, so that nobody finds what an older
+/// version has compiled.
+pub const VERSION: u32 = 1;
+
 /// Bytes of an instruction.
 const BYTES: usize = 16;
 
