@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Everything that needs a GPU, in one command: `bench/gpu.sh [BINARY] [DIRECTORY] [PART]...`, the parts being `checks`,
-# `bench`, `limits`, `tsm`, `tune` and `sanitize`, all of them unless some are named.
+# `bench`, `limits`, `tsm`, `reorder`, `tune` and `sanitize`, all of them unless some are named.
 # Says what the machine has, runs every finished program and every rung of every ladder and checks it, times the ladder
-# beside cuBLAS, measures the figures of tall and skinny products, tunes two problems for half a minute each, and runs
-# programs and rungs under compute-sanitizer at odd sizes. Results go to the directory (bench/results by default).
+# beside cuBLAS, measures the figures of tall and skinny products, and what another order of multiply-adds does for them, tunes
+# two problems for half a minute each, and runs programs and rungs under compute-sanitizer at odd sizes. Results go to the directory (bench/results by default).
 set -uo pipefail
 cd "$(dirname "$0")/.."
 binary=${1:-target/release/warpwright}
@@ -113,6 +113,22 @@ if part tsm; then
         step "$binary" bench tsm --sweep $sweep --record "$out"
     done
     step "$binary" bench tsm --html "$out/tsm.html" --from "$out"
+fi
+if part reorder; then
+    # Multiply-adds where the assembler has put them and in another order: first whether results are right, then times of either,
+    # one after the other on the same GPU.
+    for dtype in f32 c64; do
+        WARPWRIGHT_REORDER=1 step "$binary" ladder sgemm --dtype $dtype --size 1021x509x253
+    done
+    WARPWRIGHT_REORDER=1 skinny
+    for dtype in f32 c64; do
+        for widths in 33,37,41,45,49,53,57,61 36,40,44,48,52,56,60,64 113,117,121,125,127,128; do
+            for order in 0 1; do
+                WARPWRIGHT_REORDER=$order step "$binary" bench tsm --quick --cached --bytes 512M \
+                    --dtypes $dtype --widths $widths --record "$out/reorder-$order"
+            done
+        done
+    done
 fi
 if part tune; then
     # In a file of its own: what a few seconds find is not what should be shipped or used.
