@@ -2,8 +2,9 @@
 # Everything that needs a GPU, in one command: `bench/gpu.sh [BINARY] [DIRECTORY] [PART]...`, the parts being `checks`,
 # `bench`, `limits`, `tsm`, `reorder`, `tune` and `sanitize`, all of them unless some are named.
 # Says what the machine has, runs every finished program and every rung of every ladder and checks it, times the ladder
-# beside cuBLAS, measures the figures of tall and skinny products, and what another order of multiply-adds does for them, tunes
-# two problems for half a minute each, and runs programs and rungs under compute-sanitizer at odd sizes. Results go to the directory (bench/results by default).
+# beside cuBLAS, measures the figures of tall and skinny products, and what another order of multiply-adds does for them,
+# tunes two problems for half a minute each, and runs programs and rungs under compute-sanitizer at odd sizes. Results go
+# to the directory (bench/results by default).
 set -uo pipefail
 cd "$(dirname "$0")/.."
 binary=${1:-target/release/warpwright}

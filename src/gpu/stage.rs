@@ -104,8 +104,7 @@ impl Space {
     /// # Errors
     /// Memory that cannot be had.
     pub fn new(device: &Device, bytes: usize) -> Result<Space, Diagnosis> {
-        let alloc = |bytes: usize| device.alloc(bytes).map(Rc::new).map_err(diagnosis);
-        Ok(Space { long: [alloc(bytes)?, alloc(bytes)?], small: alloc(SMALL_BYTES)? })
+        Space::with(device, || device.alloc(bytes))
     }
 
     /// The same of addresses behind which a few megabytes stand again and again, so that all that kernels read and write lies in the
@@ -114,9 +113,15 @@ impl Space {
     /// # Errors
     /// Memory that cannot be had, and a driver that is too old.
     pub fn in_cache(device: &Device, bytes: usize) -> Result<Space, Diagnosis> {
-        let alloc = |bytes: usize| device.alloc_repeated(bytes, CACHED).map(Rc::new).map_err(diagnosis);
-        let small = device.alloc(SMALL_BYTES).map(Rc::new).map_err(diagnosis)?;
-        Ok(Space { long: [alloc(bytes)?, alloc(bytes)?], small })
+        Space::with(device, || device.alloc_repeated(bytes, CACHED))
+    }
+
+    fn with(device: &Device, long: impl Fn() -> warpwright_cuda::Result<Buffer>) -> Result<Space, Diagnosis> {
+        let space = || {
+            let small = Rc::new(device.alloc(SMALL_BYTES)?);
+            Ok(Space { long: [Rc::new(long()?), Rc::new(long()?)], small })
+        };
+        space().map_err(diagnosis)
     }
 
     /// Buffers for matrices of these sizes, of which one at least is small.

@@ -243,7 +243,7 @@ impl Device {
     /// wrote is over. Kernels that read it find it in the second-level cache if the period is short.
     ///
     /// # Errors
-    /// Memory that cannot be had, and a driver older than release 450.
+    /// Memory that cannot be had, and a driver older than release 440 (CUDA 10.2).
     pub fn alloc_repeated(&self, bytes: usize, period: usize) -> Result<Buffer> {
         Buffer::repeated(self, bytes, period)
     }

@@ -68,7 +68,7 @@ impl Repeated {
         device.bind()?;
         const SYMBOL: &str = "cuMemCreate";
         if !driver::has(SYMBOL) {
-            let advice = "update the NVIDIA driver to release 450 or later".to_string();
+            let advice = "update the NVIDIA driver to release 440 or later".to_string();
             return Err(Error::SymbolMissing { library: Library::Driver, symbol: SYMBOL, advice });
         }
         let properties = properties(device.info().ordinal);

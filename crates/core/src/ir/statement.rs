@@ -371,6 +371,11 @@ impl For {
 impl Mode {
     /// The most blocks that a multiprocessor may be asked to have registers for: more than any has room for.
     pub const MOST_MIN_BLOCKS: i64 = 32;
+
+    /// What `min_blocks` may be, for those who wrote something else.
+    pub fn about_min_blocks() -> String {
+        format!("min_blocks is 0, which asks for nothing, or up to {}", Mode::MOST_MIN_BLOCKS)
+    }
 }
 
 impl Axis {

@@ -60,6 +60,12 @@ impl Instruction {
         [24, 32, 64].map(|at| self.field(at, 8) as u8)
     }
 
+    /// Whether a multiply-add needs what an earlier one has written: it reads it, or writes the same register.
+    pub(super) fn needs(self, earlier: Instruction) -> bool {
+        let result = earlier.destination();
+        self.sources().contains(&result) || self.destination() == result
+    }
+
     /// Whether an instruction of any kind may touch a register. Of a load from shared memory it is known; any field of another may name
     /// the first of up to four, or be something else.
     pub(super) fn may_touch(self, register: u8) -> bool {

@@ -87,10 +87,8 @@ impl Constraints {
             .map(|later| {
                 let needs = |earlier: usize| {
                     let (a, b) = (inside[earlier], inside[later]);
-                    let result = a.destination();
-                    let used = b.sources().contains(&result) || b.destination() == result;
                     let overwritten = a.sources().contains(&b.destination());
-                    match (used, overwritten) {
+                    match (b.needs(a), overwritten) {
                         (true, _) => Some((earlier, LATENCY.min(start[later] - start[earlier]))),
                         (false, true) => Some((earlier, 0)),
                         (false, false) => None,
@@ -133,12 +131,7 @@ impl Behind {
     fn least(&self, multiply_add: Instruction, own: i64) -> i64 {
         let needs = |(other, distance): &(Instruction, i64)| {
             let latency = match other.is_multiply_add() {
-                true => {
-                    let result = other.destination();
-                    let used =
-                        multiply_add.sources().contains(&result) || multiply_add.destination() == result;
-                    used.then_some(LATENCY)?
-                }
+                true => multiply_add.needs(*other).then_some(LATENCY)?,
                 false => {
                     // Who needs the result of one that is awaited waits, which begins a segment.
                     let [a, b, c] = multiply_add.sources();
@@ -180,14 +173,10 @@ impl Ahead {
 
     /// The least cycles before the segment's end at which a multiply-add may start that started so many before it.
     fn least(&self, multiply_add: Instruction, own: i64) -> i64 {
-        let result = multiply_add.destination();
         let needs = |(other, distance): &(Instruction, i64)| {
             let latency = match other.is_multiply_add() {
-                true => {
-                    let used = other.sources().contains(&result) || other.destination() == result;
-                    used.then_some(LATENCY)?
-                }
-                false => other.may_touch(result).then_some(ANY_LATENCY)?,
+                true => other.needs(multiply_add).then_some(LATENCY)?,
+                false => other.may_touch(multiply_add.destination()).then_some(ANY_LATENCY)?,
             };
             Some(latency.min(distance + own) - distance)
         };

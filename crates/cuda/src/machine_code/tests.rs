@@ -31,7 +31,8 @@ fn products() -> Vec<Instruction> {
 #[test]
 fn multiply_adds_change_places_so_that_they_wait_less_and_do_the_same() {
     let mut before = products();
-    // The first waits for a scoreboard, another has to be waited for longer; what stands before it keeps something for it, and the last for what stands behind.
+    // The first waits for a scoreboard, and one has to be waited for longer. What stands before the first keeps something for
+    // it, and the last for what stands behind.
     before[2].0 |= 1 << 116;
     before[9].0 ^= 0b11 << 105;
     before[1] = before[1].keeping([true, false]);
@@ -69,7 +70,7 @@ fn multiply_adds_change_places_so_that_they_wait_less_and_do_the_same() {
 
 #[test]
 fn what_uses_a_result_stays_behind_it_and_far_enough() {
-    // The first two add to one sum, the last reads it as a factor.
+    // The first and the fourth add to one sum, which the fifth reads as a factor; the last overwrites a factor of the first.
     let code = [
         multiply_add(10, 20, 30, 10),
         multiply_add(11, 21, 31, 11),

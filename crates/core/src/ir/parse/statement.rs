@@ -152,9 +152,7 @@ impl Parser {
     fn min_blocks(&mut self) -> Result<i64, Diagnosis> {
         let blocks = self.constant_expr()?;
         if !(0..=Mode::MOST_MIN_BLOCKS).contains(&blocks) {
-            return Err(
-                self.error("a multiprocessor has registers for 0 (which asks for nothing) to 32 blocks")
-            );
+            return Err(self.error(Mode::about_min_blocks()));
         }
         Ok(blocks)
     }

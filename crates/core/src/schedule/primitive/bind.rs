@@ -84,7 +84,7 @@ impl Bind {
                 Some(blocks)
             }
             (Some(Ok(_)), BindTo::Block(_)) => {
-                return Err(call.wrong("min_blocks is 0, which asks for nothing, to 32"));
+                return Err(call.wrong(&Mode::about_min_blocks()));
             }
             (Some(Err(_)), BindTo::Block(_)) => return Err(call.wrong("min_blocks is a number")),
             (Some(_), _) => return Err(call.wrong("only blocks have min_blocks")),
@@ -194,10 +194,10 @@ mod tests {
             assert_eq!(schedule.text().trim(), step);
         }
         let refused = |step: &str| run(step).unwrap_err().to_string();
-        assert!(refused("bind(y.i, block.x, min_blocks=33)").contains("to 32"));
+        assert!(refused("bind(y.i, block.x, min_blocks=33)").contains("or up to 32"));
         assert!(refused("bind(y.i, block.x, min_blocks=few)").contains("is a number"));
         assert!(refused("bind(y.i, vthread, min_blocks=1)").contains("only blocks"));
         let read = parse::program("program p() { for b in block.x(1) min_blocks 33 { } }");
-        assert!(read.unwrap_err().to_string().contains("to 32 blocks"));
+        assert!(read.unwrap_err().to_string().contains("or up to 32"));
     }
 }
