@@ -24,8 +24,8 @@ pub fn diagnosis(error: warpwright_cuda::Error) -> Diagnosis {
     Diagnosis::new(error.to_string())
 }
 
-/// The variable that lets multiply-adds of f32 change places in machine code, if it is `1` ([`warpwright_cuda::machine_code`]): not
-/// done unasked as long as it was not measured on a GPU.
+/// The variable that keeps multiply-adds of f32 where the compiler has put them, if it is `0`: otherwise they change places in machine
+/// code for GPUs where that makes them faster ([`warpwright_cuda::machine_code`]).
 pub const REORDER: &str = "WARPWRIGHT_REORDER";
 
 /// How a source is compiled for a GPU whose architecture is `own`, and for what is known of it: for its own architecture, in the
@@ -35,7 +35,7 @@ pub fn options(own: &str, source: &Source, target: &Target) -> Options {
     if !of_target.starts_with(own) {
         return Options::for_arch(own);
     }
-    let wanted = std::env::var_os(REORDER).is_some_and(|value| value == "1");
+    let wanted = std::env::var_os(REORDER).is_none_or(|value| value != "0");
     Options::for_arch(of_target).with_reordering(wanted && target.has(Capability::TwoRegisterBanks))
 }
 

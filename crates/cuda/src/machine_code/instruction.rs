@@ -11,6 +11,8 @@ pub(super) struct Instruction(pub(super) u128);
 
 /// `FFMA d, a, b, c` of four registers.
 const FFMA: u16 = 0x223;
+/// An instruction that does nothing.
+const NOP: u16 = 0x918;
 /// A load from shared memory.
 const LDS: u16 = 0x984;
 /// The guard that is always true.
@@ -82,6 +84,12 @@ impl Instruction {
         [self.destination(), a, b, c].iter().any(|r| *r != ZERO && r / 4 == register / 4)
     }
 
+    /// Whether the operand cache keeps a register while this instruction passes, which is no multiply-add: loads from shared memory
+    /// and instructions that do nothing are known to leave what they do not touch.
+    pub(super) fn leaves(self, register: u8) -> bool {
+        self.operation() == NOP || self.operation() == LDS && !self.may_touch(register)
+    }
+
     /// Whether somebody waits for what it writes by a scoreboard.
     pub(super) fn is_awaited(self) -> bool {
         self.field(110, 3) as u8 != NONE
@@ -145,26 +153,9 @@ impl Instruction {
     }
 }
 
-/// Cycles in which the register file gives a multiply-add what it reads, the one before it at the same place having kept some
-/// of it: two banks, of even and of odd registers, give a warp one register each in a cycle (bench/limits/register_banks.cu).
-pub(super) fn cycles(instruction: Instruction, before: Option<Instruction>) -> u32 {
-    let sources = instruction.sources();
-    let kept = |place: usize| {
-        before.is_some_and(|b| place < 2 && b.kept()[place] && b.sources()[place] == sources[place])
-    };
-    let mut banks = [0u32; 2];
-    for place in 0..3 {
-        let again = (0..place).any(|p| sources[p] == sources[place] && !kept(p));
-        if sources[place] != ZERO && !kept(place) && !again {
-            banks[usize::from(sources[place] % 2)] += 1;
-        }
-    }
-    banks[0].max(banks[1]).max(1)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Flow, Instruction, cycles};
+    use super::{Flow, Instruction};
 
     /// `FFMA R31, R18, R65.reuse, R31`, as CUDA 13.0 writes it.
     const FFMA: Instruction = Instruction(0x082fe200_0000001f_00000041_121f7223);
@@ -208,14 +199,5 @@ mod tests {
         assert_eq!(swapped.sources(), [65, 18, 31]);
         assert_eq!(swapped.swapped(), Some(FFMA));
         assert_eq!(Instruction(FFMA.0 | 1 << 63).swapped(), None);
-    }
-
-    #[test]
-    fn each_bank_gives_a_register_a_cycle() {
-        // 18 is even, 65 and 31 are odd.
-        assert_eq!(cycles(FFMA, None), 2);
-        assert_eq!(cycles(FFMA, Some(FFMA.keeping([true, false]))), 2);
-        assert_eq!(cycles(FFMA, Some(FFMA)), 1);
-        assert_eq!(cycles(FFMA.swapped().unwrap(), Some(FFMA)), 2, "what is kept is kept for the same place");
     }
 }

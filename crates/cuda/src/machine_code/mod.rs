@@ -15,17 +15,21 @@
 
 mod instruction;
 mod order;
+mod registers;
 mod segment;
+
+use std::collections::HashSet;
 
 use object::read::elf::ElfFile64;
 use object::{LittleEndian, Object, ObjectSection};
 
-use self::instruction::{Instruction, cycles};
+use self::instruction::{Flow, Instruction, ZERO};
+use self::registers::RegisterFile;
 use self::segment::{Constraints, segments, targets};
 
 /// A number for how multiply-adds are ordered: raised with every change of what comes of it, so that nobody finds what an older
 /// version has compiled.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Bytes of an instruction.
 const BYTES: usize = 16;
@@ -75,44 +79,87 @@ fn functions(cubin: &[u8]) -> Vec<std::ops::Range<usize>> {
 /// Reorders one function.
 fn function(code: &mut [Instruction]) -> Option<Reordered> {
     let targets = targets(code)?;
-    let before = register_cycles(code);
-    let mut changed = Vec::new();
-    for segment in segments(code, &targets) {
-        let constraints = Constraints::of(code, &segment, &targets);
-        let order = order::better(&code[segment.clone()], &constraints, last(code, segment.start));
-        for (at, instruction) in segment.clone().zip(order.iter().flatten()) {
-            code[at] = instruction.at_the_place_of(code[at]);
+    let before = register_cycles(code, &targets);
+    let mut changed = vec![false; code.len()];
+    let mut ahead = segments(code, &targets).into_iter().peekable();
+    let mut file = RegisterFile::IDLE;
+    for at in 0..code.len() {
+        if targets.contains(&at) {
+            file = RegisterFile::IDLE;
         }
-        changed.extend(order.map(|_| segment));
+        if let Some(segment) = ahead.next_if(|segment| segment.start == at) {
+            let constraints = Constraints::of(code, &segment, &targets);
+            let order = order::better(&code[segment.clone()], &constraints, file);
+            for (at, instruction) in segment.zip(order.into_iter().flatten()) {
+                code[at] = instruction.at_the_place_of(code[at]);
+                changed[at] = true;
+            }
+        }
+        match code[at].is_multiply_add() {
+            true => file.start(code[at].keeping([true; 2])),
+            false => file.pass(code[at]),
+        }
     }
-    for segment in changed {
-        // What is kept where a segment begins and where it ends depends on what stands there now.
-        keep(code, segment.start.wrapping_sub(1));
-        keep(code, segment.end - 1);
+    if changed.contains(&true) {
+        hint(code, &changed, &targets);
     }
     let multiply_adds = code.iter().filter(|i| i.is_multiply_add()).count();
-    Some(Reordered { functions: 1, multiply_adds, cycles: [before, register_cycles(code)] })
+    Some(Reordered { functions: 1, multiply_adds, cycles: [before, register_cycles(code, &targets)] })
 }
 
-/// The multiply-add before a place, if one stands there.
-fn last(code: &[Instruction], place: usize) -> Option<Instruction> {
-    place.checked_sub(1).map(|at| code[at]).filter(|i| i.is_multiply_add())
-}
-
-/// Lets a multiply-add keep what the next one reads too. Anything else, and one that no multiply-add follows, keeps nothing.
-fn keep(code: &mut [Instruction], at: usize) {
-    let Some(instruction) = code.get(at).copied() else { return };
-    let next = code.get(at + 1).filter(|next| next.is_multiply_add() && instruction.is_multiply_add());
-    code[at] = match next {
-        Some(next) => order::keeping_for(instruction, *next),
-        None => instruction.keeping([false; 2]),
-    };
+/// Has the operand cache keep what a later multiply-add reads at the same place, where nothing in between replaces or overwrites it.
+/// What other instructions kept is not kept any longer where multiply-adds behind them stand elsewhere.
+fn hint(code: &mut [Instruction], changed: &[bool], targets: &HashSet<usize>) {
+    for at in 0..code.len() {
+        let straight_on = (at + 1..code.len())
+            .take_while(|next| !targets.contains(next) && code[next - 1].flow() == Flow::On);
+        if !code[at].is_multiply_add() {
+            if straight_on.clone().any(|next| changed[next]) {
+                code[at] = code[at].keeping([false; 2]);
+            }
+            continue;
+        }
+        let kept = [0, 1].map(|place| {
+            let register = code[at].sources()[place];
+            if register == ZERO || code[at].destination() == register {
+                return false;
+            }
+            for next in straight_on.clone().map(|next| code[next]) {
+                if next.is_multiply_add() {
+                    let read = next.sources()[place];
+                    if read == register {
+                        return true;
+                    }
+                    let replaced = read != ZERO && read % 2 == register % 2;
+                    if replaced || next.destination() == register {
+                        return false;
+                    }
+                } else if !next.leaves(register) {
+                    return false;
+                }
+            }
+            false
+        });
+        code[at] = code[at].keeping(kept);
+    }
 }
 
 /// Cycles in which the register file gives all multiply-adds their operands.
-fn register_cycles(code: &[Instruction]) -> u64 {
-    let one = |at: usize| u64::from(cycles(code[at], last(code, at)));
-    (0..code.len()).filter(|at| code[*at].is_multiply_add()).map(one).sum()
+fn register_cycles(code: &[Instruction], targets: &HashSet<usize>) -> u64 {
+    let (mut file, mut all) = (RegisterFile::IDLE, 0);
+    for (at, instruction) in code.iter().enumerate() {
+        if targets.contains(&at) {
+            file = RegisterFile::IDLE;
+        }
+        let before = file.cycles();
+        if instruction.is_multiply_add() {
+            file.start(*instruction);
+            all += u64::from(file.cycles() - before);
+        } else {
+            file.pass(*instruction);
+        }
+    }
+    all
 }
 
 #[cfg(test)]

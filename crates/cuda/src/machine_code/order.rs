@@ -1,86 +1,101 @@
 //! The order of a segment's multiply-adds in which the register file keeps them waiting least.
 
-use super::instruction::{Instruction, cycles};
+use std::collections::HashSet;
+
+use super::instruction::Instruction;
+use super::registers::RegisterFile;
 use super::segment::Constraints;
 
-/// Comparisons of two multiply-adds that a segment is worth, and between how few and how many orders that is.
+/// Comparisons of two multiply-adds that a segment is worth, and how few and how many orders are followed at once.
 const WORTH: usize = 300_000;
-const ORDERS: [usize; 2] = [8, 240];
+const ORDERS: [usize; 2] = [12, 96];
 
-/// The cycles of multiply-adds in this order, the first after one at the place before it, if there is one.
-pub(super) fn in_all(order: &[Instruction], before: Option<Instruction>) -> u32 {
-    let mut before = before;
-    order.iter().map(|next| cycles(*next, before.replace(*next))).sum()
-}
-
-/// A better order than the one that stands, where one is found: each multiply-add keeps for the next one what both read at the same place.
-/// The search draws from a fixed sequence of numbers, so that the same code always gets the same order.
+/// A better order than the one that stands, where one is found, for a register file as the code before has left it: a beam
+/// search (Lowerre 1976), which follows the best orders of the first so many multiply-adds.
 pub(super) fn better(
     standing: &[Instruction],
     constraints: &Constraints,
-    before: Option<Instruction>,
+    before: RegisterFile,
 ) -> Option<Vec<Instruction>> {
-    let mut drawn = Draw(0x9e37_79b9_7f4a_7c15);
-    let mut least = in_all(standing, before);
-    let mut best = None;
     let [fewest, most] = ORDERS;
-    for _ in 0..(WORTH / (standing.len() * standing.len())).clamp(fewest, most) {
-        let Some(order) = attempt(standing, constraints, &mut drawn) else { continue };
-        let cycles = in_all(&order, None);
-        if cycles < least {
-            (least, best) = (cycles, Some(order));
-        }
-    }
-    best
-}
-
-/// One order: at each place the multiply-add that waits least there, or one of them.
-fn attempt(
-    standing: &[Instruction],
-    constraints: &Constraints,
-    drawn: &mut Draw,
-) -> Option<Vec<Instruction>> {
-    let Constraints { start, places, before } = constraints;
-    let mut place_of: Vec<Option<usize>> = vec![None; standing.len()];
-    let mut order: Vec<Instruction> = Vec::with_capacity(standing.len());
+    let width = (WORTH / (standing.len() * standing.len())).clamp(fewest, most);
+    let mut followed = vec![Partial::none(standing.len(), before)];
     for place in 0..standing.len() {
-        let deadline = deadline(places, &place_of, place);
-        let ready = |own: usize| {
-            let waited = |(earlier, distance): &(usize, i64)| {
-                place_of[*earlier].is_some_and(|p| start[place] - start[p] >= *distance)
-            };
-            places[own].contains(&place) && places[own].end <= deadline && before[own].iter().all(waited)
-        };
-        let mut chosen: Option<((u32, u32, u32), usize, Instruction)> = None;
-        for own in (0..standing.len()).filter(|own| place_of[*own].is_none()) {
-            if !ready(own) {
-                continue;
-            }
-            for form in [Some(standing[own]), standing[own].swapped()].into_iter().flatten() {
-                let last = order.last().map(|last| keeping_for(*last, form));
-                let kept = last.map_or(0, |last| last.kept().iter().filter(|k| **k).count() as u32);
-                let rank = (cycles(form, last), 2 - kept, drawn.next());
-                if chosen.as_ref().is_none_or(|(least, ..)| rank < *least) {
-                    chosen = Some((rank, own, form));
+        let mut next: Vec<(Rank, usize, usize, Instruction)> = Vec::new();
+        for (from, partial) in followed.iter().enumerate() {
+            partial.ready(constraints, place, |own| {
+                for form in [Some(standing[own]), standing[own].swapped()].into_iter().flatten() {
+                    // Whatever somebody reads again can be kept for it.
+                    let form = form.keeping([true; 2]);
+                    next.push((partial.rank(form), from, own, form));
                 }
+            });
+        }
+        next.sort_by_key(|(rank, from, own, _)| (*rank, *from, *own));
+        let mut seen = HashSet::new();
+        let mut chosen = Vec::with_capacity(width);
+        for (_, from, own, form) in next {
+            let partial = followed[from].with(place, own, form);
+            if seen.insert((partial.members, partial.file.without_past())) {
+                chosen.push(partial);
+            }
+            if chosen.len() == width {
+                break;
             }
         }
-        let (_, own, form) = chosen?;
-        if let Some(last) = order.last_mut() {
-            *last = keeping_for(*last, form);
-        }
-        place_of[own] = Some(place);
-        order.push(form.keeping([false; 2]));
+        followed = chosen;
     }
-    Some(order)
+    let mut stands = before;
+    standing.iter().for_each(|multiply_add| stands.start(multiply_add.keeping([true; 2])));
+    let best = followed.into_iter().min_by_key(|partial| (partial.file.cycles(), partial.file.reads()))?;
+    (best.file.cycles() < stands.cycles()).then_some(best.order)
 }
 
-/// A multiply-add that keeps for the next one what both read at the same place, unless it overwrites that itself.
-pub(super) fn keeping_for(last: Instruction, next: Instruction) -> Instruction {
-    last.keeping([0, 1].map(|place| {
-        let register = last.sources()[place];
-        register == next.sources()[place] && register != last.destination()
-    }))
+/// How good a beginning is: the cycles that it takes, those in which banks are asked for more after that, and the registers that it reads.
+type Rank = (u32, u32, u32);
+
+/// The beginning of an order.
+#[derive(Clone)]
+struct Partial {
+    order: Vec<Instruction>,
+    place_of: Vec<Option<usize>>,
+    /// A sum of numbers, one for each multiply-add in it, which tells sets apart.
+    members: u64,
+    file: RegisterFile,
+}
+
+impl Partial {
+    fn none(multiply_adds: usize, file: RegisterFile) -> Partial {
+        Partial { order: Vec::new(), place_of: vec![None; multiply_adds], members: 0, file }
+    }
+
+    /// Calls for each multiply-add that may come next, at that place.
+    fn ready(&self, Constraints { start, places, before }: &Constraints, place: usize, mut call: impl FnMut(usize)) {
+        let deadline = deadline(places, &self.place_of, place);
+        for own in (0..places.len()).filter(|own| self.place_of[*own].is_none()) {
+            let waited = |(earlier, distance): &(usize, i64)| {
+                self.place_of[*earlier].is_some_and(|p| start[place] - start[p] >= *distance)
+            };
+            if places[own].contains(&place) && places[own].end <= deadline && before[own].iter().all(waited) {
+                call(own);
+            }
+        }
+    }
+
+    fn rank(&self, form: Instruction) -> Rank {
+        let mut file = self.file;
+        file.start(form);
+        (file.cycles(), file.behind(), file.reads())
+    }
+
+    fn with(&self, place: usize, own: usize, form: Instruction) -> Partial {
+        let mut next = self.clone();
+        next.order.push(form);
+        next.place_of[own] = Some(place);
+        next.members = next.members.wrapping_add(scattered(own as u64));
+        next.file.start(form);
+        next
+    }
 }
 
 /// The place by which one has to be taken now, where those that have to come by then fill all places up to it.
@@ -101,14 +116,10 @@ fn deadline(places: &[std::ops::Range<usize>], place_of: &[Option<usize>], place
     places.len()
 }
 
-/// Numbers that look drawn (xorshift, Marsaglia 2003).
-struct Draw(u64);
-
-impl Draw {
-    fn next(&mut self) -> u32 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 40) as u32
-    }
+/// A number that looks drawn (the finalizer of splitmix64, Steele et al. 2014).
+fn scattered(number: u64) -> u64 {
+    let mut x = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ x >> 31
 }
