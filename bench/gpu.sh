@@ -88,6 +88,7 @@ if part limits; then
     # What no kernel can pass that reads and multiplies, reads and writes padded rows, or is short: programs of their own,
     # for which there has to be nvcc.
     if command -v nvcc >/dev/null; then
+        python3 bench/limits/register_file.py | tee "$out/limits-register_file.txt"
         limits=$(mktemp)
         for source in bench/limits/*.cu; do
             if nvcc -O3 -std=c++17 -gencode=arch=compute_90a,code=sm_90a -o "$limits" "$source"; then
@@ -116,12 +117,7 @@ if part tsm; then
     step "$binary" bench tsm --html "$out/tsm.html" --from "$out"
 fi
 if part reorder; then
-    # Multiply-adds where the assembler has put them and in another order: first whether results are right, then times of either,
-    # one after the other on the same GPU.
-    for dtype in f32 c64; do
-        WARPWRIGHT_REORDER=1 step "$binary" ladder sgemm --dtype $dtype --size 1021x509x253
-    done
-    WARPWRIGHT_REORDER=1 skinny
+    # Multiply-adds where the assembler has put them and in the order that the register file likes, one after the other on the same GPU.
     for dtype in f32 c64; do
         for widths in 33,37,41,45,49,53,57,61 36,40,44,48,52,56,60,64 113,117,121,125,127,128; do
             for order in 0 1; do

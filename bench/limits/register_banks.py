@@ -4,9 +4,9 @@
 
 Reads SASS (of compute capability 7.0 to 9.0) as nvdisasm or `show --stage sass` print it and looks, in every function, at
 the innermost loop with the most multiply-adds. The register file has two banks, of even and of odd numbers, each of
-which gives a warp one register in a cycle; an operand that the instruction before has read in the same place, marked
-`.reuse` there, is not read again. A multiply-add takes as many cycles as the bank that it asks for more has to give it
-registers, any other instruction one (register_banks.cu measures this).
+which gives a warp one register in a cycle. For either bank and for each place of an operand, a register that is marked
+`.reuse` is kept until that place reads another one of that bank (register_file.py measures this). The loop takes at least a cycle
+for each instruction, and at least as many as the bank that is asked for more gives registers.
 """
 
 import re
@@ -45,35 +45,37 @@ def innermost_loop(instructions, labels):
 
 
 def demand(loop):
-    """Multiply-adds, other instructions, and the cycles that the multiply-adds take."""
-    multiply_adds = others = cycles = 0
-    cached = {}
-    for instruction in loop:
+    """Multiply-adds, other instructions, and the registers that the multiply-adds read from either bank."""
+    multiply_adds = others = 0
+    read, kept = [0, 0], {}
+    # Twice: what the end of the loop keeps is there when it begins again.
+    for instruction in loop + loop:
         if not is_multiply_add(instruction):
             others += 1
-            cached = {}
             continue
-        operands = instruction.split(None, 1)[1].split(",")[1:4]
-        read, kept = set(), {}
-        for place, operand in enumerate(operands):
-            if register := REGISTER.match(operand.strip()):
-                if cached.get(place) != register[1]:
-                    read.add(int(register[1]))
-                if register[2]:
-                    kept[place] = register[1]
         multiply_adds += 1
-        cycles += max(1, *(sum(r % 2 == bank for r in read) for bank in (0, 1)))
-        cached = kept
-    return multiply_adds, others, cycles
+        registers = set()
+        for place, operand in enumerate(instruction.split(None, 1)[1].split(",")[1:4]):
+            if not (register := REGISTER.match(operand.strip())):
+                continue
+            number = int(register[1])
+            if kept.pop((place, number % 2), None) != number:
+                registers.add(number)
+            if register[2]:
+                kept[place, number % 2] = number
+        if multiply_adds > sum(map(is_multiply_add, loop)):
+            for number in registers:
+                read[number % 2] += 1
+    return multiply_adds // 2, others // 2, read
 
 
 def main():
-    print("multiply-adds  others  cycles of one  started in a cycle  function")
+    print("multiply-adds  others  even  odd  cycles of one, at least  function")
     for name, instructions, labels in functions(sys.stdin.read()):
-        multiply_adds, others, cycles = demand(innermost_loop(instructions, labels))
+        multiply_adds, others, (even, odd) = demand(innermost_loop(instructions, labels))
         if multiply_adds:
-            started = multiply_adds / (cycles + others)
-            print(f"{multiply_adds:13}  {others:6}  {cycles / multiply_adds:13.3f}  {started:18.3f}  {name}")
+            least = max(multiply_adds + others, even, odd) / multiply_adds
+            print(f"{multiply_adds:13}  {others:6}  {even:4}  {odd:3}  {least:23.3f}  {name}")
 
 
 if __name__ == "__main__":

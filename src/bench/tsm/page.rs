@@ -21,18 +21,13 @@ pub(super) struct Measured<'a> {
 
 /// The page of one GPU; of records on the same point the last counts. Of its memory it says what is known.
 pub fn page(records: &[Record<Point>], bandwidths: Option<&Record<Bandwidth>>) -> String {
-    let mut latest: BTreeMap<String, Measured> = BTreeMap::new();
-    for record in records {
-        for point in &record.results {
-            latest.insert(identity(point), Measured { point, date: &record.date, driver: record.release() });
-        }
-    }
-    let all: Vec<Measured> = latest.into_values().collect();
+    let all = latest(records, |_| true);
+    let cached = latest(records, |point| point.cached_rested.is_some());
     let gpu = records.last().map_or("", |r| r.gpu.as_str());
     let page = Page { gpu, all: &all };
     let mut body = page.introduction();
     body += &page.widths();
-    body += &page.cached();
+    body += &Page { gpu, all: &cached }.cached();
     for figure in Figure::CHOSEN {
         let points = page.of(|p| p.key.figure == figure);
         body += &tables::section(figure, &points, &page.note(&points));
@@ -42,6 +37,17 @@ pub fn page(records: &[Record<Point>], bandwidths: Option<&Record<Bandwidth>>) -
     }
     body += &bandwidths.map_or(String::new(), memory::section);
     document(&format!("Tall and skinny products on {gpu}"), &body)
+}
+
+/// The last of the points that are wanted of each identity.
+fn latest<'a>(records: &'a [Record<Point>], wanted: impl Fn(&Point) -> bool) -> Vec<Measured<'a>> {
+    let mut latest = BTreeMap::new();
+    for record in records {
+        for point in record.results.iter().filter(|point| wanted(point)) {
+            latest.insert(identity(point), Measured { point, date: &record.date, driver: record.release() });
+        }
+    }
+    latest.into_values().collect()
 }
 
 /// What tells points of the page apart. But for figures about lengths there is one of a shape, whatever its length.
@@ -166,7 +172,7 @@ impl<'a> Page<'a> {
     fn cached(&self) -> String {
         let mut figures = Vec::new();
         for (operation, dtype) in panels() {
-            let points = self.of(|p| is_main(p, operation, dtype) && p.cached_rested.is_some());
+            let points = self.of(|p| is_main(p, operation, dtype));
             if points.is_empty() {
                 continue;
             }

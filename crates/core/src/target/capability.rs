@@ -57,7 +57,7 @@ pub enum Capability {
     /// Tensor memory and its matrix multiply (`tcgen05`).
     Tcgen05,
     /// A register file of two banks, of even and of odd registers, that give a warp one register each in a cycle, and machine code whose
-    /// multiply-adds are known well enough to change places. No feature of PTX: measured (bench/limits/register_banks.cu).
+    /// multiply-adds are known well enough to change places. No feature of PTX: measured (bench/limits/register_file.py).
     TwoRegisterBanks,
 }
 

@@ -1,15 +1,16 @@
 //! Machine code whose f32 multiply-adds stand in an order in which the register file keeps them waiting less.
 //!
-//! The register file of some GPUs (`Capability::TwoRegisterBanks`) has two banks, which give a warp one register each in a cycle. A multiply-add reads three,
-//! and what the compiler makes of tall and skinny products takes 1.1 to 1.7 cycles for each
-//! (bench/results/h200-2026-11-23-register-banks.txt). Neither the text nor PTX decide which multiply-add follows which, so this
-//! is done afterwards: neighbouring multiply-adds that do not use each other's results change places, so that each finds in the operand
-//! cache what the one before it has read. Nothing else is touched: every multiply-add has the operands it had, and sums
+//! The register file of some GPUs (`Capability::TwoRegisterBanks`) has two banks, which give a warp one register each in a cycle. A multiply-add
+//! reads three, so that one of them has to come from the operand cache, and what the compiler makes of tall and skinny products
+//! waits for the banks nonetheless (bench/results/h200-2026-11-24-register-file.txt). Neither the text nor PTX decide
+//! which multiply-add follows which, so this is done afterwards: neighbouring multiply-adds that do not use each other's
+//! results change places and exchange their factors. Nothing else is touched: every multiply-add has the operands it had, and sums
 //! add up in the order in which they did, so that all results are the same bit for bit.
 //!
 //! ```text
 //!   instruction   the fields of 128 bits
 //!   segment       which multiply-adds may change places, and within what limits
+//!   registers     how long the register file keeps them waiting: a model of it, as measured
 //!   order         the search for a better order
 //! ```
 

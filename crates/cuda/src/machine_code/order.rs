@@ -70,7 +70,12 @@ impl Partial {
     }
 
     /// Calls for each multiply-add that may come next, at that place.
-    fn ready(&self, Constraints { start, places, before }: &Constraints, place: usize, mut call: impl FnMut(usize)) {
+    fn ready(
+        &self,
+        Constraints { start, places, before }: &Constraints,
+        place: usize,
+        mut call: impl FnMut(usize),
+    ) {
         let deadline = deadline(places, &self.place_of, place);
         for own in (0..places.len()).filter(|own| self.place_of[*own].is_none()) {
             let waited = |(earlier, distance): &(usize, i64)| {

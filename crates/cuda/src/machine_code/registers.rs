@@ -65,7 +65,9 @@ impl RegisterFile {
         for place in 0..3 {
             let register = sources[place];
             let bank = usize::from(register % 2);
-            if let Some((_, cycle)) = self.kept.get(place).map(|kept| kept[bank]).filter(|kept| kept.0 == register) {
+            if let Some((_, cycle)) =
+                self.kept.get(place).map(|kept| kept[bank]).filter(|kept| kept.0 == register)
+            {
                 if register != ZERO && cycle > CACHED[place] {
                     return None;
                 }

@@ -90,7 +90,8 @@ fn results(code: &[Instruction], cached: bool) -> Vec<u64> {
         }
         let [a, b, c] = read;
         let product = a.wrapping_mul(b).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        registers[usize::from(instruction.destination())] = product.wrapping_add(c.rotate_left(7)) ^ product >> 31;
+        registers[usize::from(instruction.destination())] =
+            product.wrapping_add(c.rotate_left(7)) ^ product >> 31;
     }
     registers
 }
