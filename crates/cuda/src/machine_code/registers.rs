@@ -1,10 +1,11 @@
 //! The register file of a multiprocessor's part, as far as it makes multiply-adds wait.
 //!
-//! Two banks, of the registers with even and with odd numbers, give a warp one register each in a cycle. Reads that come late
-//! hold up the multiply-add after the next, not the next one. For each bank and for each place of a multiply-add's operands
-//! the operand cache keeps one register (the hint is `.reuse` in machine code): it stays until that place reads another register of
-//! that bank. Measured instruction by instruction: bench/limits/register_file.py, whose results are in
-//! bench/results/h200-2026-11-24-register-file.txt.
+//! Two banks, of the registers with even and with odd numbers, give a warp one register each in a cycle. A multiply-add reads each of
+//! its operands in some cycles after its start, and starts later where it could not. For each bank and for each place of a
+//! factor the operand cache keeps one register (the hint is `.reuse` in machine code): it stays until that place reads another
+//! register of that bank, and is found there only if it has come in time. Measured instruction by instruction:
+//! bench/limits/register_file.py, whose results are in bench/results/h200-2026-11-24-register-file.txt, and so is how far
+//! this model is off.
 
 use super::instruction::{Instruction, ZERO};
 
