@@ -262,3 +262,16 @@ fn what_is_kept_is_not_read_again() {
     assert_eq!(time(true), 160);
     assert!(time(false) >= 2 * 160, "{}", time(false));
 }
+
+#[test]
+fn what_was_read_late_is_found_late() {
+    // After three reads from its bank a factor is read late; who takes it from the cache at once has to wait for it.
+    let first = multiply_add(250, 20, 22, 24);
+    let late = multiply_add(250, 28, 31, 33).keeping([true, false]);
+    let again = |factor: u8| {
+        let mut file = RegisterFile::IDLE;
+        [first, late, multiply_add(250, factor, 255, 255)].into_iter().for_each(|next| file.start(next));
+        file.cycles()
+    };
+    assert!(again(28) > again(255), "{} and {}", again(28), again(255));
+}
