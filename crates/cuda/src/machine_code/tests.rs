@@ -275,3 +275,19 @@ fn what_was_read_late_is_found_late() {
     };
     assert!(again(28) > again(255), "{} and {}", again(28), again(255));
 }
+
+#[test]
+fn multiply_adds_of_one_sum_stay_in_their_order() {
+    // Three factors for each of twelve sums, one round after the other: far enough apart to change places, but not with each other.
+    let mut before = vec![other(200, 15), other(204, 15)];
+    for round in 0..3u8 {
+        before.extend((0..12u8).map(|sum| {
+            multiply_add(100 + sum, 20 + 6 * round + 2 * (sum % 3), 60 + 2 * (sum % 4), 100 + sum)
+        }));
+    }
+    before.extend([other(208, 15), other(212, 15)]);
+    let mut after = before.clone();
+    function(&mut after).unwrap();
+    assert_ne!(before, after);
+    assert_eq!(results(&before, false), results(&after, true));
+}
