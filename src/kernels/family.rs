@@ -150,6 +150,35 @@ impl Family {
         walk.extend(&Choice::default(), 0, each);
     }
 
+    /// The same in parts, in the same order, each of which can be walked through by itself: the choices of every value of the
+    /// first few parameters.
+    pub fn parts_of_choices<'a>(
+        &'a self,
+        problem: &'a Problem,
+        target: &'a Target,
+        permissions: Permissions,
+        given: &'a Choice,
+    ) -> Vec<impl Fn(&mut dyn FnMut(&Choice)) + Sync + 'a> {
+        let known = self.parameters.len() / 2;
+        let mut begun = Vec::new();
+        let mut walk = Walk::new(self, given, problem, target, permissions);
+        walk.until = known;
+        walk.extend(&Choice::default(), 0, &mut |choice| {
+            begun.push(choice.clone());
+            true
+        });
+        let part = |begun: Choice| {
+            move |each: &mut dyn FnMut(&Choice)| {
+                let mut walk = Walk::new(self, given, problem, target, permissions);
+                walk.extend(&begun, known, &mut |choice| {
+                    each(choice);
+                    true
+                });
+            }
+        };
+        begun.into_iter().map(part).collect()
+    }
+
     /// Of how many real products the kernel of a choice makes a complex one.
     pub fn multiplications(&self, choice: &Choice) -> Multiplications {
         if (self.needs)(choice).three_multiplications {
@@ -267,6 +296,8 @@ struct Walk<'a> {
     target: &'a Target,
     /// What may be chosen where nothing is given.
     permissions: Permissions,
+    /// How many parameters it gives values to.
+    until: usize,
     /// The constraint that was broken last of those on most of what is fixed.
     broken: Option<&'static Constraint>,
     /// The fixed parameter that had no meaning, beside what: where most of the others had one.
@@ -284,13 +315,14 @@ impl<'a> Walk<'a> {
         target: &'a Target,
         permissions: Permissions,
     ) -> Walk<'a> {
-        Walk { family, given, problem, target, permissions, broken: None, idle: None, foreign: None }
+        let until = family.parameters.len();
+        Walk { family, given, problem, target, permissions, until, broken: None, idle: None, foreign: None }
     }
 
     /// Hands over every choice that continues this one, which has values for the first `known` parameters as far as
     /// they have a meaning. Returns whether to go on.
     fn extend(&mut self, choice: &Choice, known: usize, each: &mut dyn FnMut(&Choice) -> bool) -> bool {
-        let Some(parameter) = self.family.parameters.get(known) else { return each(choice) };
+        let Some(parameter) = self.family.parameters[..self.until].get(known) else { return each(choice) };
         let mut values = (parameter.values)(choice, self.problem, self.target);
         match self.given.get(parameter.name) {
             Some(_) if values.is_empty() => {

@@ -32,9 +32,6 @@ pub struct Candidate {
     pub modelled: f64,
 }
 
-/// Choices that one core looks at before it asks for more.
-const AT_ONCE: usize = 200;
-
 impl Space {
     /// All candidates of a family for a problem that have the values which are `given`, as far as
     /// permissions suffice for them.
@@ -45,18 +42,17 @@ impl Space {
         permissions: Permissions,
         given: &Choice,
     ) -> Space {
-        let mut choices = Vec::new();
-        family.choices(problem, target, permissions, given, &mut |choice| {
-            choices.push(choice.clone());
-            true
-        });
         let candidate = |choice: &Choice| Candidate {
             choice: choice.clone(),
             schedule: hash((family.schedule)(problem, choice).as_bytes()),
             modelled: rank::estimate(family, problem, choice, target).map_or(f64::INFINITY, |e| e.seconds),
         };
-        let some: Vec<&[Choice]> = choices.chunks(AT_ONCE).collect();
-        let found = parallel::map(&some, |choices| choices.iter().map(candidate).collect::<Vec<_>>());
+        let parts = family.parts_of_choices(problem, target, permissions, given);
+        let found = parallel::map(&parts, |walk| {
+            let mut found = Vec::new();
+            walk(&mut |choice| found.push(candidate(choice)));
+            found
+        });
         let found = found.into_iter().flatten().collect();
         Space::from_candidates(found)
     }

@@ -140,7 +140,8 @@ fn tile_footprint(problem: &Problem, choice: &Choice) -> Footprint {
     let Tiles { down, across, piece } = Tiles::of(problem, choice);
     let (tm, bytes) = (choice.int("tm"), problem.dtype().bytes());
     let tn = ceil(choice.int("tn"), piece) * piece;
-    let (k, at_once) = (problem.shape.k as f64, terms_at_once(problem, choice));
+    // The zeros at the end of the last piece of a row are multiplied too.
+    let (k, at_once) = (small_extents(problem, choice).0 as f64, terms_at_once(problem, choice));
     // Warps times groups of rows.
     // Lanes that have no tile take as long as the others.
     let lanes = if in_parts(choice) { team(problem, choice) } else { ceil(down * across, 32) * 32 };

@@ -230,7 +230,8 @@ pub(super) fn staged_bytes(problem: &Problem, choice: &Choice) -> i64 {
 }
 
 /// Terms that a thread reads of a row of A at once: as many as divide what is copied of the row, in 16 bytes at most.
+/// The last piece of a row that no pieces divide ends with zeros.
 pub(super) fn terms_at_once(problem: &Problem, choice: &Choice) -> i64 {
-    let (most, k, depth) = (16 / problem.dtype().bytes(), problem.shape.k, depth(problem, choice));
-    (1..=most).rev().find(|t| most % t == 0 && k % t == 0 && depth % t == 0).unwrap_or(1)
+    let (most, depth) = (16 / problem.dtype().bytes(), depth(problem, choice));
+    (1..=most).rev().find(|t| most % t == 0 && depth % t == 0).unwrap_or(1)
 }

@@ -118,8 +118,8 @@ pub(super) fn slices_bytes(problem: &Problem, choice: &Choice) -> i64 {
     sums * area[0] * area[1] * problem.result_dtype().bytes()
 }
 
-/// Elements of a row of A and of one of B that a thread reads at once: 16 bytes, if the tiles of threads consist of such
-/// pieces, and so do rows in shared memory. Matrix instructions take one by one.
+/// Elements of a row of A and of one of B that a thread reads at once: 16 bytes, or 8, if the tiles of threads consist of
+/// such pieces, and so do rows in shared memory. Matrix instructions take one by one.
 pub(super) fn pieces(problem: &Problem, choice: &Choice) -> [i64; 2] {
     let (most, shape) = (16 / problem.dtype().bytes(), problem.shape);
     let [height, width] = area(problem, choice);
@@ -127,12 +127,12 @@ pub(super) fn pieces(problem: &Problem, choice: &Choice) -> [i64; 2] {
     [(shape.m, height, of_a, "tm"), (shape.n, width, of_b, "tn")].map(|(row, columns, moved, tile)| {
         let tile = choice.int(tile);
         let panel = moved == Moved::AsOne && choice.flag("panel");
-        if tile == 0 || tile % most != 0 || panel {
+        if tile == 0 || panel {
             return 1;
         }
         // Rows that are copied each for itself have as many columns there as tiles have.
-        let whole = columns % tile == 0 && row % most == 0 || moved != Moved::AsOne;
-        if whole { most } else { 1 }
+        let whole = |piece: i64| columns % tile == 0 && row % piece == 0 || moved != Moved::AsOne;
+        (1..=most).rev().find(|p| most % p == 0 && tile % p == 0 && whole(*p)).unwrap_or(1)
     })
 }
 
