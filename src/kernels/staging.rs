@@ -272,7 +272,7 @@ tensorize({tile}.e, cp_async{bytes}_{dtype})
 pub(super) const INTERLEAVED: &str = "interleaved";
 
 /// What it is about.
-pub(super) const ABOUT_INTERLEAVED: &str = "whether neighbouring lanes stand below and beside each other in turn, so that pairs of them read the same 16 bytes of either operand";
+pub(super) const ABOUT_INTERLEAVED: &str = "whether neighbouring lanes stand below and beside each other in turn, so that pairs of them read the same 16 bytes of either operand; where all read a panel, whether an odd number of them is made even";
 
 /// The steps by which the threads of a stage, `down` of which stand one below the other in the loop `it` and `across` beside
 /// each other in the loop `jt`, stand interleaved, and the loops that are then bound to threads, the last one innermost.

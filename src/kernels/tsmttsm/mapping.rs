@@ -57,6 +57,8 @@ impl Threads {
     pub(super) fn of(problem: &Problem, choice: &Choice) -> Threads {
         let area = area(problem, choice);
         let (mt, nt) = (ceil(area[0], choice.int("tm")), ceil(area[1], choice.int("tn")));
+        // Neighbours read a panel in pairs, if the last of an odd number has one.
+        let nt = if choice.flag("panel") && choice.flag(staging::INTERLEAVED) { nt + nt % 2 } else { nt };
         // No more than there are rows for, rounded up so that sums of similar length have the same kernel.
         let rows = ceil(problem.shape.k, choice.int("parts").max(1)).clamp(1, 1 << 20) as u64;
         let slices = (choice.int("block") / (mt * nt).max(1)).min(rows.next_power_of_two() as i64).max(1);

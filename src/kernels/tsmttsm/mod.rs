@@ -252,6 +252,9 @@ const PARAMETERS: &[Parameter] = &[
             let wide = mapping::pieces(problem, c).iter().any(|p| p * problem.dtype().bytes() > 4);
             let Threads { mt, nt, .. } = Threads::of(problem, c);
             let may = staged && wide && nt > 1 && mt % 2 == 0;
+            // A thread too many makes an odd number of them even.
+            let odd = || ceil(area(problem, c)[1], c.int("tn")) % 2 == 1;
+            let may = may || c.flag("panel") && staged && nt > 1 && odd();
             if may { with_fma(c, [false, true]) } else { Vec::new() }
         },
     },
@@ -400,6 +403,11 @@ const CONSTRAINTS: &[Constraint] = &[
     Constraint {
         about: "a block has too few threads to cover C once",
         on: &["block", "tm", "tn"],
+        holds: |c, p, _| Threads::of(p, c).covering() <= c.int("block"),
+    },
+    Constraint {
+        about: "a block has too few threads for pairs of them that cover C once",
+        on: &["block", "tn", staging::INTERLEAVED],
         holds: |c, p, _| Threads::of(p, c).covering() <= c.int("block"),
     },
     Constraint {
