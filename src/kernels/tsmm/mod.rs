@@ -227,11 +227,16 @@ const PARAMETERS: &[Parameter] = &[
             let pieces = [128, 256].map(|at_once| at_once / bytes).into_iter().filter(|depth| 2 * depth <= k);
             let half = (k % 2 == 0 && k / 2 * bytes % 16 == 0 && k * bytes < 256).then_some(k / 2);
             // And two whose last one is nearly full, where those before would end with many zeros.
-            let whole = if c.word("unit") == "mma" { staging::instruction(c.word("instruction")).1 } else { 16 / bytes };
+            let whole = if c.word("unit") == "mma" {
+                staging::instruction(c.word("instruction")).1
+            } else {
+                16 / bytes
+            };
             let zeros = |depth: i64| ceil(k, depth) * depth - k;
             let most = pieces.clone().map(zeros).min().unwrap_or(k);
             let even = (2..=8).map(|pieces| ceil(ceil(k, pieces), whole) * whole);
-            let mut even: Vec<i64> = even.filter(|d| (64..=256).contains(&(d * bytes)) && zeros(*d) < most).collect();
+            let mut even: Vec<i64> =
+                even.filter(|d| (64..=256).contains(&(d * bytes)) && zeros(*d) < most).collect();
             even.sort_by_key(|depth| zeros(*depth));
             even.dedup();
             even.truncate(2);
@@ -281,7 +286,8 @@ const PARAMETERS: &[Parameter] = &[
             let piece = c.int("piece").max(1);
             let n = band(problem, c);
             let widest = (n + piece - 1) / piece * piece;
-            let mut counts: Vec<i64> = (1..=MOST_COLUMNS).map(|n| n * piece).filter(|n| *n <= widest.min(MOST_COLUMNS)).collect();
+            let mut counts: Vec<i64> =
+                (1..=MOST_COLUMNS).map(|n| n * piece).filter(|n| *n <= widest.min(MOST_COLUMNS)).collect();
             // Tiles that leave little over, of eight columns or so.
             let waste = move |t: i64| (n + t - 1) / t * t - n;
             counts.retain(|t| 4 * waste(*t) <= n);

@@ -94,8 +94,7 @@ pub(super) fn by_threads_from_shared(problem: &Problem, choice: &Choice) -> Stri
     };
     let far_apart: Vec<String> = far_apart.iter().map(|l| format!("{slice}.{l}")).collect();
     // All threads that share a panel out read the same of it: pairs of them stand side by side.
-    let (in_pairs, lanes) =
-        staging::interleaved(slice, nt, !panel && choice.flag(staging::INTERLEAVED));
+    let (in_pairs, lanes) = staging::interleaved(slice, nt, !panel && choice.flag(staging::INTERLEAVED));
     let innermost = lanes.last().cloned().unwrap_or_default();
     let lanes = lanes.join(", ");
     let order = format!(
