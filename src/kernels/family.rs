@@ -133,6 +133,9 @@ pub struct Family {
     pub footprint: fn(&Problem, &Choice, &Target) -> Footprint,
 }
 
+/// Calls back with every choice of a part of a family's space.
+pub type PartOfChoices<'a> = Box<dyn Fn(&mut dyn FnMut(&Choice)) + Sync + 'a>;
+
 impl Family {
     /// Every choice with these values in it that the constraints and the permissions allow, in order of the parameters;
     /// stops when `each` returns false.
@@ -158,7 +161,7 @@ impl Family {
         target: &'a Target,
         permissions: Permissions,
         given: &'a Choice,
-    ) -> Vec<impl Fn(&mut dyn FnMut(&Choice)) + Sync + 'a> {
+    ) -> Vec<PartOfChoices<'a>> {
         let known = self.parameters.len() / 2;
         let mut begun = Vec::new();
         let mut walk = Walk::new(self, given, problem, target, permissions);
@@ -167,14 +170,14 @@ impl Family {
             begun.push(choice.clone());
             true
         });
-        let part = |begun: Choice| {
-            move |each: &mut dyn FnMut(&Choice)| {
+        let part = |begun: Choice| -> PartOfChoices<'a> {
+            Box::new(move |each| {
                 let mut walk = Walk::new(self, given, problem, target, permissions);
                 walk.extend(&begun, known, &mut |choice| {
                     each(choice);
                     true
                 });
-            }
+            })
         };
         begun.into_iter().map(part).collect()
     }

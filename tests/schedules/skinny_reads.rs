@@ -331,3 +331,66 @@ fn parts_that_are_read_together_are_all_of_them_added_up() {
         }
     }
 }
+
+#[test]
+fn an_odd_number_of_threads_beside_each_other_is_made_even_for_pairs() {
+    let family = kernels::family("tsmttsm").unwrap();
+    // 13, 5 and 13 threads across, by panels: 14, 6 and 14 of them stand in pairs, and what is past the edge is guarded.
+    for (dtype, widths, form, odd, even) in [
+        ("f32", (49, 49), "tn=4,transposed=true", 13, 14),
+        ("f32", (25, 17), "tn=5,transposed=true,copy=one", 5, 6),
+        ("c64", (13, 15), "tn=1,transposed=true,depth=32", 13, 14),
+    ] {
+        let problem = problem(family, widths, dtype);
+        for (interleaved, threads) in [(false, odd), (true, even)] {
+            let given = parameters(&format!("unit=fma,staging=shared,block=128,panel=true,{form}"));
+            let given = given.with("interleaved", interleaved);
+            let choice =
+                family.complete(&given, &problem, target::DEFAULT).unwrap_or_else(|d| panic!("{form}: {d}"));
+            let steps = (family.schedule)(&problem, &choice);
+            assert!(steps.contains(&format!("split(slice.j, {threads}) -> vj, j")), "{steps}");
+            holds(family, &problem, &choice, &[0, 1, 331]);
+        }
+    }
+    let refused = |widths, form: &str| {
+        let given = parameters(&format!("unit=fma,staging=shared,panel=true,{form}"));
+        family.complete(&given, &problem(family, widths, "f32"), target::DEFAULT).unwrap_err().to_string()
+    };
+    // There is no tile of fewer rows of C in a panel.
+    assert!(refused((49, 49), "tm=8,tn=4").contains("takes all rows of C"));
+}
+
+#[test]
+fn rows_that_come_in_pieces_end_with_few_zeros() {
+    let family = kernels::family("tsmm").unwrap();
+    // 117 terms of 40 are 120, and 113 of 20 are 120: rows of odd length, whose last piece is filled up with zeros and
+    // read 16 bytes at a time like the others.
+    for (dtype, widths, form) in [
+        ("c64", (29, 117), "depth=40,tm=4,tn=10,piece=2,wm=2"),
+        ("f32", (49, 113), "depth=20,tm=2,tn=20,piece=4"),
+        ("f32", (49, 113), "depth=40,tm=4,tn=8,piece=4"),
+    ] {
+        let problem = problem(family, widths, dtype);
+        let given = parameters(&format!("unit=fma,staging=shared,{form}"));
+        let choice =
+            family.complete(&given, &problem, target::DEFAULT).unwrap_or_else(|d| panic!("{form}: {d}"));
+        holds(family, &problem, &choice, &[1, 257]);
+    }
+}
+
+#[test]
+fn tiles_of_an_even_side_are_read_two_numbers_at_a_time() {
+    let family = kernels::family("tsmttsm").unwrap();
+    for (dtype, widths, form) in [
+        ("f32", (27, 33), "copy=rows,panel=false,tm=6,tn=10,block=128,depth=16"),
+        ("f32", (113, 113), "copy=rows,panel=false,tm=6,tn=12,depth=8"),
+    ] {
+        let problem = problem(family, widths, dtype);
+        let given = parameters(&format!("unit=fma,staging=shared,{form}"));
+        let choice =
+            family.complete(&given, &problem, target::DEFAULT).unwrap_or_else(|d| panic!("{form}: {d}"));
+        let steps = (family.schedule)(&problem, &choice);
+        assert!(steps.contains("vectorize("), "{steps}");
+        holds(family, &problem, &choice, &[1, 331]);
+    }
+}

@@ -401,6 +401,11 @@ fn tiles(extent: i64) -> Vec<i64> {
 
 const CONSTRAINTS: &[Constraint] = &[
     Constraint {
+        about: "a thread that reads panels of A takes all rows of C",
+        on: &["panel", "tm"],
+        holds: |c, p, _| !c.flag("panel") || c.int("tm") == area(p, c)[0],
+    },
+    Constraint {
         about: "a block has too few threads to cover C once",
         on: &["block", "tm", "tn"],
         holds: |c, p, _| Threads::of(p, c).covering() <= c.int("block"),
