@@ -1,11 +1,12 @@
 //! What a choice asks of a GPU.
 
+use warpwright_core::index::gcd;
 use warpwright_core::target::{Capability, Target};
 
 use super::mapping::{
-    INSTRUCTION_BYTES, LONG_CODE, Threads, Warps, area, areas, code_bytes, copied, one_copy, pieces, read,
-    row_bytes, rows_at_once, rows_in_a_row, rows_of_a_panel, rows_of_a_thread, slices_bytes,
-    slices_of_a_group, sums,
+    INSTRUCTION_BYTES, LONG_CODE, Threads, WHOLE, Warps, area, areas, code_bytes, copied, group_bytes,
+    one_copy, pieces, read, rows_at_once, rows_in_a_row, rows_of_a_panel, rows_of_a_thread, slices_bytes,
+    slices_of_a_group, sums, whole_pieces,
 };
 use super::reduction;
 use crate::kernels::family::{Choice, Footprint};
@@ -110,25 +111,34 @@ fn shared_footprint(problem: &Problem, choice: &Choice, common: Footprint) -> Fo
     let panel = rows_of_a_panel(problem, choice);
     let (of_a, read) =
         if choice.flag("panel") { (16 / bytes, 8 + panel * tn) } else { (of_a, 2 * (tm + tn)) };
-    let loads = ceil(tm, of_a) + tn / of_b;
+    let [loads_of_a, loads_of_b] = if choice.flag(WHOLE) {
+        [whole_pieces(problem, problem.shape.m, tm), whole_pieces(problem, problem.shape.n, tn)]
+    } else {
+        [ceil(tm, of_a) as f64, (tn / of_b) as f64]
+    };
+    let loads = loads_of_a + loads_of_b;
     let [a_in_pairs, b_in_pairs] = staging::read_in_pairs(nt, choice.flag(staging::INTERLEAVED));
-    let of_rows = ceil(tm, of_a) as f64 * staging::passes(of_a * bytes, a_in_pairs);
-    let of_columns = (tn / of_b) as f64 * staging::passes(of_b * bytes, b_in_pairs);
+    // Of tiles side by side that are 32 bytes wide, or 64, every fourth or second one starts in the same bank.
+    let conflicts = |tile: i64, threads: i64| {
+        if choice.flag(WHOLE) { gcd(tile * bytes / 16, 8).min(threads) as f64 } else { 1.0 }
+    };
+    let of_rows = loads_of_a * staging::passes(of_a * bytes, a_in_pairs) * conflicts(tm, mt.min(ceil(8, nt)));
+    let of_columns = loads_of_b * staging::passes(of_b * bytes, b_in_pairs) * conflicts(tn, nt);
     let in_a_row = if choice.flag("panel") { panel } else { rows_in_a_row(problem, choice) };
     let code = code_bytes(problem, choice, in_a_row);
-    let each = loads as f64 + (code_bytes(problem, choice, 1) / INSTRUCTION_BYTES) as f64;
+    let each = loads + (code_bytes(problem, choice, 1) / INSTRUCTION_BYTES) as f64;
     // A long loop is fetched anew in every group; a short one has iterations.
     let long_code = if code >= LONG_CODE { warps * LONGER * each } else { 0.0 };
     let iterations = if in_a_row < rows_of_a_thread(problem, choice) { warps / in_a_row as f64 } else { 0.0 };
     Footprint {
         threads,
         registers: (tm * tn + read) * bytes / 4 + 28,
-        shared_bytes: depth * stages * row_bytes(problem, choice),
+        shared_bytes: stages * group_bytes(problem, choice),
         multiply_adds: warps * 32.0 * (tm * tn) as f64 * if problem.dtype().is_complex() { 4.0 } else { 1.0 },
         wavefronts: warps * (of_rows + of_columns)
             + rows * ((height + width) * bytes) as f64 / 128.0
             + rows * copies(problem, choice, |copied, _| copied.more_passes()),
-        instructions: warps * loads as f64
+        instructions: warps * loads
             + long_code
             + iterations * OF_AN_ITERATION
             + rows * copies(problem, choice, Copied::instructions),
@@ -175,7 +185,7 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target, common:
     Footprint {
         threads: 32 * over_c * choice.int("wk"),
         registers: products * (rows * columns / 32 + 2 * fragments) * bytes / 4 + 12,
-        shared_bytes: depth * stages * row_bytes(problem, choice),
+        shared_bytes: stages * group_bytes(problem, choice),
         // Where there are larger instructions, this one reaches 30 of 56 TFLOP/s (one H200, 2026-11-21).
         multiply_adds: steps
             * (products * rows * columns * terms) as f64

@@ -123,6 +123,11 @@ pub(super) fn slices_bytes(problem: &Problem, choice: &Choice) -> i64 {
 /// Elements of a row of A and of one of B that a thread reads at once: 16 bytes, or 8, if the tiles of threads consist of
 /// such pieces, and so do rows in shared memory. Matrix instructions take one by one.
 pub(super) fn pieces(problem: &Problem, choice: &Choice) -> [i64; 2] {
+    if choice.flag(WHOLE) { [16 / problem.dtype().bytes(); 2] } else { pieces_of_tiles(problem, choice) }
+}
+
+/// The same where tiles are read by themselves.
+fn pieces_of_tiles(problem: &Problem, choice: &Choice) -> [i64; 2] {
     let (most, shape) = (16 / problem.dtype().bytes(), problem.shape);
     let [height, width] = area(problem, choice);
     let [of_a, of_b] = moved(problem, choice);
@@ -146,6 +151,38 @@ pub(super) fn rows_of_a_panel(problem: &Problem, choice: &Choice) -> i64 {
     } else {
         1
     }
+}
+
+/// The name of the parameter that says whether tiles are read in whole pieces wherever in one they start.
+pub(super) const WHOLE: &str = "whole";
+
+/// Rows of A and B of which each starts elsewhere in a piece of 16 bytes, until they start as the first one does.
+pub(super) fn rows_of_a_round(problem: &Problem) -> i64 {
+    let bytes = problem.dtype().bytes();
+    let starts_alike = |r: &i64| [problem.shape.m, problem.shape.n].iter().all(|w| r * w * bytes % 16 == 0);
+    [1, 2, 4].into_iter().find(starts_alike).unwrap_or(8)
+}
+
+/// Whether tiles can be read in whole pieces, and have not been otherwise: rows lie densely, and the tiles of threads consist of
+/// pieces, side by side.
+pub(super) fn may_read_whole(problem: &Problem, choice: &Choice) -> bool {
+    let most = 16 / problem.dtype().bytes();
+    let tiles = ["tm", "tn"].map(|tile| choice.int(tile));
+    choice.word("staging") == "shared"
+        && !choice.flag("panel")
+        && !choice.flag("transposed")
+        && moved(problem, choice) == [Moved::AsOne; 2]
+        && tiles.iter().all(|tile| *tile > 0 && tile % most == 0)
+        && most > 1
+        && pieces_of_tiles(problem, choice) != [most; 2]
+}
+
+/// Pieces that a thread reads of a row for each tile, in the mean over where rows start.
+pub(super) fn whole_pieces(problem: &Problem, width: i64, tile: i64) -> f64 {
+    let most = 16 / problem.dtype().bytes();
+    let starts = (0..rows_of_a_round(problem)).map(|row| row * width % most);
+    let pieces: i64 = starts.map(|start| ceil(start + tile, most)).sum();
+    pieces as f64 / rows_of_a_round(problem) as f64
 }
 
 /// Slices among which the rows of a group are shared out: the most that there are threads for and that divide it.
@@ -328,8 +365,23 @@ pub(super) fn row_elements(problem: &Problem, choice: &Choice) -> [i64; 2] {
     })
 }
 
+/// Bytes that a group of rows of A and of B takes in shared memory: what tiles read beyond the last row counts.
+pub(super) fn group_bytes(problem: &Problem, choice: &Choice) -> i64 {
+    let bytes = problem.dtype().bytes();
+    let beyond = if choice.flag(WHOLE) {
+        let operands = if one_copy(problem, choice) { 1 } else { 2 };
+        let widths = [problem.shape.m, problem.shape.n];
+        let beyond =
+            tiled_columns(problem, choice).into_iter().zip(widths).map(|(tiles, width)| tiles - width);
+        beyond.take(operands).map(|columns| columns * bytes + 32).sum()
+    } else {
+        0
+    };
+    choice.int("depth") * row_bytes(problem, choice) + beyond
+}
+
 /// Bytes that a row of A and one of B take in shared memory, or the one row that is both.
-pub(super) fn row_bytes(problem: &Problem, choice: &Choice) -> i64 {
+fn row_bytes(problem: &Problem, choice: &Choice) -> i64 {
     let operands = if one_copy(problem, choice) { 1 } else { 2 };
     row_elements(problem, choice)[..operands].iter().sum::<i64>() * read(problem, choice).dtype().bytes()
 }

@@ -57,7 +57,7 @@ use warpwright_core::diag::Diagnosis;
 use warpwright_core::dtype::DType;
 use warpwright_core::target::Capability;
 
-use self::mapping::{Threads, Warps, area, areas, read, row_bytes, slices_bytes, tiled_columns};
+use self::mapping::{Threads, WHOLE, Warps, area, areas, group_bytes, read, slices_bytes, tiled_columns};
 use super::family::{Choice, Constraint, Family, Parameter, Permissions, Value};
 use super::gemm::{Fixed, Numbers};
 use super::staging::{self, ACROSS, Copied, Moved, ceil};
@@ -242,6 +242,13 @@ const PARAMETERS: &[Parameter] = &[
         name: "transposed",
         about: "whether a thread's elements of C are as far apart as possible, so that neighbours read side by side",
         values: |c, _, _| with_fma(c, [true, false]),
+    },
+    Parameter {
+        name: WHOLE,
+        about: "whether tiles of dense rows are read in whole pieces of 16 bytes, with what lies before and behind them, wherever rows start",
+        values: |c, problem, _| {
+            if mapping::may_read_whole(problem, c) { with_fma(c, [false, true]) } else { Vec::new() }
+        },
     },
     Parameter {
         name: staging::INTERLEAVED,
@@ -500,6 +507,16 @@ const CONSTRAINTS: &[Constraint] = &[
         },
     },
     Constraint {
+        about: "a thread that reads whole pieces multiplies as many rows of a group as there are ways in which they start",
+        on: &[WHOLE, "depth"],
+        holds: |c, p, _| !c.flag(WHOLE) || mapping::rows_of_a_thread(p, c) % mapping::rows_of_a_round(p) == 0,
+    },
+    Constraint {
+        about: "a thread that reads whole pieces multiplies as many rows in a row as there are ways in which they start",
+        on: &[WHOLE, "steps"],
+        holds: |c, p, _| !c.flag(WHOLE) || c.int("steps") % mapping::rows_of_a_round(p) == 0,
+    },
+    Constraint {
         about: "a thread multiplies its rows of a group in whole numbers of steps",
         on: &["depth", "steps"],
         holds: |c, p, _| {
@@ -520,8 +537,6 @@ const CONSTRAINTS: &[Constraint] = &[
     Constraint {
         about: "the groups of rows do not fit in shared memory",
         on: &["depth", "stages"],
-        holds: |c, p, t| {
-            c.int("depth") * c.int("stages") * row_bytes(p, c) <= i64::from(t.limits.shared_per_block_opt_in)
-        },
+        holds: |c, p, t| c.int("stages") * group_bytes(p, c) <= i64::from(t.limits.shared_per_block_opt_in),
     },
 ];

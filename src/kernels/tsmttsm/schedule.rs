@@ -1,8 +1,8 @@
 //! The schedules of the three forms.
 
 use super::mapping::{
-    Threads, Warps, aligned_for, copied, covered, one_copy, padding, pieces, read, rows_at_once,
-    rows_in_a_row, rows_of_a_panel, rows_of_a_thread, slices_of_a_group,
+    Threads, WHOLE, Warps, aligned_for, copied, covered, one_copy, padding, pieces, read, rows_at_once,
+    rows_in_a_row, rows_of_a_panel, rows_of_a_thread, slices_of_a_group, tiled_columns,
 };
 use super::reduction::{self, Parts};
 use crate::kernels::family::Choice;
@@ -64,7 +64,13 @@ pub(super) fn by_threads_from_shared(problem: &Problem, choice: &Choice) -> Stri
     let [of_a, of_b] = pieces(problem, choice);
     let panel = choice.flag("panel");
     let in_a_row = rows_in_a_row(problem, choice);
-    let reads_of_rows = || read_in_pieces("a", "c", of_a) + &read_in_pieces("b", "c", of_b);
+    let reads_of_rows = || {
+        if choice.flag(WHOLE) {
+            "vectorize(a.v)\nunroll(a.p)\nvectorize(b.v)\nunroll(b.p)\n".to_string()
+        } else {
+            read_in_pieces("a", "c", of_a) + &read_in_pieces("b", "c", of_b)
+        }
+    };
     // The loop over panels is short enough as it is; that over rows is unrolled, as far as is said.
     let [to_panels, row, reads, unrolled] = if panel {
         [
@@ -224,6 +230,12 @@ fn staged(problem: &Problem, choice: &Choice, at: &str) -> Staged {
     let mut aligned = Vec::new();
     let (mut copies, mut groups) = (String::new(), String::new());
     let [read_a, read_b] = aligned_for(problem, choice);
+    let pieces_of = |fragment: &str| {
+        let [of_a, of_b] = tiled_columns(problem, choice);
+        let columns = if fragment == "a" { of_a } else { of_b };
+        let piece = 16 / dtype.bytes();
+        if choice.flag(WHOLE) { format!(", pieces={piece}, columns={columns}") } else { String::new() }
+    };
     let operands =
         [("A", "As", read.shape.m, read_a, "lda", of_a), ("B", "Bs", read.shape.n, read_b, "ldb", of_b)];
     let mut fragments =
@@ -245,7 +257,7 @@ fn staged(problem: &Problem, choice: &Choice, at: &str) -> Staged {
             copies += &each_read(tile, fragments, &|fragment| {
                 // A panel is read as the one piece that it is.
                 let whole = choice.flag("panel") && fragment == "a";
-                if whole { String::new() } else { format!(", rows={width}") }
+                if whole { String::new() } else { format!(", rows={width}{}", pieces_of(fragment)) }
             });
             groups += &format!(
                 "{}compute_at({tile}, mine.ko)

@@ -42,7 +42,28 @@
 //! "));
 //! assert!(after.program().to_string().contains("y[i] += xr[i, k]"));
 //! ```
-
+//!
+//! Rows whose length is no multiple of V start anywhere, but memory is read V elements at a time from multiples of V only.
+//! With `rows=N, pieces=V` the copy of a row starts with the piece of V elements in which the row starts, so with up to
+//! V - 1 elements of the row before; its loops are `r`, `p` (pieces) and `v` (elements of a piece). Each row has the
+//! pieces of N elements and what is before them, or of as many elements as `columns` says, of which the last ones are
+//! those of the next row:
+//!
+//! ```
+//! # use warpwright_core::{ir::parse, schedule::Schedule};
+//! let before = parse::program("program p(n: size, x: in f32[5*n], y: out f32[n]) {
+//!   for i in 0..n { y[i] = 0  for k in 0..5 { y[i] += x[5*i + k] } }
+//! }").unwrap();
+//! let after = Schedule::run(before, "cache_read(x, y, reg, rows=5, pieces=4) -> xr").unwrap();
+//! assert!(after.program().to_string().contains("\
+//!   alloc xr: f32[n, 2, 4] reg
+//!   for r in 0..n, p in 0..2, v in 0..4 {
+//!     xr[r, p, v] = 4*(5*r/4) + 4*p + v < 5*n ? x[4*(5*r/4) + 4*p + v] : 0
+//!   }
+//! "));
+//! assert!(after.program().to_string().contains("y[i] += xr[i, (k + i%4)/4, (k + i%4)%4]"));
+//! ```
+//!
 //! Where an assignment reads a buffer several times, `nth=1`, `nth=2`, ... lets only that read go to the copy, so that
 //! each can have a copy of its own:
 //!
@@ -58,7 +79,7 @@
 use std::cell::Cell;
 
 use crate::diag::Diagnosis;
-use crate::index::Index;
+use crate::index::{Cond, Index, gcd};
 use crate::ir::{
     Access, Assign, AssignOp, Buffer, Dim, For, Mode, Operand, Program, Range, Space, Stmt, Value, walk,
 };
@@ -69,7 +90,8 @@ use crate::sym::Sym;
 use super::Primitive;
 use super::set_scope::{space, space_name};
 
-pub(super) const USAGE: &str = "cache_read(buffer, consumer, shared|reg[, rows=N][, nth=N]) -> name";
+pub(super) const USAGE: &str =
+    "cache_read(buffer, consumer, shared|reg[, rows=N[, pieces=V[, columns=N]]][, nth=N]) -> name";
 
 /// See the module documentation.
 #[derive(Clone, Debug)]
@@ -82,6 +104,10 @@ pub struct CacheRead {
     pub space: Space,
     /// The elements of a row, where the copy of one dimension has rows.
     pub rows: Option<i64>,
+    /// The elements of a piece, where rows are read in whole pieces from where memory has them.
+    pub pieces: Option<i64>,
+    /// How many elements from the start of a row on are read of it in pieces; all of them if nothing is said.
+    pub columns: Option<i64>,
     /// Which of the reads in an assignment goes to the copy, counted from 1; every one if none is named.
     pub nth: Option<i64>,
     /// The name of the copy.
@@ -99,11 +125,22 @@ fn positive(call: &Call, option: &str, otherwise: &str) -> Result<Option<i64>, D
 
 impl CacheRead {
     pub(super) fn read(call: &Call) -> Result<CacheRead, Diagnosis> {
+        let rows = positive(call, "rows", "a row has 1 or more elements")?;
+        let pieces = positive(call, "pieces", "a piece has 1 or more elements")?;
+        let columns = positive(call, "columns", "1 or more elements of a row are read")?;
+        if pieces.is_some() && rows.is_none() {
+            return Err(call.wrong("only rows are read in pieces: say `rows`, too"));
+        }
+        if columns.is_some() && pieces.is_none() {
+            return Err(call.wrong("`columns` says how much of a row is read in pieces: say `pieces`, too"));
+        }
         Ok(CacheRead {
             buffer: call.word_at(0)?.into(),
             consumer: call.word_at(1)?.into(),
             space: space(call, call.word_at(2)?)?,
-            rows: positive(call, "rows", "a row has 1 or more elements")?,
+            rows,
+            pieces,
+            columns,
             nth: positive(call, "nth", "reads are counted from 1")?,
             name: call.results(1)?[0].clone(),
         })
@@ -159,7 +196,11 @@ impl CacheRead {
         };
         match &source.dims[..] {
             [only] if only.extent.rem(rows) == Index::default() => {
-                Ok(vec![only.extent.div(rows), Index::constant(rows)])
+                let count = only.extent.div(rows);
+                Ok(match self.pieces {
+                    None => vec![count, Index::constant(rows)],
+                    Some(piece) => vec![count, self.pieces_of_row(rows, piece).into(), piece.into()],
+                })
             }
             dims => Err(Diagnosis::new(format!("`{}` does not consist of rows of {rows}", self.buffer))
                 .because(match dims {
@@ -170,10 +211,24 @@ impl CacheRead {
         }
     }
 
+    /// Pieces that are read of a row, wherever in a piece it starts.
+    fn pieces_of_row(&self, rows: i64, piece: i64) -> i64 {
+        let columns = self.columns.unwrap_or(rows).max(rows);
+        // Starts are multiples of what row and piece have in common.
+        let latest = piece - gcd(rows, piece);
+        (latest + columns + piece - 1) / piece
+    }
+
     /// Where the copy keeps the element of the source with this index.
     fn place(&self, index: &[Index], facts: &Facts) -> Vec<Index> {
-        match (self.rows, index) {
-            (Some(rows), [e]) => [e.div(rows), e.rem(rows)].map(|i| facts.ranges().simplify(&i)).into(),
+        let simplified = |i: Index| facts.ranges().simplify(&i);
+        match (self.rows, self.pieces, index) {
+            (Some(rows), None, [e]) => [e.div(rows), e.rem(rows)].map(simplified).into(),
+            (Some(rows), Some(piece), [e]) => {
+                let [row, column] = [e.div(rows), e.rem(rows)].map(simplified);
+                let from_piece = &row.scaled(rows).rem(piece) + &column;
+                [row, from_piece.div(piece), from_piece.rem(piece)].map(simplified).into()
+            }
             _ => index.to_vec(),
         }
     }
@@ -227,22 +282,29 @@ impl CacheRead {
     fn copy_nest(&self, copy: &Buffer, source: &Buffer) -> Stmt {
         let rank = copy.dims.len();
         let vars: Vec<Sym> = (0..rank)
-            .map(|i| match rank {
-                1 => Sym::new("e"),
-                2 => Sym::new(["r", "c"][i]),
+            .map(|i| match (rank, self.pieces) {
+                (1, _) => Sym::new("e"),
+                (2, _) => Sym::new(["r", "c"][i]),
+                (_, Some(_)) => Sym::new(["r", "p", "v"][i]),
                 _ => Sym::new(&format!("e{i}")),
             })
             .collect();
         let index: Vec<Index> = vars.iter().map(Index::var).collect();
-        let from = match (self.rows, &index[..]) {
-            (Some(rows), [r, c]) => vec![&r.scaled(rows) + c],
-            _ => index.clone(),
+        let value = match (self.rows, self.pieces, &index[..]) {
+            (Some(rows), None, [r, c]) => Value::load(&source.sym, vec![&r.scaled(rows) + c]),
+            (Some(rows), Some(piece), [r, p, v]) => {
+                let from = &(&r.scaled(rows).div(piece) + p).scaled(piece) + v;
+                let exists = Cond::lt(from.clone(), source.dims[0].extent.clone());
+                let load = Value::load(&source.sym, vec![from]);
+                Value::Select(exists, Box::new(load), Box::new(Value::Const(0.0)))
+            }
+            _ => Value::load(&source.sym, index.clone()),
         };
         let assign = Stmt::Assign(Assign {
             target: Access::new(&copy.sym, index),
             op: AssignOp::Store,
             atomic: false,
-            value: Value::load(&source.sym, from),
+            value,
         });
         vars.iter()
             .zip(&copy.dims)
@@ -272,6 +334,8 @@ impl Primitive for CacheRead {
         let call =
             Call::new("cache_read").word(&self.buffer).word(&self.consumer).word(space_name(self.space));
         let call = self.rows.into_iter().fold(call, |call, n| call.option("rows", n));
+        let call = self.pieces.into_iter().fold(call, |call, n| call.option("pieces", n));
+        let call = self.columns.into_iter().fold(call, |call, n| call.option("columns", n));
         let call = self.nth.into_iter().fold(call, |call, n| call.option("nth", n));
         call.gives([&self.name])
     }

@@ -203,6 +203,8 @@ enum Copied<'a> {
     AsIs(&'a Sym),
     /// A buffer of one dimension, in rows.
     InRows,
+    /// A buffer of one dimension, in rows that start with the piece in which they start.
+    InPieces,
 }
 
 /// The attaching of one stage to one consumer.
@@ -335,6 +337,17 @@ impl Attach<'_> {
                     Some(Value::Select(inside.clone(), Box::new(value.clone()), fill))
                 })
             }
+            // Behind the last row the source has ended, so whoever asks for an element of such a row finds 0. Only that there is
+            // nothing behind the last piece of a row has to be said.
+            Some(Copied::InPieces) => {
+                let row = Buffer { dims: self.buffer.dims[1..].to_vec(), ..self.buffer.clone() };
+                let inside = guard_bounds(&Access::new(&row.sym, moved[1..].to_vec()), &row, &facts);
+                rewrite_values(inner, &facts, &|value, _| {
+                    let fill = Box::new(Value::Const(fill));
+                    let keeps = inside == Cond::TRUE;
+                    (!keeps).then(|| Value::Select(inside.clone(), Box::new(value.clone()), fill))
+                })
+            }
             _ => guard_all_loads(inner, &others, &facts, fill),
         };
         let nest = fresh
@@ -406,19 +419,27 @@ impl Attach<'_> {
     fn source<'b>(&'b self, buffers: &'b HashMap<Sym, Buffer>) -> Option<&'b Buffer> {
         match self.copied()? {
             Copied::AsIs(source) => buffers.get(source),
-            Copied::InRows => Some(self.buffer),
+            Copied::InRows | Copied::InPieces => Some(self.buffer),
         }
     }
 
     /// If the stage is a plain copy, of what.
     fn copied(&self) -> Option<Copied<'_>> {
         let [(vars, inner)] = self.nests else { return None };
-        let [Stmt::Assign(Assign { op: AssignOp::Store, value: Value::Load(access), .. })] = &inner[..]
-        else {
-            return None;
-        };
+        let [Stmt::Assign(Assign { op: AssignOp::Store, value, .. })] = &inner[..] else { return None };
+        let (guard, access, _) = guarded_load(value)?;
         let index: Vec<Index> = vars.iter().map(Index::var).collect();
         match (&access.index[..], &index[..]) {
+            ([from], [r, p, v]) => {
+                let [rows, _, piece] = &self.buffer.dims[..] else { return None };
+                let piece = piece.extent.as_constant()?;
+                // The elements of a row, told by where the first row starts that starts with a piece.
+                let columns = from.eval(&|s| Some(if *s == vars[0] { piece } else { 0 })).ok()? / piece;
+                let start = &(&r.scaled(columns).div(piece) + p).scaled(piece) + v;
+                let exists = Cond::lt(start.clone(), rows.extent.scaled(columns));
+                (*from == start && guard == exists).then_some(Copied::InPieces)
+            }
+            _ if guard != Cond::TRUE => None,
             (from, to) if from == to => Some(Copied::AsIs(&access.buffer)),
             ([from], [r, c]) => {
                 let columns = self.buffer.dims[1].extent.as_constant()?;
