@@ -83,7 +83,7 @@ impl Moved {
         // Rows of one element have no columns for tiles to stand over.
         match (dense && columns > 1, copy) {
             (false, _) => Moved::Strided,
-            (true, "rows") => Moved::Rows,
+            (true, "rows" | THROUGH_REGISTERS) => Moved::Rows,
             (true, "one" | BULK) => Moved::AsOne,
             (true, _) if in_pieces => Moved::Rows,
             (true, _) => Moved::AsOne,
@@ -97,12 +97,20 @@ pub(super) const COPY: &str = "copy";
 /// Its value by which the rows of a group arrive by one bulk copy.
 pub(super) const BULK: &str = "bulk";
 
+/// Its value by which rows pass through the registers of the threads that share them out: they are loaded while the
+/// group before is multiplied, and stored before the next one is.
+pub(super) const THROUGH_REGISTERS: &str = "registers";
+
 /// What it is about.
-pub(super) const ABOUT_COPY: &str = "how dense rows move between device and shared memory: as the one piece of memory that they are, shared out among threads or by one bulk copy, or row by row";
+pub(super) const ABOUT_COPY: &str = "how dense rows move between device and shared memory: as the one piece of memory that they are, shared out among threads or by one bulk copy, or row by row, by asynchronous copies or through registers";
 
 /// How the loop over groups is pipelined accordingly.
 pub(super) fn via(choice: &Choice) -> &'static str {
-    if choice.word(COPY) == BULK { "bulk" } else { "cp_async" }
+    match choice.word(COPY) {
+        BULK => "bulk",
+        THROUGH_REGISTERS => "registers",
+        _ => "cp_async",
+    }
 }
 
 /// Its values where matrices are `moved` so by each, the likelier first; none where they make no difference.
@@ -155,7 +163,28 @@ const SMALL_COPY: f64 = 3.0;
 /// Instructions of a copy of 16 bytes by a lane that divides to find its piece. Estimated from machine code, not fitted.
 const DIVIDED_COPY: f64 = 6.0;
 
-/// A copy of rows to shared memory, in pieces, asynchronously.
+/// Who moves the pieces of rows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum By {
+    /// Threads, each of which asks for pieces that arrive later.
+    Asking,
+    /// Threads, each of which loads pieces and stores them.
+    Loading,
+    /// One thread, which asks for all of it at once.
+    Bulk,
+}
+
+impl By {
+    pub(super) fn of(choice: &Choice) -> By {
+        match choice.word(COPY) {
+            BULK => By::Bulk,
+            THROUGH_REGISTERS => By::Loading,
+            _ => By::Asking,
+        }
+    }
+}
+
+/// A copy of rows to shared memory, in pieces.
 #[derive(Clone, Copy)]
 pub(super) struct Copied {
     /// How the rows are moved.
@@ -168,8 +197,8 @@ pub(super) struct Copied {
     pub(super) piece: i64,
     /// Threads that share the copy out.
     pub(super) threads: i64,
-    /// Whether one of them asks for all of it at once instead.
-    pub(super) bulk: bool,
+    /// Who moves them.
+    pub(super) by: By,
 }
 
 impl Copied {
@@ -204,15 +233,20 @@ impl Copied {
     /// Passes through the first-level cache that it takes beyond those of whole lines, for each row.
     pub(super) fn more_passes(&self) -> f64 {
         let is_small = self.dtype.bytes() * self.piece < 16;
-        if is_small { SMALL_COPY * self.columns as f64 / self.piece as f64 / 32.0 } else { 0.0 }
+        if is_small && self.by == By::Asking {
+            SMALL_COPY * self.columns as f64 / self.piece as f64 / 32.0
+        } else {
+            0.0
+        }
     }
 
     /// Instructions of a warp for each row: a lane that shares out all pieces divides to find each of its own, unless rows
     /// are one piece of memory.
     pub(super) fn instructions(&self, keep_place: bool) -> f64 {
-        if self.bulk {
+        if self.by == By::Bulk {
             return 0.0;
         }
+        let stored = if self.by == By::Loading { 1.0 } else { 0.0 };
         let of_a_piece = if self.moved == Moved::AsOne {
             2.0
         } else if self.keeps_place(keep_place) {
@@ -220,7 +254,7 @@ impl Copied {
         } else {
             DIVIDED_COPY
         };
-        of_a_piece * self.columns as f64 / self.piece as f64 / 32.0
+        (of_a_piece + stored) * self.columns as f64 / self.piece as f64 / 32.0
     }
 
     /// Whether there is a choice.
@@ -232,7 +266,7 @@ impl Copied {
     /// pipeline makes the copy.
     pub(super) fn steps(&self, tile: &str, keep_place: bool) -> String {
         let Copied { piece, threads, dtype, .. } = *self;
-        if self.bulk {
+        if self.by == By::Bulk {
             return String::new();
         }
         let shared_out = if self.keeps_place(keep_place) {
@@ -258,13 +292,12 @@ bind({tile}.t, threads)
 "
             )
         };
-        format!(
-            "{shared_out}unroll({tile}.u)
-tail({tile}.u, hoist)
-tensorize({tile}.e, cp_async{bytes}_{dtype})
-",
-            bytes = dtype.bytes() * piece,
-        )
+        let moved = match self.by {
+            By::Loading if piece > 1 => format!("vectorize({tile}.e)\n"),
+            By::Loading => String::new(),
+            _ => format!("tensorize({tile}.e, cp_async{}_{dtype})\n", dtype.bytes() * piece),
+        };
+        format!("{shared_out}unroll({tile}.u)\ntail({tile}.u, hoist)\n{moved}")
     }
 }
 
@@ -288,6 +321,15 @@ pub(super) fn interleaved(stage: &str, across: i64, wanted: bool) -> (String, Ve
         (true, _) => (format!("split({stage}.it, 2) -> it, il\n"), &["it", "jt", "il"]),
     };
     (steps, loops.iter().map(|l| format!("{stage}.{l}")).collect())
+}
+
+/// The same where whole fours of threads stand either way, and each 16 of them four by four: so 16 lanes read four
+/// different pieces of either operand, which may lie 32 bytes apart without being in the same banks.
+pub(super) fn in_squares(stage: &str) -> (String, Vec<String>) {
+    let halved = ["i", "j"]
+        .map(|x| format!("split({stage}.{x}t, 4) -> {x}t, {x}h\nsplit({stage}.{x}h, 2) -> {x}h, {x}l\n"));
+    let loops = ["it", "jt", "ih", "jh", "jl", "il"];
+    (halved.concat(), loops.iter().map(|l| format!("{stage}.{l}")).collect())
 }
 
 /// Passes through the first-level cache of a load of so many bytes a lane from shared memory without bank conflicts: 4 bytes

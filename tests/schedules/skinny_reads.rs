@@ -394,3 +394,76 @@ fn tiles_of_an_even_side_are_read_two_numbers_at_a_time() {
         holds(family, &problem, &choice, &[1, 331]);
     }
 }
+
+#[test]
+fn tiles_of_dense_rows_are_read_in_whole_pieces_wherever_rows_start() {
+    let family = kernels::family("tsmttsm").unwrap();
+    // Rows that start in four ways, in two, all alike, and A's otherwise than B's; lanes in pairs, and in squares.
+    for (dtype, widths, form) in [
+        ("f32", (33, 35), "copy=bulk,tm=12,tn=4,depth=8,stages=3"),
+        ("f32", (25, 21), "copy=one,tm=12,tn=8,depth=32,stages=2"),
+        ("f32", (22, 22), "copy=bulk,tm=12,tn=12,depth=64,stages=2,interleaved=true"),
+        ("f32", (30, 31), "copy=bulk,tm=8,tn=8,depth=32,stages=2,interleaved=true"),
+        ("f32", (44, 28), "copy=one,tm=12,tn=8,depth=8,stages=2"),
+        ("f32", (24, 19), "copy=bulk,tm=4,tn=4,depth=4,stages=4"),
+        ("f32", (47, 47), "copy=bulk,tm=12,tn=12,depth=32,stages=2,steps=4,interleaved=true"),
+        ("c64", (15, 13), "copy=bulk,tm=2,tn=6,depth=16,stages=2,reduction=global"),
+        ("c64", (23, 21), "copy=one,tm=6,tn=6,depth=32,stages=2,interleaved=true"),
+    ] {
+        let problem = problem(family, widths, dtype);
+        let given =
+            format!("unit=fma,staging=shared,block=128,panel=false,transposed=false,whole=true,{form}");
+        let choice = family
+            .complete(&parameters(&given).with("parts", 3), &problem, target::DEFAULT)
+            .unwrap_or_else(|d| panic!("{form}: {d}"));
+        let steps = (family.schedule)(&problem, &choice);
+        assert!(steps.contains(", pieces=") && steps.contains("vectorize(a.v)"), "{steps}");
+        holds(family, &problem, &choice, &[0, 1, 3, 331, 997]);
+    }
+    let refused = |widths, form: &str| {
+        let given = parameters(&format!("unit=fma,staging=shared,block=128,panel=false,whole=true,{form}"));
+        family.complete(&given, &problem(family, widths, "f32"), target::DEFAULT).unwrap_err().to_string()
+    };
+    // Elements that lie far apart are no pieces, nor are tiles of ten; and four rows start in four ways.
+    assert!(refused((33, 33), "transposed=true,tm=12,tn=4").contains("whole"));
+    assert!(refused((33, 33), "transposed=false,tm=10,tn=4").contains("whole"));
+    let few = refused((33, 33), "transposed=false,copy=bulk,tm=12,tn=4,depth=24");
+    assert!(few.contains("ways in which they start"), "{few}");
+}
+
+#[test]
+fn one_matrix_on_both_sides_is_read_in_whole_pieces_too() {
+    let family = kernels::family("tsmttsm").unwrap();
+    for (dtype, width, form) in [("f32", 21, "tm=8,tn=12"), ("c64", 17, "tm=6,tn=2")] {
+        let mut problem = problem(family, (width, width), dtype);
+        problem.same = true;
+        let given = format!(
+            "unit=fma,staging=shared,block=128,panel=false,transposed=false,whole=true,parts=3,{form}"
+        );
+        let choice = family.complete(&parameters(&given), &problem, target::DEFAULT).unwrap();
+        holds(family, &problem, &choice, &[1, 331]);
+    }
+}
+
+#[test]
+fn rows_in_small_pieces_may_pass_through_registers() {
+    let family = kernels::family("tsmttsm").unwrap();
+    for (dtype, widths, form) in [
+        ("f32", (33, 33), "tm=8,tn=8,depth=16"),
+        ("f32", (27, 50), "tm=6,tn=10,depth=16,stages=1"),
+        ("f32", (13, 13), "tm=4,tn=4,depth=32,stages=2,reduction=global"),
+        ("c64", (9, 15), "tm=4,tn=4,depth=16,stages=2"),
+    ] {
+        let problem = problem(family, widths, dtype);
+        let given = format!("unit=fma,staging=shared,block=128,panel=false,copy=registers,parts=3,{form}");
+        let choice = family
+            .complete(&parameters(&given), &problem, target::DEFAULT)
+            .unwrap_or_else(|d| panic!("{form}: {d}"));
+        let steps = (family.schedule)(&problem, &choice);
+        assert!(steps.contains("via=registers") && !steps.contains("cp_async"), "{steps}");
+        holds(family, &problem, &choice, &[0, 1, 331, 997]);
+    }
+    // Rows of whole pieces of 16 bytes come asynchronously.
+    let given = parameters("unit=fma,staging=shared,copy=registers");
+    assert!(family.complete(&given, &problem(family, (32, 32), "f32"), target::DEFAULT).is_err());
+}

@@ -4,7 +4,7 @@ use warpwright_core::dtype::DType;
 
 use crate::kernels::family::Choice;
 use crate::kernels::gemm::Numbers;
-use crate::kernels::staging::{self, ACROSS, Copied, Moved, ceil, copied_at_once};
+use crate::kernels::staging::{self, ACROSS, By, Copied, Moved, ceil, copied_at_once};
 use crate::problem::Problem;
 
 /// Columns of C of a block of the forms that stage rows: those of a band. Bands begin where matrix instructions or
@@ -153,7 +153,7 @@ pub(super) fn copied_a(problem: &Problem, choice: &Choice) -> Copied {
         Moved::AsOne => align / dtype.bytes(),
         _ => copied_at_once(dtype, of_a_number * problem.shape.k, columns, align),
     };
-    Copied { moved, dtype, columns, piece, threads: team(problem, choice), bulk: false }
+    Copied { moved, dtype, columns, piece, threads: team(problem, choice), by: By::Asking }
 }
 
 /// How the rows of C are moved.

@@ -4,7 +4,7 @@ use warpwright_core::index::gcd;
 use warpwright_core::target::{Capability, Target};
 
 use super::mapping::{
-    INSTRUCTION_BYTES, LONG_CODE, Threads, WHOLE, Warps, area, areas, code_bytes, copied, group_bytes,
+    self, INSTRUCTION_BYTES, LONG_CODE, Threads, WHOLE, Warps, area, areas, code_bytes, copied, group_bytes,
     one_copy, pieces, read, rows_at_once, rows_in_a_row, rows_of_a_panel, rows_of_a_thread, slices_bytes,
     slices_of_a_group, sums, whole_pieces,
 };
@@ -119,11 +119,15 @@ fn shared_footprint(problem: &Problem, choice: &Choice, common: Footprint) -> Fo
     let loads = loads_of_a + loads_of_b;
     let [a_in_pairs, b_in_pairs] = staging::read_in_pairs(nt, choice.flag(staging::INTERLEAVED));
     // Of tiles side by side that are 32 bytes wide, or 64, every fourth or second one starts in the same bank.
-    let conflicts = |tile: i64, threads: i64| {
-        if choice.flag(WHOLE) { gcd(tile * bytes / 16, 8).min(threads) as f64 } else { 1.0 }
+    let in_squares = mapping::in_squares(problem, choice);
+    let conflicts = |tile: i64, beside: i64| {
+        let apart = gcd(tile * bytes / 16, 8);
+        let at_once = if in_squares { 4 } else { beside };
+        if choice.flag(WHOLE) { ceil(apart * at_once, 8).max(1) as f64 } else { 1.0 }
     };
-    let of_rows = loads_of_a * staging::passes(of_a * bytes, a_in_pairs) * conflicts(tm, mt.min(ceil(8, nt)));
-    let of_columns = loads_of_b * staging::passes(of_b * bytes, b_in_pairs) * conflicts(tn, nt);
+    let of_rows =
+        loads_of_a * staging::passes(of_a * bytes, a_in_pairs) * conflicts(tm, mt.min(ceil(16, nt)));
+    let of_columns = loads_of_b * staging::passes(of_b * bytes, b_in_pairs) * conflicts(tn, nt.min(8));
     let in_a_row = if choice.flag("panel") { panel } else { rows_in_a_row(problem, choice) };
     let code = code_bytes(problem, choice, in_a_row);
     let each = loads + (code_bytes(problem, choice, 1) / INSTRUCTION_BYTES) as f64;

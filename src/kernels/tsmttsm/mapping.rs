@@ -4,7 +4,7 @@ use warpwright_core::dtype::DType;
 
 use crate::kernels::family::Choice;
 use crate::kernels::gemm::Numbers;
-use crate::kernels::staging::{self, ACROSS, Copied, Moved, ceil, copied_at_once, numbers};
+use crate::kernels::staging::{self, ACROSS, By, Copied, Moved, ceil, copied_at_once, numbers};
 use crate::problem::{Alignment, Layout, Offsets, Op, Precision, Problem, Shape, Strides};
 
 /// Sums that make an element of C.
@@ -177,6 +177,12 @@ pub(super) fn may_read_whole(problem: &Problem, choice: &Choice) -> bool {
         && pieces_of_tiles(problem, choice) != [most; 2]
 }
 
+/// Whether lanes in pairs stand in squares of 16, too: where tiles are read in whole pieces, and there are whole fours of threads.
+pub(super) fn in_squares(problem: &Problem, choice: &Choice) -> bool {
+    let Threads { mt, nt, .. } = Threads::of(problem, choice);
+    choice.flag(WHOLE) && choice.flag(staging::INTERLEAVED) && mt % 4 == 0 && nt % 4 == 0
+}
+
 /// Pieces that a thread reads of a row for each tile, in the mean over where rows start.
 pub(super) fn whole_pieces(problem: &Problem, width: i64, tile: i64) -> f64 {
     let most = 16 / problem.dtype().bytes();
@@ -331,14 +337,7 @@ pub(super) fn copied(problem: &Problem, choice: &Choice) -> [Copied; 2] {
                 Moved::AsOne => (width, align / dtype.bytes()),
                 _ => (staged, copied_at_once(dtype, width, staged, align)),
             };
-            Copied {
-                moved,
-                dtype,
-                columns,
-                piece,
-                threads,
-                bulk: choice.word(staging::COPY) == staging::BULK,
-            }
+            Copied { moved, dtype, columns, piece, threads, by: By::of(choice) }
         },
     )
 }

@@ -221,8 +221,21 @@ const PARAMETERS: &[Parameter] = &[
             if runs && aligned && !ways.is_empty() && target.has(Capability::Tma) {
                 ways.push(staging::BULK);
             }
+            // Asynchronous copies of less than 16 bytes a lane are slow.
+            let by_registers = c.clone().with(staging::COPY, staging::THROUGH_REGISTERS);
+            let small = |copied: &Copied| copied.piece * problem.dtype().bytes() < 16;
+            if c.word("unit") == "fma"
+                && !ways.is_empty()
+                && mapping::copied(problem, &by_registers).iter().all(small)
+            {
+                ways.push(staging::THROUGH_REGISTERS);
+            }
             // A panel is one piece of memory.
-            with_stages(c, ways.into_iter().filter(|copy| *copy != "rows" || !c.flag("panel")))
+            with_stages(
+                c,
+                ways.into_iter()
+                    .filter(|copy| !c.flag("panel") || !["rows", staging::THROUGH_REGISTERS].contains(copy)),
+            )
         },
     },
     Parameter {
@@ -328,7 +341,10 @@ const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "stages",
         about: "groups of rows in shared memory at a time",
-        values: |c, _, _| with_stages(c, [4, 3, 6, 2]),
+        values: |c, _, _| {
+            let through_registers = c.word(staging::COPY) == staging::THROUGH_REGISTERS;
+            with_stages(c, if through_registers { vec![2, 1] } else { vec![4, 3, 6, 2] })
+        },
     },
     Parameter {
         name: staging::KEEPS_PLACE,

@@ -1,7 +1,7 @@
 //! The schedules of the three forms.
 
 use super::mapping::{
-    Threads, WHOLE, Warps, aligned_for, copied, covered, one_copy, padding, pieces, read, rows_at_once,
+    self, Threads, WHOLE, Warps, aligned_for, copied, covered, one_copy, padding, pieces, read, rows_at_once,
     rows_in_a_row, rows_of_a_panel, rows_of_a_thread, slices_of_a_group, tiled_columns,
 };
 use super::reduction::{self, Parts};
@@ -100,7 +100,11 @@ pub(super) fn by_threads_from_shared(problem: &Problem, choice: &Choice) -> Stri
     };
     let far_apart: Vec<String> = far_apart.iter().map(|l| format!("{slice}.{l}")).collect();
     // All threads that share a panel out read the same of it: pairs of them stand side by side.
-    let (in_pairs, lanes) = staging::interleaved(slice, nt, !panel && choice.flag(staging::INTERLEAVED));
+    let (in_pairs, lanes) = if mapping::in_squares(problem, choice) {
+        staging::in_squares(slice)
+    } else {
+        staging::interleaved(slice, nt, !panel && choice.flag(staging::INTERLEAVED))
+    };
     let innermost = lanes.last().cloned().unwrap_or_default();
     let lanes = lanes.join(", ");
     let order = format!(
