@@ -400,19 +400,18 @@ fn tiles_of_dense_rows_are_read_in_whole_pieces_wherever_rows_start() {
     let family = kernels::family("tsmttsm").unwrap();
     // Rows that start in four ways, in two, all alike, and A's otherwise than B's; lanes in pairs, and in squares.
     for (dtype, widths, form) in [
-        ("f32", (33, 35), "copy=bulk,tm=12,tn=4,depth=8,stages=3"),
-        ("f32", (25, 21), "copy=one,tm=12,tn=8,depth=32,stages=2"),
-        ("f32", (22, 22), "copy=bulk,tm=12,tn=12,depth=64,stages=2,interleaved=true"),
-        ("f32", (30, 31), "copy=bulk,tm=8,tn=8,depth=32,stages=2,interleaved=true"),
-        ("f32", (44, 28), "copy=one,tm=12,tn=8,depth=8,stages=2"),
-        ("f32", (24, 19), "copy=bulk,tm=4,tn=4,depth=4,stages=4"),
-        ("f32", (47, 47), "copy=bulk,tm=12,tn=12,depth=32,stages=2,steps=4,interleaved=true"),
-        ("c64", (15, 13), "copy=bulk,tm=2,tn=6,depth=16,stages=2,reduction=global"),
-        ("c64", (23, 21), "copy=one,tm=6,tn=6,depth=32,stages=2,interleaved=true"),
+        ("f32", (33, 35), "panel=false,copy=bulk,tm=12,tn=4,depth=16,stages=3"),
+        ("f32", (25, 21), "panel=false,copy=one,tm=12,tn=8,depth=64,stages=2"),
+        ("f32", (22, 22), "panel=false,copy=bulk,tm=12,tn=12,depth=64,stages=2,interleaved=true"),
+        ("f32", (30, 31), "panel=false,copy=bulk,tm=8,tn=8,depth=32,stages=2,interleaved=true"),
+        ("f32", (44, 28), "copy=one,tm=12,tn=8,depth=14,stages=2"),
+        ("f32", (24, 19), "panel=false,copy=bulk,tm=4,tn=4,depth=16,stages=4"),
+        ("f32", (47, 47), "panel=false,copy=bulk,tm=12,tn=12,depth=128,stages=2,steps=4,interleaved=true"),
+        ("c64", (15, 13), "panel=false,copy=bulk,tm=2,tn=6,depth=16,stages=2,reduction=global"),
+        ("c64", (23, 21), "panel=false,copy=one,tm=6,tn=6,depth=32,stages=2,interleaved=true"),
     ] {
         let problem = problem(family, widths, dtype);
-        let given =
-            format!("unit=fma,staging=shared,block=128,panel=false,transposed=false,whole=true,{form}");
+        let given = format!("unit=fma,staging=shared,block=128,transposed=false,whole=true,{form}");
         let choice = family
             .complete(&parameters(&given).with("parts", 3), &problem, target::DEFAULT)
             .unwrap_or_else(|d| panic!("{form}: {d}"));
