@@ -58,7 +58,7 @@
 //! assert!(after.program().to_string().contains("\
 //!   alloc xr: f32[n, 2, 4] reg
 //!   for r in 0..n, p in 0..2, v in 0..4 {
-//!     xr[r, p, v] = 4*(5*r/4) + 4*p + v < 5*n ? x[4*(5*r/4) + 4*p + v] : 0
+//!     xr[r, p, v] = 4*p + 4*((5*r)/4) + v < 5*n ? x[4*p + 4*((5*r)/4) + v] : 0
 //!   }
 //! "));
 //! assert!(after.program().to_string().contains("y[i] += xr[i, (k + i%4)/4, (k + i%4)%4]"));
