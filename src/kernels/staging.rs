@@ -106,10 +106,10 @@ pub(super) const ABOUT_COPY: &str = "how dense rows move between device and shar
 
 /// How the loop over groups is pipelined accordingly.
 pub(super) fn via(choice: &Choice) -> &'static str {
-    match choice.word(COPY) {
-        BULK => "bulk",
-        THROUGH_REGISTERS => "registers",
-        _ => "cp_async",
+    match By::of(choice) {
+        By::Bulk => "bulk",
+        By::Loading => "registers",
+        By::Asking => "cp_async",
     }
 }
 

@@ -2,10 +2,16 @@
 //! they compute.
 
 use warpwright::kernels;
-use warpwright::kernels::family::Choice;
+use warpwright::kernels::family::{Choice, Family};
+use warpwright::problem::Problem;
 use warpwright_core::target;
 
 use crate::tall_skinny::{holds, parameters, problem};
+
+/// The usual choice with these parameters.
+fn chosen(family: &Family, problem: &Problem, form: &str) -> Choice {
+    family.complete(&parameters(form), problem, target::DEFAULT).unwrap_or_else(|d| panic!("{form}: {d}"))
+}
 
 #[test]
 fn rows_that_are_read_together_are_all_of_them_added_up() {
@@ -35,9 +41,7 @@ fn rows_are_read_and_written_in_pieces_of_sixteen_bytes() {
         ("c64", (4, 10), "vector=2,threads=2,unroll=2,c_source=registers", true),
     ] {
         let problem = problem(family, widths, dtype);
-        let given = parameters(&format!("staging=registers,block=128,{form}"));
-        let choice =
-            family.complete(&given, &problem, target::DEFAULT).unwrap_or_else(|d| panic!("{form}: {d}"));
+        let choice = chosen(family, &problem, &format!("staging=registers,block=128,{form}"));
         holds(family, &problem, &choice, &[0, 1, 257]);
         let steps = (family.schedule)(&problem, &choice);
         assert!(steps.contains("vectorize(a.c)"), "{steps}");
@@ -67,9 +71,8 @@ fn odd_rows_are_read_in_panels_of_sixteen_bytes() {
         ("f64", (16, 17), "tn=4,transposed=true,reduction=global", 2),
     ] {
         let problem = problem(family, widths, dtype);
-        let given = parameters(&format!("unit=fma,staging=shared,block=128,panel=true,parts=3,{form}"));
         let choice =
-            family.complete(&given, &problem, target::DEFAULT).unwrap_or_else(|d| panic!("{form}: {d}"));
+            chosen(family, &problem, &format!("unit=fma,staging=shared,block=128,panel=true,parts=3,{form}"));
         let steps = (family.schedule)(&problem, &choice);
         assert!(steps.contains(&format!("split(mine.k, {rows}) -> k, r")), "{steps}");
         assert!(steps.contains("vectorize(a.v)"), "{steps}");
@@ -109,9 +112,7 @@ fn groups_of_dense_rows_come_by_one_bulk_copy() {
         ("c128", (12, 9), "unit=mma,numbers=whole,depth=16,stages=2,reduction=global"),
     ] {
         let problem = problem(family, widths, dtype);
-        let given = parameters(&format!("copy=bulk,parts=3,{form}"));
-        let choice =
-            family.complete(&given, &problem, target::DEFAULT).unwrap_or_else(|d| panic!("{form}: {d}"));
+        let choice = chosen(family, &problem, &format!("copy=bulk,parts=3,{form}"));
         let steps = (family.schedule)(&problem, &choice);
         assert!(steps.contains("via=bulk") && !steps.contains("cp_async"), "{steps}");
         // No rows, some that end within 16 bytes and within a group, and whole groups.
@@ -166,9 +167,7 @@ fn the_assembler_may_be_asked_for_no_blocks() {
     ] {
         let family = kernels::family(name).unwrap();
         let problem = problem(family, (64, 64), dtype);
-        let given = parameters(&format!("{form},bounded=false"));
-        let choice =
-            family.complete(&given, &problem, target::DEFAULT).unwrap_or_else(|d| panic!("{form}: {d}"));
+        let choice = chosen(family, &problem, &format!("{form},bounded=false"));
         let [free, usual] =
             [choice.clone(), choice.clone().with("bounded", true)].map(|c| (family.schedule)(&problem, &c));
         assert!(free.contains("min_blocks=0") && usual == free.replace(", min_blocks=0", ""), "{free}");
@@ -305,9 +304,7 @@ fn terms_that_unrolled_steps_leave_over_stand_apart() {
         ("f64", (6, 64), "unit=fma,depth=16,steps=4,tm=4", false),
     ] {
         let problem = problem(family, widths, dtype);
-        let given = parameters(&format!("staging=shared,{form}"));
-        let choice =
-            family.complete(&given, &problem, target::DEFAULT).unwrap_or_else(|d| panic!("{form}: {d}"));
+        let choice = chosen(family, &problem, &format!("staging=shared,{form}"));
         let steps = (family.schedule)(&problem, &choice);
         assert_eq!(steps.contains(".ks, peel)"), peeled, "{steps}");
         holds(family, &problem, &choice, &[1, 257]);
@@ -343,10 +340,9 @@ fn an_odd_number_of_threads_beside_each_other_is_made_even_for_pairs() {
     ] {
         let problem = problem(family, widths, dtype);
         for (interleaved, threads) in [(false, odd), (true, even)] {
-            let given = parameters(&format!("unit=fma,staging=shared,block=128,panel=true,{form}"));
-            let given = given.with("interleaved", interleaved);
-            let choice =
-                family.complete(&given, &problem, target::DEFAULT).unwrap_or_else(|d| panic!("{form}: {d}"));
+            let form =
+                format!("unit=fma,staging=shared,block=128,panel=true,{form},interleaved={interleaved}");
+            let choice = chosen(family, &problem, &form);
             let steps = (family.schedule)(&problem, &choice);
             assert!(steps.contains(&format!("split(slice.j, {threads}) -> vj, j")), "{steps}");
             holds(family, &problem, &choice, &[0, 1, 331]);
@@ -371,9 +367,7 @@ fn rows_that_come_in_pieces_end_with_few_zeros() {
         ("f32", (49, 113), "depth=40,tm=4,tn=8,piece=4"),
     ] {
         let problem = problem(family, widths, dtype);
-        let given = parameters(&format!("unit=fma,staging=shared,{form}"));
-        let choice =
-            family.complete(&given, &problem, target::DEFAULT).unwrap_or_else(|d| panic!("{form}: {d}"));
+        let choice = chosen(family, &problem, &format!("unit=fma,staging=shared,{form}"));
         holds(family, &problem, &choice, &[1, 257]);
     }
 }
@@ -386,9 +380,7 @@ fn tiles_of_an_even_side_are_read_two_numbers_at_a_time() {
         ("f32", (113, 113), "copy=rows,panel=false,tm=6,tn=12,depth=8"),
     ] {
         let problem = problem(family, widths, dtype);
-        let given = parameters(&format!("unit=fma,staging=shared,{form}"));
-        let choice =
-            family.complete(&given, &problem, target::DEFAULT).unwrap_or_else(|d| panic!("{form}: {d}"));
+        let choice = chosen(family, &problem, &format!("unit=fma,staging=shared,{form}"));
         let steps = (family.schedule)(&problem, &choice);
         assert!(steps.contains("vectorize("), "{steps}");
         holds(family, &problem, &choice, &[1, 331]);
@@ -411,10 +403,8 @@ fn tiles_of_dense_rows_are_read_in_whole_pieces_wherever_rows_start() {
         ("c64", (23, 21), "panel=false,copy=one,tm=6,tn=6,depth=32,stages=2,interleaved=true"),
     ] {
         let problem = problem(family, widths, dtype);
-        let given = format!("unit=fma,staging=shared,block=128,transposed=false,whole=true,{form}");
-        let choice = family
-            .complete(&parameters(&given).with("parts", 3), &problem, target::DEFAULT)
-            .unwrap_or_else(|d| panic!("{form}: {d}"));
+        let form = format!("unit=fma,staging=shared,block=128,transposed=false,whole=true,parts=3,{form}");
+        let choice = chosen(family, &problem, &form);
         let steps = (family.schedule)(&problem, &choice);
         assert!(steps.contains(", pieces=") && steps.contains("vectorize(a.v)"), "{steps}");
         holds(family, &problem, &choice, &[0, 1, 3, 331, 997]);
@@ -455,9 +445,7 @@ fn rows_in_small_pieces_may_pass_through_registers() {
     ] {
         let problem = problem(family, widths, dtype);
         let given = format!("unit=fma,staging=shared,block=128,panel=false,copy=registers,parts=3,{form}");
-        let choice = family
-            .complete(&parameters(&given), &problem, target::DEFAULT)
-            .unwrap_or_else(|d| panic!("{form}: {d}"));
+        let choice = chosen(family, &problem, &given);
         let steps = (family.schedule)(&problem, &choice);
         assert!(steps.contains("via=registers") && !steps.contains("cp_async"), "{steps}");
         holds(family, &problem, &choice, &[0, 1, 331, 997]);

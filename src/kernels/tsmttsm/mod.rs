@@ -60,7 +60,7 @@ use warpwright_core::target::Capability;
 use self::mapping::{Threads, WHOLE, Warps, area, areas, group_bytes, read, slices_bytes, tiled_columns};
 use super::family::{Choice, Constraint, Family, Parameter, Permissions, Value};
 use super::gemm::{Fixed, Numbers};
-use super::staging::{self, ACROSS, Copied, Moved, ceil};
+use super::staging::{self, ACROSS, By, Copied, Moved, ceil};
 use crate::problem::{Alignment, Op, Problem};
 
 /// The family.
@@ -342,7 +342,7 @@ const PARAMETERS: &[Parameter] = &[
         name: "stages",
         about: "groups of rows in shared memory at a time",
         values: |c, _, _| {
-            let through_registers = c.word(staging::COPY) == staging::THROUGH_REGISTERS;
+            let through_registers = By::of(c) == By::Loading;
             with_stages(c, if through_registers { vec![2, 1] } else { vec![4, 3, 6, 2] })
         },
     },

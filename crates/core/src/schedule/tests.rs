@@ -124,3 +124,27 @@ fn a_stage_that_is_moved_inwards_twice_asks_for_its_bounds_once() {
     let text = Schedule::run(before, steps).unwrap().program().to_string();
     assert!(text.contains("t[i] = 2 * (40*b + 24*w + i < n ? x[40*b + 24*w + i] : 0)"), "{text}");
 }
+
+#[test]
+fn elements_that_a_piece_has_of_the_row_before_keep_their_bounds() {
+    // Behind the last row `t` has elements of that row, where its pieces go on: they are no zeros.
+    let moved = |piece: &str, element: &str| {
+        let text = format!(
+            "program p(n: size, x: in f32[5*n], y: out f32[1]) {{
+  alloc t: f32[n, 2, 4] global
+  for r in 0..n, p in 0..2, v in 0..4 {{
+    t[r, p, v] = 4*p + 4*((5*r)/4) + v < 5*n ? x[4*p + 4*((5*r)/4) + v] : 0
+  }}
+  for z in 0..1 {{ y[z] = 0 }}
+  for ko in 0..ceil(n, 8), k in 0..8 {{ y[0] += 8*ko + k < n ? t[8*ko + k, {piece}, {element}] : 0 }}
+}}"
+        );
+        let before = parse::program(&text).unwrap_or_else(|e| panic!("{e}"));
+        let steps = "set_scope(t, reg)\ncompute_at(t, y.ko)";
+        Schedule::run(before, steps).unwrap_or_else(|e| panic!("{e}")).program().to_string()
+    };
+    let of_its_row = moved("(k%4 + 1)/4", "(k%4 + 1)%4");
+    assert!(!of_its_row.contains("8*ko + k < n"), "{of_its_row}");
+    let before_it = moved("0", "0");
+    assert!(before_it.contains("8*ko + k < n"), "{before_it}");
+}

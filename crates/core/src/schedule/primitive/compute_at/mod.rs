@@ -203,8 +203,8 @@ enum Copied<'a> {
     AsIs(&'a Sym),
     /// A buffer of one dimension, in rows.
     InRows,
-    /// A buffer of one dimension, in rows that start with the piece in which they start.
-    InPieces,
+    /// A buffer of one dimension, in rows of so many elements that start with the piece in which they start.
+    InPieces { columns: i64, piece: i64 },
 }
 
 /// The attaching of one stage to one consumer.
@@ -337,11 +337,12 @@ impl Attach<'_> {
                     Some(Value::Select(inside.clone(), Box::new(value.clone()), fill))
                 })
             }
-            // Behind the last row the source has ended, so whoever asks for an element of such a row finds 0. Only that there is
-            // nothing behind the last piece of a row has to be said.
-            Some(Copied::InPieces) => {
-                let row = Buffer { dims: self.buffer.dims[1..].to_vec(), ..self.buffer.clone() };
-                let inside = guard_bounds(&Access::new(&row.sym, moved[1..].to_vec()), &row, &facts);
+            // Behind the last row the source has ended, so whoever asks for an element of such a row finds 0. That there is
+            // nothing before the first row, nor behind the last piece of a row, has to be said.
+            Some(Copied::InPieces { .. }) => {
+                let mut rows = self.buffer.clone();
+                rows.dims[0] = Dim::new(&moved[0] + &1.into());
+                let inside = guard_bounds(&Access::new(&rows.sym, moved), &rows, &facts);
                 rewrite_values(inner, &facts, &|value, _| {
                     let fill = Box::new(Value::Const(fill));
                     let keeps = inside == Cond::TRUE;
@@ -384,6 +385,7 @@ impl Attach<'_> {
             }
             if let Some(origin) = source
                 && present == fill
+                && self.is_of_its_row(&access.index, facts)
             {
                 let bounds =
                     guard_bounds(&Access { buffer: origin.sym.clone(), ..access.clone() }, origin, facts);
@@ -419,8 +421,17 @@ impl Attach<'_> {
     fn source<'b>(&'b self, buffers: &'b HashMap<Sym, Buffer>) -> Option<&'b Buffer> {
         match self.copied()? {
             Copied::AsIs(source) => buffers.get(source),
-            Copied::InRows | Copied::InPieces => Some(self.buffer),
+            Copied::InRows | Copied::InPieces { .. } => Some(self.buffer),
         }
+    }
+
+    /// Whether what is read is certainly no element that a piece has of the row before: there are such elements behind the last row.
+    fn is_of_its_row(&self, index: &[Index], facts: &Facts) -> bool {
+        let (Some(Copied::InPieces { columns, piece }), [r, p, v]) = (self.copied(), index) else {
+            return true;
+        };
+        let element = facts.ranges().simplify(&(&p.scaled(piece) + v));
+        facts.proves(&Cond::le(r.scaled(columns).rem(piece), element))
     }
 
     /// If the stage is a plain copy, of what.
@@ -437,7 +448,7 @@ impl Attach<'_> {
                 let columns = from.eval(&|s| Some(if *s == vars[0] { piece } else { 0 })).ok()? / piece;
                 let start = &(&r.scaled(columns).div(piece) + p).scaled(piece) + v;
                 let exists = Cond::lt(start.clone(), rows.extent.scaled(columns));
-                (*from == start && guard == exists).then_some(Copied::InPieces)
+                (*from == start && guard == exists).then_some(Copied::InPieces { columns, piece })
             }
             _ if guard != Cond::TRUE => None,
             (from, to) if from == to => Some(Copied::AsIs(&access.buffer)),
@@ -480,12 +491,13 @@ impl Attach<'_> {
                     let guard = guard.substitute(&|s| lets.get(s).cloned());
                     let index: Vec<Index> = access.index.iter().map(with_lets).collect();
                     // What the bounds of the source keep out is filled as part of the region.
-                    let filled = source.is_some_and(|origin| {
-                        let mut facts = inside.clone();
-                        let there = Access { buffer: origin.sym.clone(), index: index.clone() };
-                        facts.assume(&guard_bounds(&there, origin, &inside));
-                        facts.proves(&guard)
-                    });
+                    let filled =
+                        source.filter(|_| self.is_of_its_row(&index, &inside)).is_some_and(|origin| {
+                            let mut facts = inside.clone();
+                            let there = Access { buffer: origin.sym.clone(), index: index.clone() };
+                            facts.assume(&guard_bounds(&there, origin, &inside));
+                            facts.proves(&guard)
+                        });
                     let mut clip = |i: &Index| clipped(i, &guard, &mut inside, &mut inner);
                     accesses.push(if filled { index } else { index.iter().map(&mut clip).collect() });
                 }
