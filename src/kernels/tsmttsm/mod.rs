@@ -551,6 +551,11 @@ const CONSTRAINTS: &[Constraint] = &[
         },
     },
     Constraint {
+        about: "registers hold one group of rows ahead, so there are 1 or 2 stages",
+        on: &[staging::COPY, "stages"],
+        holds: |c, _, _| By::of(c) != By::Loading || c.int("stages") <= 2,
+    },
+    Constraint {
         about: "the groups of rows do not fit in shared memory",
         on: &["depth", "stages"],
         holds: |c, p, t| c.int("stages") * group_bytes(p, c) <= i64::from(t.limits.shared_per_block_opt_in),
