@@ -5,6 +5,8 @@
 //! [`Choice`] fills every hole. The extents that a family calls short are constants of its kernels, the others are
 //! arguments, as in every kernel.
 
+use std::collections::BTreeSet;
+
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::schedule::Schedule;
 use warpwright_core::target::Target;
@@ -214,7 +216,9 @@ impl Family {
             first = Some(choice.clone());
             false
         });
-        if let (None, Some((name, value, values))) = (&first, walk.foreign) {
+        // What is no value beside some choices may be one beside others.
+        let foreign = walk.foreign.filter(|(name, ..)| !walk.fitting.contains(name));
+        if let (None, Some((name, value, values))) = (&first, foreign) {
             return Err(self.no_choice(name, value, &values));
         }
         let Some(choice) = first else {
@@ -308,6 +312,8 @@ struct Walk<'a> {
     /// The fixed parameter that had a value of another kind, and the values worth trying, in the first form that was
     /// looked at: the most usual one.
     foreign: Option<(&'static str, &'a Value, Vec<Value>)>,
+    /// The parameters whose given value is one of those that the family has, beside one choice of the others at least.
+    fitting: BTreeSet<&'static str>,
 }
 
 impl<'a> Walk<'a> {
@@ -319,7 +325,19 @@ impl<'a> Walk<'a> {
         permissions: Permissions,
     ) -> Walk<'a> {
         let until = family.parameters.len();
-        Walk { family, given, problem, target, permissions, until, broken: None, idle: None, foreign: None }
+        let fitting = BTreeSet::new();
+        Walk {
+            family,
+            given,
+            problem,
+            target,
+            permissions,
+            until,
+            broken: None,
+            idle: None,
+            foreign: None,
+            fitting,
+        }
     }
 
     /// Hands over every choice that continues this one, which has values for the first `known` parameters as far as
@@ -340,7 +358,10 @@ impl<'a> Walk<'a> {
                 self.foreign.get_or_insert((parameter.name, value, values));
                 return true;
             }
-            Some(value) => values = vec![*value],
+            Some(value) => {
+                self.fitting.insert(parameter.name);
+                values = vec![*value];
+            }
             None if values.is_empty() => return self.extend(choice, known + 1, each),
             None => {}
         }
