@@ -89,6 +89,40 @@ fn odd_rows_are_read_in_panels_of_sixteen_bytes() {
 }
 
 #[test]
+fn rows_that_lanes_read_together_may_be_some_way_apart() {
+    let family = kernels::family("tsmttsm").unwrap();
+    // Two, four and eight rows apart, instructions of four, eight and sixteen terms, tiles that stand over the edge.
+    for (dtype, widths, form) in [
+        ("f64", (9, 17), "apart=4,instruction=m16n8k4,wm=1,wn=1,wk=2,depth=32,stages=2"),
+        ("f64", (7, 33), "apart=4,instruction=m16n8k8,wm=3,wn=1,wk=1,depth=16,stages=3"),
+        ("f64", (17, 31), "apart=4,instruction=m16n8k16,wm=2,wn=1,wk=1,depth=32,stages=2"),
+        ("f64", (22, 18), "apart=2,instruction=m16n8k8,wm=2,wn=1,wk=2,depth=16,stages=2,reduction=global"),
+        ("c128", (9, 9), "numbers=parts,apart=2,instruction=m16n8k4,wm=2,wn=1,wk=1,depth=16,stages=2"),
+        ("c128", (5, 17), "numbers=whole,apart=2,instruction=m16n8k8,wm=2,wn=1,wk=1,depth=16,stages=2"),
+        ("c128", (7, 7), "numbers=whole,apart=2,instruction=m8n8k4,wm=1,wn=1,wk=2,depth=32,stages=3"),
+    ] {
+        let form = format!("unit=mma,copy=bulk,parts=3,{form}");
+        let problem = problem(family, widths, dtype);
+        let choice = chosen(family, &problem, &form);
+        holds(family, &problem, &choice, &[0, 1, 3, 31, 32, 33, 96, 97, 331]);
+        let mut same = problem;
+        if widths.0 == widths.1 {
+            same.same = true;
+            holds(family, &same, &chosen(family, &same, &form), &[1, 97, 331]);
+        }
+    }
+    let refused = |width, form: &str| {
+        let given = parameters(&format!("unit=mma,copy=bulk,{form}"));
+        let problem = problem(family, (width, width), "f64");
+        family.complete(&given, &problem, target::DEFAULT).unwrap_err().to_string()
+    };
+    // Rows of 100 doubles are in different banks as they are. A lane has four of sixteen terms, in rows side by side.
+    assert!(refused(100, "apart=2").contains("apart has no meaning"), "{}", refused(100, "apart=2"));
+    let uneven = refused(18, "apart=2,instruction=m16n8k16,depth=16,wm=2,wk=1");
+    assert!(uneven.contains("as far apart as instructions can share out"), "{uneven}");
+}
+
+#[test]
 fn one_matrix_on_both_sides_is_read_in_panels_too() {
     let family = kernels::family("tsmttsm").unwrap();
     for (dtype, width) in [("f32", 9), ("c64", 9)] {

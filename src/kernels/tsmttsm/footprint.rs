@@ -4,9 +4,9 @@ use warpwright_core::index::gcd;
 use warpwright_core::target::{Capability, Target};
 
 use super::mapping::{
-    self, INSTRUCTION_BYTES, LONG_CODE, Threads, WHOLE, Warps, area, areas, code_bytes, copied, group_bytes,
-    one_copy, pieces, read, rows_at_once, rows_in_a_row, rows_of_a_panel, rows_of_a_thread, slices_bytes,
-    slices_of_a_group, sums, whole_pieces,
+    self, INSTRUCTION_BYTES, LONG_CODE, Threads, WHOLE, Warps, area, areas, code_bytes, conflicts, copied,
+    group_bytes, one_copy, pieces, read, rows_at_once, rows_in_a_row, rows_of_a_panel, rows_of_a_thread,
+    slices_bytes, slices_of_a_group, sums, whole_pieces,
 };
 use super::reduction;
 use crate::kernels::family::{Choice, Footprint};
@@ -182,6 +182,7 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target, common:
     // Three products share the tiles: a lane reads both parts of a number, and adds them up.
     let (products, parts_read) = if numbers(problem, choice) == Numbers::Three { (3, 2) } else { (1, 1) };
     let fragments = (rows + columns) * terms / 32;
+    let [of_a, of_b] = conflicts(problem, choice);
     let area = area(problem, choice).map(|width| parts_read * width);
     let small = target.has(Capability::MmaF64Wide)
         && choice.word("instruction") == "m8n8k4"
@@ -196,7 +197,7 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target, common:
             * if small { 1.9 } else { 1.0 }
             * if read.dtype().is_complex() { 4.0 } else { 1.0 },
         matrix_units: true,
-        wavefronts: steps * (parts_read * fragments * bytes) as f64 / 4.0
+        wavefronts: steps * (parts_read * (rows * of_a + columns * of_b) * terms / 32 * bytes) as f64 / 4.0
             + of_blocks * (area.iter().sum::<i64>() * bytes) as f64 / 128.0,
         instructions: steps * (products * (fragments + rows / high * columns / ACROSS) + 4) as f64
             + of_blocks * copies(problem, choice, Copied::instructions),

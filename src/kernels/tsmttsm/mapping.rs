@@ -257,6 +257,59 @@ impl Warps {
     }
 }
 
+/// The name of the parameter that says how far apart the rows are that lanes read together for a matrix instruction.
+pub(super) const APART: &str = "apart";
+
+/// How far apart in shared memory the four rows are that lanes read together for a matrix instruction.
+pub(super) fn apart(choice: &Choice) -> i64 {
+    choice.int(APART).max(1)
+}
+
+/// Whether the fragments of matrix instructions hold what is made of rows, or rows that are some way apart.
+pub(super) fn makes_fragments(problem: &Problem, choice: &Choice) -> bool {
+    numbers(problem, choice) == Numbers::Three || apart(choice) > 1
+}
+
+/// Distances between rows worth trying: neighbours, and, where dense rows are read with fewer bank conflicts that way, the
+/// least distance with the fewest.
+pub(super) fn distances(problem: &Problem, choice: &Choice) -> Vec<i64> {
+    let read = read(problem, choice);
+    let passes = |apart: i64| -> i64 {
+        [read.shape.m, read.shape.n]
+            .map(|width| passes_of_rows(width, read.dtype().bytes(), apart))
+            .iter()
+            .sum()
+    };
+    let best = [1, 2, 4, 8].into_iter().min_by_key(|apart| passes(*apart)).unwrap_or(1);
+    if best == 1 { Vec::new() } else { vec![1, best] }
+}
+
+/// Passes of each of the loads by which lanes read a matrix instruction's elements of A, and of B, through shared memory,
+/// beside those without bank conflicts. Rows that are copied each for themselves are longer where that avoids them.
+pub(super) fn conflicts(problem: &Problem, choice: &Choice) -> [i64; 2] {
+    let read = read(problem, choice);
+    let moved = moved(problem, choice);
+    [(read.shape.m, moved[0]), (read.shape.n, moved[1])].map(|(width, moved)| match moved {
+        Moved::AsOne => passes_of_rows(width, read.dtype().bytes(), apart(choice)),
+        _ => 1,
+    })
+}
+
+/// Passes through shared memory in which lanes read one element each of four dense rows of so many, which are `apart` rows
+/// from each other, for each 128 bytes: 32 lanes at a time, or 16 where elements have 8 bytes, or 8.
+fn passes_of_rows(width: i64, bytes: i64, apart: i64) -> i64 {
+    let words = bytes / 4;
+    let mut of_banks = [0; 32];
+    for row in 0..4 {
+        for column in 0..8 / words {
+            for word in 0..words {
+                of_banks[(words * (row * apart * width + column) + word) as usize % 32] += 1;
+            }
+        }
+    }
+    of_banks.into_iter().max().unwrap_or(1)
+}
+
 /// By how many elements a row of `columns`, of which `width` are copied, grows: as much as takes the four rows and eight
 /// columns that a warp reads for a matrix instruction to different banks. Threads read the same row together, so other
 /// types stay as they are. Threads read `read` elements at once.
@@ -366,13 +419,14 @@ pub(super) fn row_elements(problem: &Problem, choice: &Choice) -> [i64; 2] {
 
 /// Bytes that a group of rows of A and of B takes in shared memory: what tiles read beyond the last row counts.
 pub(super) fn group_bytes(problem: &Problem, choice: &Choice) -> i64 {
-    let bytes = problem.dtype().bytes();
-    let beyond = if choice.flag(WHOLE) {
+    let beyond = if choice.flag(WHOLE) || apart(choice) > 1 {
+        // The last row is read as far as tiles go.
+        let read = read(problem, choice);
         let operands = if one_copy(problem, choice) { 1 } else { 2 };
-        let widths = [problem.shape.m, problem.shape.n];
+        let widths = [read.shape.m, read.shape.n];
         let beyond =
             tiled_columns(problem, choice).into_iter().zip(widths).map(|(tiles, width)| tiles - width);
-        beyond.take(operands).map(|columns| columns * bytes + 32).sum()
+        beyond.take(operands).map(|columns| columns * read.dtype().bytes() + 32).sum()
     } else {
         0
     };
@@ -383,4 +437,23 @@ pub(super) fn group_bytes(problem: &Problem, choice: &Choice) -> i64 {
 fn row_bytes(problem: &Problem, choice: &Choice) -> i64 {
     let operands = if one_copy(problem, choice) { 1 } else { 2 };
     row_elements(problem, choice)[..operands].iter().sum::<i64>() * read(problem, choice).dtype().bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::passes_of_rows;
+
+    #[test]
+    fn rows_some_way_apart_are_in_different_banks() {
+        // Rows of 97 doubles begin two banks after each other, so four rows share six banks.
+        assert_eq!([1, 2, 4].map(|apart| passes_of_rows(97, 8, apart)), [4, 2, 1]);
+        // 98 doubles four banks after each other, 100 eight.
+        assert_eq!([1, 2].map(|apart| passes_of_rows(98, 8, apart)), [2, 1]);
+        assert_eq!(passes_of_rows(100, 8, 1), 1);
+        // Rows of whole lines are in the same banks however far apart.
+        assert_eq!([1, 2, 4, 8].map(|apart| passes_of_rows(64, 8, apart)), [4; 4]);
+        // Elements of 4 and of 16 bytes.
+        assert_eq!([1, 8].map(|apart| passes_of_rows(57, 4, apart)), [2, 1]);
+        assert_eq!([1, 2].map(|apart| passes_of_rows(33, 16, apart)), [2, 1]);
+    }
 }

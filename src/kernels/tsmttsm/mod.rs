@@ -30,7 +30,9 @@
 //!   (`copy=one`) or by one bulk copy that one warp asks for (`copy=bulk`, the fewest instructions and registers), or row by row,
 //!   so that rows in shared memory are as long as suits the tiles and the banks.
 //! - `unit=mma`: groups of rows are staged in shared memory likewise. `wm` x `wn` warps share out C in tiles of matrix
-//!   instructions, `wk` such sets of warps share out the rows of a group.
+//!   instructions, `wk` such sets of warps share out the rows of a group. Lanes read four rows together; where the rows that
+//!   a bulk copy has brought would be in each other's banks, they read rows that are some way `apart`: the terms of a sum
+//!   come in another order, and each load takes the passes that its bytes take (97 columns of f64: 2 instead of 8).
 //!
 //! Matrix units multiply complex numbers in one of three ways. With `numbers=whole` each product of two tiles is four of
 //! their real and imaginary parts. With `numbers=parts` the operands are taken as the real matrices of twice the width
@@ -57,7 +59,9 @@ use warpwright_core::diag::Diagnosis;
 use warpwright_core::dtype::DType;
 use warpwright_core::target::Capability;
 
-use self::mapping::{Threads, WHOLE, Warps, area, areas, group_bytes, read, slices_bytes, tiled_columns};
+use self::mapping::{
+    APART, Threads, WHOLE, Warps, area, areas, group_bytes, read, slices_bytes, tiled_columns,
+};
 use super::family::{Choice, Constraint, Family, Parameter, Permissions, Value};
 use super::gemm::{Fixed, Numbers};
 use super::staging::{self, ACROSS, By, Copied, Moved, ceil};
@@ -331,6 +335,18 @@ const PARAMETERS: &[Parameter] = &[
         },
     },
     Parameter {
+        name: APART,
+        about: "how far apart the rows are that lanes read together for a matrix instruction: neighbours, or so many rows apart that dense ones are in different banks",
+        values: |c, problem, _| {
+            let three = staging::numbers(problem, c) == Numbers::Three;
+            if c.word(staging::COPY) == staging::BULK && !three {
+                with_mma(c, mapping::distances(problem, c))
+            } else {
+                Vec::new()
+            }
+        },
+    },
+    Parameter {
         name: "steps",
         about: "rows of a group that a thread multiplies in a row, unrolled",
         values: |c, problem, _| {
@@ -513,6 +529,14 @@ const CONSTRAINTS: &[Constraint] = &[
         about: "a set of warps has a whole number of instructions in a group of rows",
         on: &["instruction", "wk", "depth"],
         holds: |c, p, _| c.int("depth") % (c.int("wk") * Warps::of(p, c).terms) == 0,
+    },
+    Constraint {
+        about: "rows that are read together are as far apart as instructions can share out, a whole number of times in a group",
+        on: &["instruction", "wk", "depth", APART],
+        holds: |c, p, _| {
+            let (apart, terms) = (mapping::apart(c), Warps::of(p, c).terms);
+            apart == 1 || terms <= 4 * apart && c.int("depth") / c.int("wk") % (4 * apart) == 0
+        },
     },
     Constraint {
         about: "a slice of threads has a whole number of panels in a group of rows",

@@ -133,8 +133,9 @@ pub(super) fn by_matrix_units(problem: &Problem, choice: &Choice) -> String {
     let Parts { split, taken_by: slice, block, bind, last } =
         reduction::of_sets(problem, choice, choice.int("wk"));
     let (instruction, dtype) = (choice.word("instruction"), read(problem, choice).dtype());
-    let conjugate =
-        if dtype.is_complex() && problem.layout.a == Op::ConjugateTranspose { "_conj" } else { "" };
+    // What is made of rows is conjugated already.
+    let conjugated = problem.layout.a == Op::ConjugateTranspose && !mapping::makes_fragments(problem, choice);
+    let conjugate = if dtype.is_complex() && conjugated { "_conj" } else { "" };
     let Staged { specialize, copies, groups } = staged(problem, choice, "mine.ks");
     // Atomics take one element each.
     let pairs = if slice == "slice" {
@@ -146,11 +147,12 @@ pub(super) fn by_matrix_units(problem: &Problem, choice: &Choice) -> String {
     let three = numbers(problem, choice) == Numbers::Three;
     let [p, of_slice] =
         ["mine", slice].map(|stage| if three { format!("{stage}.p, ") } else { String::new() });
-    let fragments = if three {
+    let fragments = if mapping::makes_fragments(problem, choice) {
         "precompute(mine.ks, 1) -> a\nprecompute(mine.ks, 2) -> b\nstorage_order(b, c, r)\n"
     } else {
         "storage_order(a, c, r)\n"
     };
+    let steps = rows_of_instructions(terms, mapping::apart(choice));
     format!(
         "{specialize}split(acc.k, {depth}) -> ko, k
 {split}{copies}split({slice}.i, {rows}) -> wm, i
@@ -158,8 +160,7 @@ split({slice}.j, {columns}) -> wn, j
 reorder({block}, {slice}.s, {slice}.wm, {slice}.wn, {of_slice}{slice}.i, {slice}.j)
 {bind}bind({slice}.s, {slice}.wm, {slice}.wn, threads@32)
 compute_at(mine, {slice}.wn)
-split(mine.k, {terms}) -> ks, k
-reorder(mine.ko, mine.ks, {p}mine.i, mine.j, mine.k)
+{steps}reorder(mine.ko, mine.ks, {p}mine.i, mine.j, mine.k)
 {groups}{fragments}split(mine.i, {high}) -> mi, i
 split(mine.j, {ACROSS}) -> ni, j
 reorder(mine.ks, {p}mine.mi, mine.ni, mine.i, mine.j, mine.k)
@@ -168,14 +169,37 @@ pipeline(mine.ko, {stages}, via={via})
 {pairs}unroll(mine.ks, {p}mine.mi, mine.ni{unrolled})
 {last}",
         via = staging::via(choice),
-        unrolled = unrolled_tiles(slice, three, [rows > high, columns > ACROSS]),
+        unrolled = unrolled_tiles(problem, choice, slice, [rows > high, columns > ACROSS]),
+    )
+}
+
+/// The steps that divide the rows of a group among instructions of so many terms: neighbours, or rows that are some way
+/// apart, so that the four that lanes read at once lie in different banks.
+///
+/// Of each `4 apart` rows, the instruction `q` takes those with the numbers `apart t + terms/4 q + h`, as its terms `4 h + t`:
+/// lanes have the terms `t` and `t + 4`.
+fn rows_of_instructions(terms: i64, apart: i64) -> String {
+    if apart == 1 {
+        return format!("split(mine.k, {terms}) -> ks, k\n");
+    }
+    let (rows, of_a_lane) = (4 * apart, terms / 4);
+    format!(
+        "split(mine.k, {rows}) -> kc, k
+split(mine.k, {apart}) -> t, q
+split(mine.q, {of_a_lane}) -> q, h
+reorder(mine.kc, mine.q, mine.h, mine.t)
+fuse(mine.h, mine.t) -> k
+fuse(mine.kc, mine.q) -> ks
+"
     )
 }
 
 /// The loops over the tiles of the fragments and of what is stored of C, where there are several along its rows or
 /// columns, and over the three products that share them, if they do.
-fn unrolled_tiles(slice: &str, three: bool, several: [bool; 2]) -> String {
-    let (of_a, of_b) = if three { ("a.io", "b.jo") } else { ("a.co", "b.co") };
+fn unrolled_tiles(problem: &Problem, choice: &Choice, slice: &str, several: [bool; 2]) -> String {
+    let three = numbers(problem, choice) == Numbers::Three;
+    let made = mapping::makes_fragments(problem, choice);
+    let (of_a, of_b) = if made { ("a.io", "b.jo") } else { ("a.co", "b.co") };
     let mut loops = Vec::new();
     if three {
         loops.extend(["a.p".to_string(), "b.p".to_string(), format!("{slice}.p")]);
@@ -244,8 +268,8 @@ fn staged(problem: &Problem, choice: &Choice, at: &str) -> Staged {
         [("A", "As", read.shape.m, read_a, "lda", of_a), ("B", "Bs", read.shape.n, read_b, "ldb", of_b)];
     let mut fragments =
         if one_copy(problem, choice) { vec![vec!["a", "b"]] } else { vec![vec!["a"], vec!["b"]] };
-    if numbers(problem, choice) == Numbers::Three {
-        // Fragments hold what is made of the rows, not the rows.
+    if mapping::makes_fragments(problem, choice) {
+        // Fragments hold what is made of the rows, or rows in another order.
         fragments.iter_mut().for_each(Vec::clear);
     }
     for ((operand, tile, width, at_once, stride, copied), fragments) in operands.into_iter().zip(&fragments) {

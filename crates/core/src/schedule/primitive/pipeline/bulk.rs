@@ -51,7 +51,7 @@ use crate::diag::Diagnosis;
 use crate::index::{Cond, Index};
 use crate::instr::{self, Behaviour};
 use crate::ir::{
-    self, Access, AssignOp, Buffer, For, Instruction, Mode, Operand, Program, Range, Space, Span, Stmt,
+    self, Access, AssignOp, Buffer, Dim, For, Instruction, Mode, Operand, Program, Range, Space, Span, Stmt,
     Window,
 };
 use crate::schedule::facts::Facts;
@@ -87,6 +87,9 @@ fn rewrite(step: &Pipeline, l: &For, place: &Place, found: &mut Found) -> Result
     let rings: Vec<Sym> = stages.staged.iter().map(|b| b.sym.clone()).collect();
     found.ring(&rings, step.stages);
     let (counted, extent, moved) = step.counted(l, &stages)?;
+    let moved = Stages { staged: moved.staged.iter().map(in_pieces).collect(), ..moved };
+    let extents = |b: &Buffer| Some((b.sym.clone(), b.constant_extents()?.first().copied()?));
+    found.longer.extend(moved.staged.iter().filter(|b| b.dims.len() == 1).filter_map(extents));
     let full = Sym::new("full");
     let mut facts = place.facts();
     facts.enter_range(&counted.var, &extent);
@@ -94,10 +97,11 @@ fn rewrite(step: &Pipeline, l: &For, place: &Place, found: &mut Found) -> Result
     let mut fill = Vec::new();
     let mut bytes = 0;
     for stmt in &moved.fills {
-        let (instruction, of_run) = run(stmt, &moved.staged, place, &facts).map_err(|because| {
-            step.refuse(because)
-                .instead("copy dense rows as the one piece of memory that they are, or use via=cp_async")
-        })?;
+        let (instruction, of_run) =
+            run(stmt, &stages.staged, &moved.staged, place, &facts).map_err(|because| {
+                step.refuse(because)
+                    .instead("copy dense rows as the one piece of memory that they are, or use via=cp_async")
+            })?;
         let signal = Some((full.clone(), number.clone()));
         fill.push(Stmt::Instruction(Instruction { signal, ..instruction }));
         bytes += of_run;
@@ -122,8 +126,22 @@ fn rewrite(step: &Pipeline, l: &For, place: &Place, found: &mut Found) -> Result
     Ok(out)
 }
 
-/// A fill as one bulk copy, and its bytes; why it is none.
-fn run(fill: &Stmt, staged: &[Buffer], place: &Place, facts: &Facts) -> Result<(Instruction, i64), String> {
+/// A buffer that holds as many whole pieces as its elements take. What lies behind them is copied too, and read by nobody.
+fn in_pieces(buffer: &Buffer) -> Buffer {
+    let piece = PIECE / buffer.dtype.bytes().min(PIECE);
+    let [dim] = &buffer.dims[..] else { return buffer.clone() };
+    let Some(extent) = dim.extent.as_constant() else { return buffer.clone() };
+    Buffer { dims: vec![Dim::new((extent + piece - 1) / piece * piece)], ..buffer.clone() }
+}
+
+/// A fill of one of these buffers as one bulk copy that fills its larger version, and its bytes; why it is none.
+fn run(
+    fill: &Stmt,
+    staged: &[Buffer],
+    larger: &[Buffer],
+    place: &Place,
+    facts: &Facts,
+) -> Result<(Instruction, i64), String> {
     let mut at = fill;
     let (mut loops, mut inside) = (Vec::new(), facts.clone());
     let assign = loop {
@@ -145,7 +163,8 @@ fn run(fill: &Stmt, staged: &[Buffer], place: &Place, facts: &Facts) -> Result<(
         .ok_or_else(|| format!("`{name}` is filled by more than a copy"))?;
     let buffers = place.program.buffers();
     let source = buffers.get(&access.buffer).ok_or("a matrix is not known")?;
-    let (start, elements) = consecutive(tile, source, &assign.target.index, access, &loops)?;
+    let filled = larger.iter().find(|b| b.sym == *name).unwrap_or(tile);
+    let (start, elements) = consecutive(filled, source, &assign.target.index, access, &loops)?;
     if !covers(std::slice::from_ref(fill), tile) {
         return Err(format!("it could not be shown that all of `{name}` is filled"));
     }

@@ -293,6 +293,8 @@ impl Pipeline {
 struct Found {
     /// Buffers that become rings, with the number of slots.
     rings: HashMap<Sym, i64>,
+    /// Buffers of one dimension that get this extent.
+    longer: HashMap<Sym, i64>,
     asynchronous: bool,
 }
 
@@ -303,14 +305,17 @@ impl Found {
         }
     }
 
-    /// The program with a copy of each ring's buffer in every slot.
+    /// The program with a copy of each ring's buffer in every slot, as long as was found.
     fn with_slots(&self, program: Program) -> Program {
         let body = walk::rewrite(program.body, &mut |mut stmt| {
-            if let Stmt::Alloc(buffer) = &mut stmt
-                && let Some(slots) = self.rings.get(&buffer.sym)
-            {
-                buffer.layout = ring_layout(buffer);
-                buffer.dims.insert(0, Dim::new(*slots));
+            if let Stmt::Alloc(buffer) = &mut stmt {
+                if let Some(extent) = self.longer.get(&buffer.sym) {
+                    buffer.dims = vec![Dim::new(*extent)];
+                }
+                if let Some(slots) = self.rings.get(&buffer.sym) {
+                    buffer.layout = ring_layout(buffer);
+                    buffer.dims.insert(0, Dim::new(*slots));
+                }
             }
             vec![stmt]
         });
