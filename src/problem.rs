@@ -153,14 +153,16 @@ pub enum Precision {
     Widened(DType),
 }
 
-/// Of how many real products a kernel makes a complex one, on which the bound of its error depends.
+/// Of what products a kernel makes those of a problem, on which the bound of its error depends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Multiplications {
-    /// Of all four products of the parts, as the definition says.
+    /// Real ones as they are, and complex ones of all four products of the parts, as the definition says.
     #[default]
     Four,
-    /// Of three: those of the real parts, of the imaginary parts, and of the sums of both.
+    /// Complex ones of three: those of the real parts, of the imaginary parts, and of the sums of both.
     Three,
+    /// Those of f32 of three products of tf32 parts (3xTF32), and complex ones of four such.
+    Split,
 }
 
 impl Precision {

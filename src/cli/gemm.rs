@@ -43,7 +43,7 @@ pub struct Options {
     parameters: Vec<(Word, Value)>,
     /// Choose a kernel that gives the same bits on every GPU, from the problem alone: neither by what was measured nor
     /// by the GPU at hand.
-    #[arg(long, conflicts_with_all = ["allow_atomics", "allow_three_multiplications", "schedule"])]
+    #[arg(long, conflicts_with_all = ["allow_atomics", "allow_three_multiplications", "allow_split", "schedule"])]
     reproducible: bool,
     /// Use the kernel that the schedule in this file makes.
     #[arg(long, value_name = "FILE")]

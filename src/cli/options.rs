@@ -129,12 +129,21 @@ pub struct PermissionOptions {
     /// their error is half as large again, and does not tell real and imaginary parts apart.
     #[arg(long)]
     pub allow_three_multiplications: bool,
+    /// Permit kernels that make products in f32 and complex64 on matrix units, of three products of tf32 parts (3xTF32): faster
+    /// where matrices are wide, but the bound of their error is twelve times as large, numbers below 1e-31 lose bits, and an
+    /// infinity may become NaN.
+    #[arg(long)]
+    pub allow_split: bool,
 }
 
 impl PermissionOptions {
     /// What a kernel may do.
     pub fn of_kernels(&self) -> Permissions {
-        Permissions { any_order: self.allow_atomics, three_multiplications: self.allow_three_multiplications }
+        Permissions {
+            any_order: self.allow_atomics,
+            three_multiplications: self.allow_three_multiplications,
+            split: self.allow_split,
+        }
     }
 }
 

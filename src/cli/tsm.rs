@@ -90,6 +90,8 @@ enum Sweep {
     Strides,
     /// Products of lengths from 1e4 to 1e6, beside two empty launches and the bytes they move.
     Short,
+    /// The widths of the main figure in f32 and complex64, by kernels that may split numbers into tf32 parts.
+    Split,
     /// The tile of C of a thread.
     Tiles,
     /// How the parts of blocks come together, for lengths from 1e3 to 1e8.
@@ -181,6 +183,7 @@ impl Sweep {
             Sweep::Shapes => Figure::Shapes,
             Sweep::Strides => Figure::Strides,
             Sweep::Short => Figure::Short,
+            Sweep::Split => Figure::Split,
             Sweep::Tiles => Figure::Tiles,
             Sweep::Reductions => Figure::Reductions,
             Sweep::Options => Figure::Options,

@@ -23,17 +23,22 @@ pub struct Permissions {
     pub any_order: bool,
     /// Make complex products of three real ones, whose error is bounded by more ([`crate::reference::bound`]).
     pub three_multiplications: bool,
+    /// Make f32 products on matrix units of three products of tf32 parts, whose error is bounded by more, too.
+    pub split: bool,
 }
 
 impl Permissions {
     /// None of it: the bits are the same every time, and the bound is that of the definition of the product.
-    pub const NONE: Permissions = Permissions { any_order: false, three_multiplications: false };
+    pub const NONE: Permissions =
+        Permissions { any_order: false, three_multiplications: false, split: false };
     /// All of it.
-    pub const ALL: Permissions = Permissions { any_order: true, three_multiplications: true };
+    pub const ALL: Permissions = Permissions { any_order: true, three_multiplications: true, split: true };
 
     /// Whether everything that is needed is permitted.
     pub fn cover(self, needed: Permissions) -> bool {
-        (self.any_order || !needed.any_order) && (self.three_multiplications || !needed.three_multiplications)
+        (self.any_order || !needed.any_order)
+            && (self.three_multiplications || !needed.three_multiplications)
+            && (self.split || !needed.split)
     }
 
     /// What either permits.
@@ -42,6 +47,7 @@ impl Permissions {
         Permissions {
             any_order: self.any_order || other.any_order,
             three_multiplications: self.three_multiplications || other.three_multiplications,
+            split: self.split || other.split,
         }
     }
 }
@@ -184,12 +190,12 @@ impl Family {
         begun.into_iter().map(part).collect()
     }
 
-    /// Of how many real products the kernel of a choice makes a complex one.
+    /// Of what products the kernel of a choice makes those of the problem.
     pub fn multiplications(&self, choice: &Choice) -> Multiplications {
-        if (self.needs)(choice).three_multiplications {
-            Multiplications::Three
-        } else {
-            Multiplications::Four
+        match (self.needs)(choice) {
+            Permissions { three_multiplications: true, .. } => Multiplications::Three,
+            Permissions { split: true, .. } => Multiplications::Split,
+            _ => Multiplications::Four,
         }
     }
 
@@ -226,6 +232,12 @@ impl Family {
                 Diagnosis::new(format!("{} cannot be made with {given} for {}", self.name, problem.shape));
             // A constraint on nothing that is given would have been kept, had all that is given a meaning.
             let is_asked = |c: &Constraint| c.on.iter().any(|name| given.get(name).is_some());
+            // The one way to go on would be one that nobody has permitted.
+            if let (None, None, Some((name, value))) = (&walk.broken, &walk.idle, &walk.forbidden) {
+                return Err(refusal
+                    .because(format!("{name}={value} is chosen only where somebody asks for it"))
+                    .instead(format!("add {name}={value}, or permit it")));
+            }
             return Err(match (walk.broken, walk.idle) {
                 (Some(broken), idle) if idle.is_none() || is_asked(broken) => {
                     refusal.because(broken.about).instead(format!("change {}", broken.on.join(", ")))
@@ -314,6 +326,8 @@ struct Walk<'a> {
     foreign: Option<(&'static str, &'a Value, Vec<Value>)>,
     /// The parameters whose given value is one of those that the family has, beside one choice of the others at least.
     fitting: BTreeSet<&'static str>,
+    /// The first value that was left out because nobody had permitted what it needs.
+    forbidden: Option<(&'static str, Value)>,
 }
 
 impl<'a> Walk<'a> {
@@ -337,6 +351,7 @@ impl<'a> Walk<'a> {
             idle: None,
             foreign: None,
             fitting,
+            forbidden: None,
         }
     }
 
@@ -370,6 +385,7 @@ impl<'a> Walk<'a> {
             // What is given permits what it needs itself, and no more.
             let permitted = self.permissions.or((self.family.needs)(choice));
             if self.given.get(parameter.name).is_none() && !self.family.permits(permitted, &longer) {
+                self.forbidden.get_or_insert((parameter.name, value));
                 return true;
             }
             match self.first_broken(&longer, parameter.name) {

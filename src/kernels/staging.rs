@@ -7,7 +7,7 @@ use super::family::{Choice, Value};
 use super::gemm::Numbers;
 use crate::problem::{Precision, Problem};
 
-/// Columns of C of every instruction on f64 and complex128.
+/// Columns of C of every instruction.
 pub(super) const ACROSS: i64 = 8;
 
 /// The smallest number of tiles that cover an extent.
@@ -18,8 +18,12 @@ pub(super) fn ceil(extent: i64, tile: i64) -> i64 {
 /// What multiplies, the likelier first: matrix units where there are some for the type and the product is no product
 /// by a vector, `narrow` being the shorter side of the small matrix and `outer` whether one side of it is 1.
 pub(super) fn units(problem: &Problem, target: &Target, narrow: i64, outer: bool) -> Vec<Value> {
-    let doubles = [DType::F64, DType::C128].map(Precision::Of);
-    let mma = doubles.contains(&problem.precision) && target.has(Capability::MmaF64) && !outer;
+    let is_of = |types: [DType; 2]| types.map(Precision::Of).contains(&problem.precision);
+    // Only where numbers may be split.
+    if is_of([DType::F32, DType::C64]) && target.has(Capability::MmaTf32) && !outer {
+        return vec!["fma".into(), "mma".into()];
+    }
+    let mma = is_of([DType::F64, DType::C128]) && target.has(Capability::MmaF64) && !outer;
     // Below this width threads have fewer products than loads to do.
     match (mma, narrow * problem.dtype().bytes() >= 96) {
         (true, true) => vec!["mma".into(), "fma".into()],
@@ -31,14 +35,32 @@ pub(super) fn units(problem: &Problem, target: &Target, narrow: i64, outer: bool
 /// How a choice makes products of complex numbers. Of real ones there is nothing to choose.
 pub(super) fn numbers(problem: &Problem, choice: &Choice) -> Numbers {
     match choice.word("numbers") {
-        "parts" if problem.dtype().is_complex() => Numbers::Parts,
+        "parts" | "split-parts" if problem.dtype().is_complex() => Numbers::Parts,
         "three" if problem.dtype().is_complex() => Numbers::Three,
         _ => Numbers::Whole,
     }
 }
 
-/// The matrix instructions on f64 or complex128 that a GPU has, the most usual first.
+/// Whether a choice splits numbers of f32 into tf32 parts.
+pub(super) fn splits(choice: &Choice) -> bool {
+    choice.word("numbers").starts_with("split")
+}
+
+/// How many times as long as one product of tf32 at the rate of the data sheet those of three parts take: `mma.sync` on f32 113
+/// wide reached 99 of 268 T multiply-adds of parts in a second. An estimate by one kernel (an H200, 2026-11-24).
+const SPLIT: f64 = 5.0;
+
+/// What a matrix instruction of a choice takes beside one that multiplies numbers as they are: of the pipe that it occupies,
+/// of instructions, and of instructions for each element that is read.
+pub(super) fn cost_of_splitting(choice: &Choice) -> [f64; 3] {
+    if splits(choice) { [SPLIT, 3.0, 3.0] } else { [1.0; 3] }
+}
+
+/// The matrix instructions on a type that a GPU has, the most usual first.
 pub(super) fn instructions(dtype: DType, target: &Target) -> Vec<&'static str> {
+    if dtype.real() == DType::F32 {
+        return if target.has(Capability::MmaTf32) { vec!["m16n8k8"] } else { Vec::new() };
+    }
     match (target.has(Capability::MmaF64Wide), dtype.is_complex()) {
         (true, false) => vec!["m16n8k8", "m16n8k16", "m16n8k4", "m8n8k4"],
         (true, true) => vec!["m16n8k4", "m16n8k8", "m8n8k4"],
@@ -139,9 +161,9 @@ pub(super) fn pad(tile: &str, elements: i64) -> String {
 }
 
 /// The steps by which lanes store the results of matrix instructions, which a stage takes from their fragments, two
-/// neighbours in a row at once: 16 bytes of f64, where rows of so many columns consist of such pairs.
+/// neighbours in a row at once: 16 bytes of f64, 8 of f32, where rows of so many columns consist of such pairs.
 pub(super) fn pairs(stage: &str, dtype: DType, columns: i64) -> String {
-    if dtype == DType::F64 && columns % 2 == 0 {
+    if matches!(dtype, DType::F64 | DType::F32) && columns % 2 == 0 {
         format!("split({stage}.j, 2) -> j, v\nvectorize({stage}.v)\n")
     } else {
         String::new()

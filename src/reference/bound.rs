@@ -25,6 +25,12 @@
 //!   multiplications", SIAM J. Matrix Anal. Appl. 13, 1992). In absolute values of complex numbers, of which magnitudes
 //!   here are made, |x| + |y| <= sqrt(2) |x + iy|, so S is at most twice the magnitude: n = 3K + 12 and the factor 2
 //!   cover all of it. An infinity may make a NaN of a part, since it may stand in R, P and Q at once.
+//! - *f32 split into tf32 parts.* x is taken as x0 + x1, x0 being its leading eleven bits, so |x1| <= 2^-10 |x|; of x1 the
+//!   hardware multiplies eleven bits again, which loses 2^-10 |x1| at most. x0 y0 + x0 y1 + x1 y0 then differs from x y by
+//!   the product x1 y1 and by what was lost of x1 and y1: 3 2^-20 |x| |y|, and a little. Three times as many terms are added
+//!   up, on matrix units: n = 3K + 4, or 6K + 8 for complex numbers. This holds for numbers of 2^-103 and more in
+//!   absolute value: of smaller ones x1 is subnormal, which the hardware may take for 0. Of an infinity x1 is NaN, so an
+//!   infinite element of C may become NaN.
 //! - *Storage narrower than the accumulator.* One more rounding, of the result.
 //! - *Matrix units.* Products are exact, but the sums inside one instruction are aligned and truncated
 //!   (Fasi, Higham, Mikaitis and Pranesh, "Numerical behavior of NVIDIA tensor cores", PeerJ Computer
@@ -51,21 +57,28 @@ pub struct Rounding {
 }
 
 impl Rounding {
-    /// The rounding of a product with sums of `k` terms, complex ones made of so many real products.
+    /// The rounding of a product with sums of `k` terms, made of such products.
     pub fn of(precision: Precision, k: u64, multiplications: Multiplications) -> Rounding {
         let (dtype, result) = (precision.storage(), precision.result());
         if dtype == DType::I32 {
             return Rounding { relative: 0.0, storing: 0.0, absolute: 0.0 };
         }
         let accumulator = dtype.accumulator();
-        let on_matrix_units = dtype.is_half() || precision == Precision::Tf32;
+        let split = multiplications == Multiplications::Split;
+        let on_matrix_units = dtype.is_half() || precision == Precision::Tf32 || split;
         let unit = unit_roundoff(accumulator) * if on_matrix_units { 4.0 } else { 1.0 };
         let (terms, factor) = match (dtype.is_complex(), multiplications) {
+            (false, Multiplications::Split) => (3.0 * k as f64 + 4.0, 1.0),
+            (true, Multiplications::Split) => (6.0 * k as f64 + 8.0, 2.0),
             (false, _) => (k as f64 + 4.0, 1.0),
             (true, Multiplications::Four) => (2.0 * k as f64 + 8.0, 2.0),
             (true, Multiplications::Three) => (3.0 * k as f64 + 12.0, 2.0),
         };
-        let cut = if precision == Precision::Tf32 { 2.0 * 2f64.powi(-10) + 2f64.powi(-20) } else { 0.0 };
+        let cut = match precision {
+            Precision::Tf32 => 2.0 * 2f64.powi(-10) + 2f64.powi(-20),
+            _ if split => factor * 3.0 * 2f64.powi(-20) * (1.0 + 2f64.powi(-9)),
+            _ => 0.0,
+        };
         Rounding {
             relative: factor * terms * (unit + unit_roundoff(DType::F64)) * (1.0 + 4.0 * unit) + cut,
             storing: if accumulator == result { 0.0 } else { unit_roundoff(result) },

@@ -240,6 +240,44 @@ fn three_real_products_have_a_bound_of_their_own() {
     assert_eq!(right.compare_by(three, &o.c), right.compare_by(four, &o.c));
 }
 
+/// C = A B in f32, every product made of so many of tf32 parts, added up in f32.
+fn computed_by_parts(p: &Problem, o: &Operands, products: usize) -> Matrix {
+    let leading = |x: f32| f32::from_bits(x.to_bits() & 0xffff_e000);
+    let mut result = o.c.clone();
+    for row in 0..p.shape.m as usize {
+        for column in 0..p.shape.n as usize {
+            let mut sum = 0f32;
+            for k in 0..p.shape.k as usize {
+                let (x, y) = (o.a.get(row, k).re as f32, o.b.get(k, column).re as f32);
+                let [x0, y0] = [x, y].map(leading);
+                let [x1, y1] = [x - x0, y - y0].map(leading);
+                for (x, y) in [(x0, y0), (x1, y0), (x0, y1)].into_iter().take(products) {
+                    sum += x * y;
+                }
+            }
+            result.set(row, column, Complex64::new(f64::from(sum), 0.0));
+        }
+    }
+    result
+}
+
+#[test]
+fn products_of_three_parts_have_a_bound_that_those_of_fewer_do_not_keep() {
+    for k in [1, 2, 5, 17] {
+        let p = problem(&format!("9x8x{k}"), "f32", "nn");
+        let o = Operands::random(&p, 5).unwrap();
+        let right = expected(&p, &o.a, &o.b, None, &Region::whole(&p));
+        let judged =
+            |products| right.compare_by(Multiplications::Split, &computed_by_parts(&p, &o, products));
+        let comparison = judged(3);
+        assert!(comparison.passed() && comparison.max_error > 0.0, "{k}: {:?}", comparison.first_wrong);
+        assert!(!judged(2).passed() && !judged(1).passed(), "{k}");
+        // One term has to be right to more digits than are split off.
+        let usual = right.compare(&computed_by_parts(&p, &o, 3));
+        assert!(usual.bound < comparison.bound && (k > 1 || !usual.passed()), "{k}: {usual:?}");
+    }
+}
+
 #[test]
 fn an_infinity_may_leave_no_number_where_three_products_share_it() {
     let p = problem("1x1x1", "c128", "nn");
@@ -257,4 +295,6 @@ fn an_infinity_may_leave_no_number_where_three_products_share_it() {
         assert!(!judge(1.0, infinite, by) && !judge(-infinite, nan, by), "{by:?}");
     }
     assert!(judge(infinite, nan, Multiplications::Three) && !judge(infinite, nan, Multiplications::Four));
+    // Of an infinite number that is split nothing is left to be added.
+    assert!(judge(nan, infinite, Multiplications::Split) && !judge(1.0, nan, Multiplications::Split));
 }

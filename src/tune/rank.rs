@@ -202,7 +202,7 @@ fn bandwidth(footprint: &Footprint, problem: &Problem, target: &Target) -> f64 {
 /// The pipe that does the multiply-adds.
 fn pipe(precision: Precision, matrix_units: bool) -> Option<Pipe> {
     Some(match (precision, matrix_units) {
-        (Precision::Tf32, true) => Pipe::TensorTf32,
+        (Precision::Tf32 | Precision::Of(DType::F32 | DType::C64), true) => Pipe::TensorTf32,
         (Precision::Of(DType::F64 | DType::C128), true) => Pipe::TensorF64,
         (Precision::Of(DType::F64 | DType::C128), false) => Pipe::F64,
         (Precision::Of(DType::F16) | Precision::Widened(DType::F16), true) => Pipe::TensorF16,

@@ -118,6 +118,31 @@ const FORMS: &[(&str, &str, &str, &str, &str)] = &[
     ("tsmttsm", "36x36x1000000", "c128", "cn", "numbers=parts,instruction=m16n8k8,wm=5,wn=3,wk=1,depth=32"),
     ("tsmttsm", "64x64x1000000", "c128", "cn", "numbers=three,instruction=m16n8k4,wm=4,wn=2,wk=1,depth=16"),
     ("tsmttsm", "64x64x1000000", "c128", "cn", "numbers=three,instruction=m16n8k8,wm=2,wn=2,wk=1,depth=16"),
+    // Rows some way apart, and numbers that are split.
+    (
+        "tsmttsm",
+        "97x97x1000000",
+        "f64",
+        "tn",
+        "unit=mma,copy=bulk,apart=4,instruction=m16n8k4,wm=7,wn=1,wk=1,depth=64,stages=2",
+    ),
+    (
+        "tsmttsm",
+        "57x57x1000000",
+        "f32",
+        "tn",
+        "unit=mma,numbers=split,copy=bulk,apart=8,wm=2,wn=1,wk=2,depth=64,stages=3",
+    ),
+    ("tsmttsm", "25x25x1000000", "c64", "cn", "unit=mma,numbers=split,wm=1,wn=2,wk=4,depth=32"),
+    (
+        "tsmttsm",
+        "41x41x1000000",
+        "c64",
+        "cn",
+        "unit=mma,numbers=split-parts,copy=bulk,apart=4,wm=2,wn=2,wk=1",
+    ),
+    ("tsmm", "1000000x57x57", "f32", "nn", "unit=mma,numbers=split,team=part,rows=256,wm=8,store=shared"),
+    ("tsmm", "1000000x33x33", "c64", "nn", "unit=mma,numbers=split,rows=64,wm=4,store=direct"),
     ("tsmm", "1000000x36x36", "c128", "nn", "unit=mma,instruction=m8n8k4,rows=32,wm=2,wn=5,store=shared"),
     (
         "tsmm",

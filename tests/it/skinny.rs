@@ -153,6 +153,24 @@ fn three_multiplications_are_used_where_they_are_asked_for() {
 }
 
 #[test]
+fn numbers_are_split_where_it_is_asked_for() {
+    let product = "40x57x2000 --dtype f32 --layout tn --device sim --json";
+    let report = json(&format!("gemm {product} --trials 1 --param unit=mma,numbers=split"), 0);
+    assert_eq!(report["kernel"]["parameters"]["numbers"], "split");
+    assert_eq!(report["kernel"]["deterministic"], true);
+    assert_eq!(report["check"]["passed"], true);
+    for options in ["", "--allow-three-multiplications"] {
+        let report = json(&format!("gemm {product} --trials 1 {options}"), 0);
+        assert_eq!(report["kernel"]["parameters"]["unit"], "fma", "{options}");
+    }
+    let refused = refusal(&format!("gemm {product} --param unit=mma"));
+    assert!(refused.contains("add numbers=split, or permit it"), "{refused}");
+    let shown =
+        json("show tsmttsm --size 9x9x500 --layout tn --param unit=mma,numbers=split --stage cuda --json", 0);
+    assert_eq!(shown.to_string().matches("mma_m16n8k8_tf32(d, ").count(), 3, "{shown}");
+}
+
+#[test]
 fn atomics_are_used_where_they_are_asked_for() {
     let product = "gemm 8x8x5000 --dtype f64 --layout tn --device sim --trials 1 --json";
     for reduction in ["global", "local"] {

@@ -1,10 +1,11 @@
 //! Points by the kernels that are chosen, beside those of the main figure: products with M and N that differ, rows that
-//! are padded and matrices that start anywhere, and products so short that launches count.
+//! are padded and matrices that start anywhere, products so short that launches count, and products in f32 whose numbers
+//! may be split.
 
 use warpwright_core::dtype::DType;
 
 use super::job::Wanted;
-use super::{Figure, Operation, length};
+use super::{Figure, Operation, WIDTHS, length};
 use crate::problem::{Alignment, Offsets, Problem, alignment};
 
 /// The short extents of oblong products: M and N of `tsmttsm`, columns of A and of C of `tsmm`. Most are small, some reach
@@ -45,7 +46,11 @@ pub fn wanted(
             let of = |width: i64| LENGTHS.map(|length| operation.problem(dtype, width, length));
             widths(&SHORT_WIDTHS).into_iter().flat_map(of).collect()
         }
-        Figure::Widths | Figure::Tiles | Figure::Reductions | Figure::Options => Vec::new(),
+        Figure::Split if dtype.real() == DType::F32 => {
+            let of = |width: i64| operation.problem(dtype, width, length(dtype, width, bytes));
+            widths(&WIDTHS).into_iter().map(of).collect()
+        }
+        Figure::Split | Figure::Widths | Figure::Tiles | Figure::Reductions | Figure::Options => Vec::new(),
     };
     problems.into_iter().map(|problem| Wanted::new(figure, operation, dtype, problem)).collect()
 }

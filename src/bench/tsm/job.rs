@@ -7,7 +7,7 @@ use warpwright_core::ir::Program;
 use warpwright_core::target::Target;
 
 use super::{Figure, Key, Operation, Placement, Size, length};
-use crate::kernels::family::{Choice, Family, Permissions};
+use crate::kernels::family::{Choice, Family};
 use crate::problem::{Multiplications, Problem};
 use crate::report::ChosenBy;
 use crate::tune::file::WisdomFile;
@@ -34,7 +34,7 @@ pub struct Job {
     pub parameters: Choice,
     /// Who chose them.
     pub chosen_by: ChosenBy,
-    /// Of how many real products the kernel makes a complex one.
+    /// Of what products the kernel makes those of the problem.
     pub multiplications: Multiplications,
     /// The finished program.
     pub program: Program,
@@ -120,7 +120,10 @@ impl Maker<'_> {
         let wisdom = known.map_or(&nothing, |(_, wisdom)| wisdom);
         let (kernel, chosen_by) = match &wanted.choice {
             Some(choice) => (family.build(problem, choice)?, ChosenBy::Named),
-            None => choose::parameters(family, problem, self.target, &self.gpu, wisdom, Permissions::NONE)?,
+            None => {
+                let permissions = wanted.key.figure.permissions();
+                choose::parameters(family, problem, self.target, &self.gpu, wisdom, permissions)?
+            }
         };
         let valid = compile::validated(kernel.program(), self.target)?;
         let source = compile::cuda_for(&valid, problem)?;

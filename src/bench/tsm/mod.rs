@@ -29,7 +29,7 @@ use warpwright_core::diag::Diagnosis;
 use warpwright_core::dtype::DType;
 
 use crate::gpu::stage::SHORT;
-use crate::kernels::family::Choice;
+use crate::kernels::family::{Choice, Permissions};
 use crate::problem::{Layout, Precision, Problem, Shape};
 use crate::report::ChosenBy;
 use crate::tune::record::Status;
@@ -123,11 +123,18 @@ pub enum Figure {
     Strides,
     /// Products so short that launches count, by the kernels that are chosen.
     Short,
+    /// The widths of the main figure in f32 and complex64, by the kernels that are chosen where numbers may be split.
+    Split,
 }
 
 impl Figure {
-    /// Those that show the kernels that are chosen for other products than the main figure's.
-    pub const CHOSEN: [Figure; 3] = [Figure::Shapes, Figure::Strides, Figure::Short];
+    /// Those that show the kernels that are chosen for other products than the main figure's, or with a permission.
+    pub const CHOSEN: [Figure; 4] = [Figure::Shapes, Figure::Strides, Figure::Short, Figure::Split];
+
+    /// What its kernels may do.
+    pub fn permissions(self) -> Permissions {
+        Permissions { split: self == Figure::Split, ..Permissions::NONE }
+    }
 }
 
 /// Extents of a product.

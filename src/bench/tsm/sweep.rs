@@ -22,7 +22,7 @@ const LENGTHS: [f64; 11] = [1e3, 3.16e3, 1e4, 3.16e4, 1e5, 3.16e5, 1e6, 3.16e6, 
 /// What a figure varies.
 fn varied(figure: Figure) -> &'static [&'static str] {
     match figure {
-        Figure::Widths | Figure::Shapes | Figure::Strides | Figure::Short => &[],
+        Figure::Widths | Figure::Shapes | Figure::Strides | Figure::Short | Figure::Split => &[],
         Figure::Tiles => &["tm", "tn"],
         Figure::Reductions => &["reduction"],
         Figure::Options => &["leapfrog", "transposed"],

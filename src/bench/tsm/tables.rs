@@ -50,6 +50,11 @@ pub fn section(figure: Figure, points: &[&Measured], note: &str) -> String {
             "Strides and starts of A, B and C are in elements. The bytes of the roofline are the sectors of 32 bytes that \
              hold something of a matrix.",
         ),
+        Figure::Split => (
+            "Products in f32 and complex64 whose numbers are split into tf32 parts",
+            "These kernels have to be permitted (--allow-split): matrix units make each product of three of tf32 parts, \
+             whose error has a larger bound. R and cuBLAS are those of the main figure, in single precision.",
+        ),
         _ => (
             "Short products",
             "Operands rotate among copies that together are larger than the second-level cache. The last column of each pace \

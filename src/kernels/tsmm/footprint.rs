@@ -117,6 +117,7 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target) -> Foot
     // As in the family tsmttsm.
     let (products, parts_read) = if is_three(problem, choice) { (3, 2) } else { (1, 1) };
     let fragments = (rows + columns) * terms / 32;
+    let [occupied, of_a_product, of_a_read] = staging::cost_of_splitting(choice);
     let small = target.has(Capability::MmaF64Wide) && choice.word("instruction") == "m8n8k4" && !complex;
     let common = staged_footprint(problem, choice);
     Footprint {
@@ -124,13 +125,17 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target) -> Foot
         multiply_adds: steps
             * (products * rows * columns * terms) as f64
             * if small { 1.9 } else { 1.0 }
-            * if complex { 4.0 } else { 1.0 },
+            * if complex { 4.0 } else { 1.0 }
+            * occupied,
         matrix_units: true,
         wavefronts: common.wavefronts
             + steps * (parts_read * fragments * bytes) as f64 / 4.0
             + lone_stores(problem, choice, COLUMNS_OF_A_LANE, LANES_OF_A_ROW, !complex),
         instructions: common.instructions
-            + steps * (products * (fragments + rows / high * columns / ACROSS) + 4) as f64
+            + steps
+                * ((products * fragments) as f64 * of_a_read
+                    + (products * (rows / high * columns / ACROSS)) as f64 * of_a_product
+                    + 4.0)
             + over_rows * (rows * columns / 32 * 2) as f64,
         ..common
     }

@@ -196,6 +196,7 @@ pub(super) fn paddings(problem: &Problem, choice: &Choice) -> [i64; 3] {
     let [of_a, of_b, of_c]: [fn(i64) -> bool; 3] = match (mma, dtype) {
         (true, DType::C128) => [|c| c % 8 == 4, |c| matches!(c % 8, 2 | 6), |c| c % 2 == 1],
         // Both parts of a number at once.
+        (true, DType::F32) => [|c| c % 8 == 4, |c| c % 16 == 8, |c| c % 16 == 8],
         (true, _) if of_a_number == 2 => [|c| c % 16 == 8, |c| matches!(c % 16, 4 | 12), |c| c % 16 == 8],
         (true, _) => [|c| matches!(c % 16, 4 | 12), |c| matches!(c % 16, 4 | 12), |c| c % 16 == 8],
         (false, DType::F32) => [|c| c % 8 == 4, |c| c % 4 == 0, |c| c % 4 == 0],

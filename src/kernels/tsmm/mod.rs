@@ -7,7 +7,8 @@
 //! - `unit=fma staging=shared`: a block takes every so many groups of `rows` rows. They are copied to shared memory,
 //!   `stages` ahead, where the small matrix stays; a thread multiplies `tm` rows by `tn` columns; and the result leaves
 //!   through shared memory, so that device memory sees whole lines.
-//! - `unit=mma`: the same, but `wm` x `wn` warps multiply by matrix instructions.
+//! - `unit=mma`: the same, but `wm` x `wn` warps multiply by matrix instructions; f32 and complex64 numbers only where they
+//!   may be split into tf32 parts (`numbers=split`).
 //!
 //! Matrix units multiply complex numbers whole, or, with `numbers=three`, by three real products, as in the family
 //! `tsmttsm`: only where somebody asks for it or permits it.
@@ -28,6 +29,7 @@ mod mapping;
 mod schedule;
 
 use warpwright_core::diag::Diagnosis;
+use warpwright_core::dtype::DType;
 use warpwright_core::target::Capability;
 
 use self::mapping::{
@@ -57,6 +59,7 @@ pub const FAMILY: Family = Family {
     constraints: CONSTRAINTS,
     needs: |choice| Permissions {
         three_multiplications: choice.word("numbers") == "three",
+        split: staging::splits(choice),
         ..Permissions::NONE
     },
     // A thread adds up the terms of an element one after the other.
@@ -184,9 +187,11 @@ const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "numbers",
-        about: "how matrix units take complex numbers: whole, or by three real products",
-        values: |c, problem, _| {
-            if problem.dtype().is_complex() { with_mma(c, ["whole", "three"]) } else { Vec::new() }
+        about: "how matrix units take numbers: complex ones whole, or by three real products; those of f32 split into tf32 parts",
+        values: |c, problem, _| match problem.dtype() {
+            DType::F32 | DType::C64 => with_mma(c, ["split"]),
+            DType::C128 => with_mma(c, ["whole", "three"]),
+            _ => Vec::new(),
         },
     },
     Parameter {
@@ -414,7 +419,9 @@ const CONSTRAINTS: &[Constraint] = &[
         on: &["rows", "wm", "wn"],
         holds: |c, p, _| {
             let warps = Warps::of(p, c);
-            warps.rows <= if warps.columns > 16 { 32 } else { 128 }
+            // Sums of f32 take half the registers.
+            let wide = if p.dtype().real() == DType::F32 { 64 } else { 32 };
+            warps.rows <= if warps.columns > 16 { wide } else { 128 }
         },
     },
     Constraint {

@@ -183,6 +183,7 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target, common:
     let (products, parts_read) = if numbers(problem, choice) == Numbers::Three { (3, 2) } else { (1, 1) };
     let fragments = (rows + columns) * terms / 32;
     let [of_a, of_b] = conflicts(problem, choice);
+    let [occupied, of_a_product, of_a_read] = staging::cost_of_splitting(choice);
     let area = area(problem, choice).map(|width| parts_read * width);
     let small = target.has(Capability::MmaF64Wide)
         && choice.word("instruction") == "m8n8k4"
@@ -195,11 +196,15 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target, common:
         multiply_adds: steps
             * (products * rows * columns * terms) as f64
             * if small { 1.9 } else { 1.0 }
-            * if read.dtype().is_complex() { 4.0 } else { 1.0 },
+            * if read.dtype().is_complex() { 4.0 } else { 1.0 }
+            * occupied,
         matrix_units: true,
         wavefronts: steps * (parts_read * (rows * of_a + columns * of_b) * terms / 32 * bytes) as f64 / 4.0
             + of_blocks * (area.iter().sum::<i64>() * bytes) as f64 / 128.0,
-        instructions: steps * (products * (fragments + rows / high * columns / ACROSS) + 4) as f64
+        instructions: steps
+            * ((products * fragments) as f64 * of_a_read
+                + (products * (rows / high * columns / ACROSS)) as f64 * of_a_product
+                + 4.0)
             + of_blocks * copies(problem, choice, Copied::instructions),
         steps: k / (parts * depth * (stages - 1).max(1)) as f64 + common.steps,
         meetings: k / (parts * depth) as f64,

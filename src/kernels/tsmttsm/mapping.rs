@@ -311,15 +311,19 @@ fn passes_of_rows(width: i64, bytes: i64, apart: i64) -> i64 {
 }
 
 /// By how many elements a row of `columns`, of which `width` are copied, grows: as much as takes the four rows and eight
-/// columns that a warp reads for a matrix instruction to different banks. Threads read the same row together, so other
-/// types stay as they are. Threads read `read` elements at once.
-pub(super) fn padding(dtype: DType, width: i64, columns: i64, read: i64) -> i64 {
+/// columns that a warp reads for a matrix instruction to different banks. Threads read the same row together, so for
+/// them rows stay as they are. Threads read `read` elements at once.
+pub(super) fn padding(choice: &Choice, dtype: DType, width: i64, columns: i64, read: i64) -> i64 {
     // However small the pieces that are copied, those that are read are large.
     let piece = copied_at_once(dtype, width, columns, Alignment::MOST).max(read);
     match dtype {
         DType::F64 => staging::padding(columns, piece, |c| matches!(c % 16, 4 | 12) || c % 2 == 1),
         // A quarter of a warp reads two columns of four rows at a time.
         DType::C128 => staging::padding(columns, piece, |c| matches!(c % 8, 2 | 6)),
+        DType::F32 if choice.word("unit") == "mma" => staging::padding(columns, piece, |c| c % 16 == 8),
+        DType::C64 if choice.word("unit") == "mma" => {
+            staging::padding(columns, piece, |c| matches!(c % 16, 4 | 12))
+        }
         _ => staging::padding(columns, piece, |_| true),
     }
 }
@@ -413,7 +417,7 @@ pub(super) fn row_elements(problem: &Problem, choice: &Choice) -> [i64; 2] {
     let rows = [(read.shape.m, a, of_a, read_a), (read.shape.n, b, of_b, read_b)];
     rows.map(|(width, staged, moved, piece)| match moved {
         Moved::AsOne => width,
-        _ => staged + padding(dtype, width, staged, piece),
+        _ => staged + padding(choice, dtype, width, staged, piece),
     })
 }
 

@@ -47,6 +47,10 @@
 //! element of a fragment, and three registers of sums instead of four. The last step puts the three together. The error
 //! is bounded otherwise: see `crate::reference::bound`.
 //!
+//! In f32 and complex64 matrix units multiply only where somebody asks for it or permits it: each product is made of three
+//! of tf32 parts (`numbers=split`, known as 3xTF32), whose error has a larger bound: see `crate::reference::bound`. Complex
+//! numbers are taken whole then, or as columns of parts (`numbers=split-parts`).
+//!
 //! In all forms C may be divided into `areas`, each of blocks of its own: a C of 128 x 128 complex128 is as large as all
 //! registers of a multiprocessor. What is staged is then the columns of the area.
 
@@ -87,6 +91,7 @@ pub const FAMILY: Family = Family {
     needs: |choice| Permissions {
         any_order: matches!(choice.word("reduction"), "global" | "local"),
         three_multiplications: choice.word("numbers") == "three",
+        split: staging::splits(choice),
     },
     reproducible,
     schedule: |problem, choice| match choice.word("unit") {
@@ -188,12 +193,17 @@ const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "numbers",
-        about: "how matrix units take complex numbers: whole, as columns of real and of imaginary parts, or by three real products",
+        about: "how matrix units take numbers: complex ones whole, as columns of real and of imaginary parts (parts), or by three real products; those of f32 split into tf32 parts, and complex ones of them whole (split) or as columns of parts (split-parts)",
         values: |c, problem, _| {
             // Areas of one matrix would need copies of each factor of the three.
             let three = !problem.same || areas(problem, c) == 1;
             let forms = ["parts", "whole", "three"].into_iter().filter(|form| three || *form != "three");
-            if problem.dtype().is_complex() { with_mma(c, forms) } else { Vec::new() }
+            match problem.dtype() {
+                DType::F32 => with_mma(c, ["split"]),
+                DType::C64 => with_mma(c, ["split-parts", "split"]),
+                DType::C128 => with_mma(c, forms),
+                _ => Vec::new(),
+            }
         },
     },
     Parameter {

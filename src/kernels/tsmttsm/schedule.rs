@@ -304,7 +304,7 @@ fn staged(problem: &Problem, choice: &Choice, at: &str) -> Staged {
             "compute_at({tile}, mine.ko)
 {}{}{}{}",
             copied.steps(tile, keep_place),
-            staging::pad(tile, padding(dtype, width, columns, at_once)),
+            staging::pad(tile, padding(choice, dtype, width, columns, at_once)),
             each_read(tile, fragments, &|_| String::new()),
             computed_at(fragments, at),
         );

@@ -102,7 +102,7 @@ const fn wide_f64(name: &'static str, operands: &'static [OperandSpec], k: i64) 
         operands,
         meaning: match k {
             4 => "for i in 0..16, j in 0..8, k in 0..4 { d[i, j] += a[i, k] * b[k, j] }",
-            8 => "for i in 0..16, j in 0..8, k in 0..8 { d[i, j] += a[i, k] * b[k, j] }",
+            8 => PRODUCT_16X8X8,
             _ => "for i in 0..16, j in 0..8, k in 0..16 { d[i, j] += a[i, k] * b[k, j] }",
         },
         completion: Completion::InOrder,
@@ -112,26 +112,52 @@ const fn wide_f64(name: &'static str, operands: &'static [OperandSpec], k: i64) 
 }
 
 const M8: Extent = Extent::Fixed(8);
+const PRODUCT_16X8X8: &str = "for i in 0..16, j in 0..8, k in 0..8 { d[i, j] += a[i, k] * b[k, j] }";
 
-const fn complex_operands(
+const fn operands_of(
+    dtype: DType,
     fragments: [&'static str; 3],
     d: &'static [Extent],
     a: &'static [Extent],
     b: &'static [Extent],
 ) -> [OperandSpec; 3] {
     [
-        update("d", fragment(DType::C128, d, Place::Fragment(fragments[0]))),
-        read("a", fragment(DType::C128, a, Place::Fragment(fragments[1]))),
-        read("b", fragment(DType::C128, b, Place::Fragment(fragments[2]))),
+        update("d", fragment(dtype, d, Place::Fragment(fragments[0]))),
+        read("a", fragment(dtype, a, Place::Fragment(fragments[1]))),
+        read("b", fragment(dtype, b, Place::Fragment(fragments[2]))),
     ]
 }
 
 const COMPLEX_8X8X4: [OperandSpec; 3] =
-    complex_operands(["D8x8", "A8x4", "B4x8"], &[M8, N8], &[M8, K4], &[K4, N8]);
+    operands_of(DType::C128, ["D8x8", "A8x4", "B4x8"], &[M8, N8], &[M8, K4], &[K4, N8]);
 const COMPLEX_16X8X4: [OperandSpec; 3] =
-    complex_operands(["D16x8", "A16x4", "B4x8"], &[M16, N8], &[M16, K4], &[K4, N8]);
+    operands_of(DType::C128, ["D16x8", "A16x4", "B4x8"], &[M16, N8], &[M16, K4], &[K4, N8]);
 const COMPLEX_16X8X8: [OperandSpec; 3] =
-    complex_operands(["D16x8", "A16x8", "B8x8"], &[M16, N8], &[M16, K8], &[K8, N8]);
+    operands_of(DType::C128, ["D16x8", "A16x8", "B8x8"], &[M16, N8], &[M16, K8], &[K8, N8]);
+const SPLIT_16X8X8: [OperandSpec; 3] =
+    operands_of(DType::F32, ["D16x8", "A16x8", "B8x8"], &[M16, N8], &[M16, K8], &[K8, N8]);
+const SPLIT_COMPLEX_16X8X8: [OperandSpec; 3] =
+    operands_of(DType::C64, ["D16x8", "A16x8", "B8x8"], &[M16, N8], &[M16, K8], &[K8, N8]);
+
+/// Products of f32 numbers, each of three products of tf32 parts (3xTF32), or of complex numbers made of such: the
+/// instruction takes numbers apart in registers. Exact arithmetic sees no difference; in floating point the error has
+/// a bound of its own.
+const fn split(
+    name: &'static str,
+    operands: &'static [OperandSpec],
+    conjugate: bool,
+    meaning: &'static str,
+) -> Record {
+    Record {
+        name,
+        threads: 32,
+        operands,
+        meaning,
+        completion: Completion::InOrder,
+        behaviour: Behaviour::Multiply { m: 16, n: 8, k: 8, conjugate },
+        needs: &[Capability::MmaTf32],
+    }
+}
 
 /// Products of complex numbers, made of instructions on their real and imaginary parts: four, or two larger ones.
 const fn complex(
@@ -216,17 +242,19 @@ pub(super) const RECORDS: &[Record] = &[
         true,
         "for i in 0..16, j in 0..8, k in 0..4 { d[i, j] += conj(a[i, k]) * b[k, j] }",
     ),
-    complex(
-        "mma_m16n8k8_c128",
-        &COMPLEX_16X8X8,
-        [16, 8],
-        false,
-        "for i in 0..16, j in 0..8, k in 0..8 { d[i, j] += a[i, k] * b[k, j] }",
-    ),
+    complex("mma_m16n8k8_c128", &COMPLEX_16X8X8, [16, 8], false, PRODUCT_16X8X8),
     complex(
         "mma_m16n8k8_c128_conj",
         &COMPLEX_16X8X8,
         [16, 8],
+        true,
+        "for i in 0..16, j in 0..8, k in 0..8 { d[i, j] += conj(a[i, k]) * b[k, j] }",
+    ),
+    split("mma_m16n8k8_f32", &SPLIT_16X8X8, false, PRODUCT_16X8X8),
+    split("mma_m16n8k8_c64", &SPLIT_COMPLEX_16X8X8, false, PRODUCT_16X8X8),
+    split(
+        "mma_m16n8k8_c64_conj",
+        &SPLIT_COMPLEX_16X8X8,
         true,
         "for i in 0..16, j in 0..8, k in 0..8 { d[i, j] += conj(a[i, k]) * b[k, j] }",
     ),

@@ -6,7 +6,6 @@ use super::spelling::{Helper, async_copy, chained, matrix, tensor_map, wgmma};
 use super::text::Strength;
 use super::threads::Executing;
 use crate::diag::Diagnosis;
-use crate::dtype::DType;
 use crate::index::Index;
 use crate::instr::{self, Behaviour, Lane, Record};
 use crate::ir::{Access, Instruction, Operand, Span, Window};
@@ -47,13 +46,12 @@ impl Body<'_> {
     }
 
     fn multiply(&mut self, record: &Record, d: &Window, a: &Window, b: &Window) -> Result<(), Diagnosis> {
-        if let (DType::C128, Behaviour::Multiply { m, k, conjugate, .. }) =
-            (self.unit.buffer(&a.buffer)?.dtype, record.behaviour)
-        {
+        let dtype = self.unit.buffer(&a.buffer)?.dtype;
+        if let (true, Behaviour::Multiply { m, k, conjugate, .. }) = (dtype.is_complex(), record.behaviour) {
             let (real, text) = if m == 8 && self.unit.has(Capability::MmaF64Wide) {
                 matrix::complex_stacked(record.name, conjugate)
             } else {
-                matrix::complex(record.name, [m, k], conjugate)
+                matrix::complex(dtype, record.name, [m, k], conjugate)
             };
             self.prelude.require(real);
             self.prelude.require_text(&text);
@@ -61,7 +59,6 @@ impl Body<'_> {
             self.line(format!("{}({d}, {a}, {b});", record.name));
             return Ok(());
         }
-        let dtype = self.unit.buffer(&a.buffer)?.dtype;
         let helper: &Helper = match record.name {
             "mma_m16n8k16_bf16" => &matrix::MMA_M16N8K16_BF16,
             "mma_m16n8k16_f16" => &matrix::MMA_M16N8K16_F16,
@@ -69,6 +66,7 @@ impl Body<'_> {
             "mma_m16n8k4_f64" => &matrix::MMA_M16N8K4_F64,
             "mma_m16n8k8_f64" => &matrix::MMA_M16N8K8_F64,
             "mma_m16n8k16_f64" => &matrix::MMA_M16N8K16_F64,
+            "mma_m16n8k8_f32" => &matrix::MMA_M16N8K8_F32,
             _ => return Err(Diagnosis::new(format!("`{}` has no spelling for {dtype}", record.name))),
         };
         self.prelude.require(helper);

@@ -1,6 +1,7 @@
 //! `ldmatrix` and `mma.sync`. Fragments of 16-bit elements are kept in pairs, as `unsigned`.
 
 use super::{Helper, barrier};
+use crate::dtype::DType;
 
 pub(in crate::emit::cuda) static LDMATRIX_X4: Helper = Helper {
     needs: &[&barrier::SHARED_ADDRESS],
@@ -82,25 +83,63 @@ __device__ __forceinline__ void mma_m16n8k16_f64(double (&d)[4], const double (&
 }"#,
 };
 
+/// One instruction on tf32, which ignores what lies behind ten bits after the point.
+static MMA_M16N8K8_TF32: Helper = Helper {
+    needs: &[],
+    text: r#"// d += a b: 16 x 8 += (16 x 8) (8 x 8), of which ten bits after the point are multiplied
+__device__ __forceinline__ void mma_m16n8k8_tf32(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}"#,
+};
+
+/// The product of f32 fragments, of three of their tf32 parts: the leading eleven bits, and what is left, of which again
+/// eleven are multiplied. The product of what is left over of both is too small to count. The small ones come first.
+pub(in crate::emit::cuda) static MMA_M16N8K8_F32: Helper = Helper {
+    needs: &[&MMA_M16N8K8_TF32],
+    text: r#"// x as its leading eleven bits and the rest
+template <int N> __device__ __forceinline__ void split(const float (&x)[N], unsigned (&leading)[N], unsigned (&rest)[N]) {
+    #pragma unroll
+    for (int i = 0; i < N; ++i) {
+        leading[i] = __float_as_uint(x[i]) & 0xffffe000u;
+        rest[i] = __float_as_uint(x[i] - __uint_as_float(leading[i]));
+    }
+}
+
+// d += a b: 16 x 8 += (16 x 8) (8 x 8), each product of three of tf32 parts
+__device__ __forceinline__ void mma_m16n8k8_f32(float (&d)[4], const float (&a)[4], const float (&b)[2]) {
+    unsigned a0[4], a1[4], b0[2], b1[2];
+    split(a, a0, a1);
+    split(b, b0, b1);
+    mma_m16n8k8_tf32(d, a1, b0);
+    mma_m16n8k8_tf32(d, a0, b1);
+    mma_m16n8k8_tf32(d, a0, b0);
+}"#,
+};
+
 /// The product of complex fragments, in so many rows and terms, and the instruction on real ones that it is made of.
 pub(in crate::emit::cuda) fn complex(
+    dtype: DType,
     name: &str,
     [m, k]: [i64; 2],
     conjugate: bool,
 ) -> (&'static Helper, String) {
-    let (real, helper) = match (m, k) {
-        (8, _) => ("mma_m8n8k4_f64", &MMA_M8N8K4_F64),
-        (_, 4) => ("mma_m16n8k4_f64", &MMA_M16N8K4_F64),
+    let (real, helper) = match (dtype, m, k) {
+        (DType::C64, ..) => ("mma_m16n8k8_f32", &MMA_M16N8K8_F32),
+        (_, 8, _) => ("mma_m8n8k4_f64", &MMA_M8N8K4_F64),
+        (_, _, 4) => ("mma_m16n8k4_f64", &MMA_M16N8K4_F64),
         _ => ("mma_m16n8k8_f64", &MMA_M16N8K8_F64),
     };
+    let part = if dtype == DType::C64 { "float" } else { "double" };
     let (sums, left, right) = (m * 8 / 32, m * k / 32, k * 8 / 32);
     let op = operand(conjugate);
     // (x + iy)(u + iv) = xu - yv + i(xv + yu), and with the conjugate xu + yv + i(xv - yu).
     let (real_by_v, imaginary_by_u) = if conjugate { ("ay", "minus") } else { ("minus", "ay") };
     let text = format!(
         "// d += {op} b: {m} x 8 += ({m} x {k}) ({k} x 8), complex, by four products of real and imaginary parts
-__device__ __forceinline__ void {name}(double2 (&d)[{sums}], const double2 (&a)[{left}], const double2 (&b)[{right}]) {{
-    double re[{sums}], im[{sums}], ax[{left}], ay[{left}], minus[{left}], bx[{right}], by[{right}];
+__device__ __forceinline__ void {name}({part}2 (&d)[{sums}], const {part}2 (&a)[{left}], const {part}2 (&b)[{right}]) {{
+    {part} re[{sums}], im[{sums}], ax[{left}], ay[{left}], minus[{left}], bx[{right}], by[{right}];
     #pragma unroll
     for (int i = 0; i < {sums}; ++i) {{ re[i] = d[i].x; im[i] = d[i].y; }}
     #pragma unroll
@@ -112,7 +151,7 @@ __device__ __forceinline__ void {name}(double2 (&d)[{sums}], const double2 (&a)[
     {real}(re, {real_by_v}, by);
     {real}(im, {imaginary_by_u}, bx);
     #pragma unroll
-    for (int i = 0; i < {sums}; ++i) d[i] = make_double2(re[i], im[i]);
+    for (int i = 0; i < {sums}; ++i) d[i] = make_{part}2(re[i], im[i]);
 }}"
     );
     (helper, text)
