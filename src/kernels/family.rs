@@ -216,7 +216,21 @@ impl Family {
     /// # Errors
     /// A parameter or a value that the family does not know, and constraints that no choice fulfils.
     pub fn complete(&self, given: &Choice, problem: &Problem, target: &Target) -> Result<Choice, Diagnosis> {
-        let mut walk = Walk::new(self, given, problem, target, Permissions::NONE);
+        self.complete_permitted(given, problem, target, Permissions::NONE)
+    }
+
+    /// The same where more is permitted.
+    ///
+    /// # Errors
+    /// As [`complete`](Family::complete).
+    pub fn complete_permitted(
+        &self,
+        given: &Choice,
+        problem: &Problem,
+        target: &Target,
+        permissions: Permissions,
+    ) -> Result<Choice, Diagnosis> {
+        let mut walk = Walk::new(self, given, problem, target, permissions);
         let mut first = None;
         walk.extend(&Choice::default(), 0, &mut |choice| {
             first = Some(choice.clone());

@@ -231,7 +231,11 @@ fn starts(
     let mut starts = Vec::new();
     for value in (first.values)(&Choice::default(), problem, target) {
         let given = Choice::default().with(first.name, value);
-        let Ok(start) = family.complete(&given, problem, target) else { continue };
+        // A form may be one that has to be permitted.
+        let start = family
+            .complete(&given, problem, target)
+            .or_else(|_| family.complete_permitted(&given, problem, target, permissions));
+        let Ok(start) = start else { continue };
         let asked = others.iter().flat_map(|parameter| {
             let values = (parameter.values)(&start, problem, target).into_iter();
             values.map(|value| given.clone().with(parameter.name, value))
