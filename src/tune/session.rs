@@ -194,10 +194,16 @@ impl Session<'_> {
             .instead("name another family with --kernel"))
     }
 
-    /// Choices that are likely to be good: those of near problems, and the usual one.
+    /// Choices that are likely to be good: those of the same problem on other GPUs like this one, those of near problems, and
+    /// the usual one.
     fn good(&self, wisdom: &Wisdom, key: &Key) -> Result<Vec<Choice>, Diagnosis> {
-        let mut good = self.good_nearby(wisdom, key);
-        good.push(self.family.complete(self.given, self.problem, self.target)?);
+        let elsewhere = wisdom.elsewhere(self.gpu, self.family.name, key, self.permissions);
+        let choices = elsewhere.into_iter().take(OF_OTHERS).map(|record| &record.trial.choice);
+        let complete = |choice: &Choice| self.family.complete(choice, self.problem, self.target).ok();
+        let mut good: Vec<Choice> = choices.filter_map(complete).collect();
+        good.extend(self.good_nearby(wisdom, key));
+        let (given, permissions) = (self.given, self.permissions);
+        good.push(self.family.complete_permitted(given, self.problem, self.target, permissions)?);
         Ok(good)
     }
 }
@@ -205,6 +211,9 @@ impl Session<'_> {
 /// How many near problems are asked for their best choices, and for how many each.
 const NEAR: usize = 6;
 const OF_EACH: usize = 2;
+
+/// How many choices for the same problem on other GPUs are tried early.
+const OF_OTHERS: usize = 6;
 
 impl Session<'_> {
     /// The best choices of the nearest problems, as they suit this one.

@@ -104,6 +104,25 @@ impl Wisdom {
         found
     }
 
+    /// Right configurations of a problem on other GPUs of the same compute capability, the fastest first: what to try early.
+    pub fn elsewhere(
+        &self,
+        gpu: &Gpu,
+        family: &str,
+        problem: &Key,
+        permissions: Permissions,
+    ) -> Vec<&Record> {
+        let is_sister = |other: &Gpu| other.compute == gpu.compute && other.kind() != gpu.kind();
+        let mut found: Vec<&Record> = self
+            .records
+            .iter()
+            .filter(|r| r.family == family && r.problem == *problem && is_sister(&r.gpu))
+            .filter(|r| is_good(r, permissions))
+            .collect();
+        found.sort_by(|a, b| faster(a, b));
+        found
+    }
+
     /// The fastest right record of every problem, family and GPU among those that need the same permissions: what is
     /// worth shipping.
     pub fn distilled(&self) -> Vec<&Record> {
@@ -213,6 +232,23 @@ mod tests {
         // Twice the rows are nearer than four columns more.
         let longer = Key { k: 2 * all[1].problem.k, ..all[1].problem.clone() };
         assert!(all[1].problem.distance(&longer) < all[1].problem.distance(&record(28, 1, 1.0).problem));
+    }
+
+    #[test]
+    fn the_same_problem_on_other_gpus_of_the_kind_is_found_elsewhere() {
+        let own = record(64, 1, 1e-3);
+        let on = |name: &str, tm, seconds| Record {
+            gpu: Gpu::of_target(Target::by_name(name).unwrap()),
+            ..record(64, tm, seconds)
+        };
+        let other_problem = Record { gpu: on("h100-sxm", 0, 1.0).gpu, ..record(24, 5, 1e-4) };
+        let all =
+            [own.clone(), on("h100-sxm", 2, 3e-3), on("h100-sxm", 3, 2e-3), on("a6000", 4, 1e-4), other_problem];
+        let wisdom = wisdom(&all);
+        let gpu = Gpu::of_target(Target::by_name("h200").unwrap());
+        assert_eq!(own.gpu.kind(), gpu.kind(), "the records of these tests are of this GPU");
+        let found = wisdom.elsewhere(&gpu, "tsmttsm", &own.problem, Permissions::NONE);
+        assert_eq!(found.iter().map(|r| r.trial.choice.int("tm")).collect::<Vec<_>>(), [3, 2]);
     }
 
     #[test]
