@@ -147,7 +147,8 @@ fn subject(options: &Options, problem: &Problem, device: &Device) -> Result<Subj
     }
     if let Some(family) = family {
         if !given.is_empty() {
-            let choice = family.complete(&given, problem, device.target())?;
+            let permissions = options.permissions.of_kernels();
+            let choice = family.complete_permitted(&given, problem, device.target(), permissions)?;
             return Ok(Subject::from(&family.build(problem, &choice)?));
         }
         let gpu = gpu_of(device);

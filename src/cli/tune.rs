@@ -241,7 +241,7 @@ fn by_model(
 ) -> Result<Tuned, Diagnosis> {
     let given = options.given();
     if !given.is_empty() {
-        family.complete(&given, problem, target)?;
+        family.complete_permitted(&given, problem, target, options.permissions.of_kernels())?;
     }
     let roofline = Roofline::reached(problem, target).map(|r| r.seconds());
     let ranked = |choice: &Choice, modelled: f64| Ranked {
