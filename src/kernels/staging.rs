@@ -126,9 +126,24 @@ pub(super) const THROUGH_REGISTERS: &str = "registers";
 /// What it is about.
 pub(super) const ABOUT_COPY: &str = "how dense rows move between device and shared memory: as the one piece of memory that they are, shared out among threads or by one bulk copy, or row by row, by asynchronous copies or through registers";
 
+/// The name of the parameter that says when a group that a bulk copy has brought may be overwritten by the next one.
+pub(super) const RELEASE: &str = "release";
+
+/// Its value by which each warp gives a group back by itself. Without it the warps of a block meet for that.
+pub(super) const BY_WARPS: &str = "warps";
+
+/// What it is about.
+pub(super) const ABOUT_RELEASE: &str = "whether all warps of a block meet before the bulk copy of the next rows is asked for, or each gives the rows back that it has used";
+
+/// Whether all threads of a block meet before a group of rows is overwritten, in each step.
+pub(super) fn meets(choice: &Choice) -> bool {
+    choice.word(RELEASE) != BY_WARPS
+}
+
 /// How the loop over groups is pipelined accordingly.
 pub(super) fn via(choice: &Choice) -> &'static str {
     match By::of(choice) {
+        By::Bulk if !meets(choice) => "bulk, release=warps",
         By::Bulk => "bulk",
         By::Loading => "registers",
         By::Asking => "cp_async",

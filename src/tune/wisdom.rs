@@ -242,8 +242,13 @@ mod tests {
             ..record(64, tm, seconds)
         };
         let other_problem = Record { gpu: on("h100-sxm", 0, 1.0).gpu, ..record(24, 5, 1e-4) };
-        let all =
-            [own.clone(), on("h100-sxm", 2, 3e-3), on("h100-sxm", 3, 2e-3), on("a6000", 4, 1e-4), other_problem];
+        let all = [
+            own.clone(),
+            on("h100-sxm", 2, 3e-3),
+            on("h100-sxm", 3, 2e-3),
+            on("a6000", 4, 1e-4),
+            other_problem,
+        ];
         let wisdom = wisdom(&all);
         let gpu = Gpu::of_target(Target::by_name("h200").unwrap());
         assert_eq!(own.gpu.kind(), gpu.kind(), "the records of these tests are of this GPU");

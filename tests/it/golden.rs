@@ -61,6 +61,7 @@ const OF_FAMILIES: &[(&str, &str, &str, &str, &str)] = &[
         "tn",
         "unit=mma,numbers=split,copy=bulk,apart=8,wm=1,wn=1,wk=4,parts=8,depth=128,stages=2",
     ),
+    ("tsmttsm", "23x20x4000", "f64", "tn", "unit=mma,copy=bulk,release=warps,parts=8,depth=16,stages=3"),
     ("tsmm", "2000x12x12", "c128", "nn", "unit=mma,instruction=m8n8k4,rows=32,store=shared,blocks=8"),
     ("tsmm", "2000x64x64", "f32", "nn", "staging=shared,store=direct,rows=64,tm=8,tn=8,piece=4,blocks=8"),
     ("tsmm", "2000x37x37", "f64", "nn", "unit=mma,instruction=m16n8k4,rows=64,store=shared,blocks=8"),

@@ -1,6 +1,6 @@
 //! The checker is tested with the kernels that are shipped: mutants of the rungs of the ladders, up to warpgroups fed by
-//! bulk copies, must be caught; the rungs themselves must pass; and real threads in random order must agree with the
-//! SIMT engine, mutant by mutant.
+//! bulk copies, and of a kernel whose warps give back what bulk copies fill, must be caught; the kernels themselves must
+//! pass; and real threads in random order must agree with the SIMT engine, mutant by mutant.
 //!
 //! The same is asked of the programs of the library in `crates/sim/tests/mutants`.
 
@@ -10,7 +10,9 @@ use std::collections::HashSet;
 
 use survivors::{SURVIVORS, UNSEEN};
 use warpwright::compile::validated;
+use warpwright::kernels::family::{Choice, parse_parameter};
 use warpwright::kernels::{self, Variant};
+use warpwright::problem::Problem;
 use warpwright_core::target::{self, Capability};
 use warpwright_sim::mutate::case::{Case, Shape};
 use warpwright_sim::mutate::explain::faults;
@@ -147,7 +149,34 @@ fn cases() -> Vec<Case> {
             shapes: shapes.iter().map(|s| shape(*s)).collect(),
         }
     };
-    RUNGS.iter().map(case).collect()
+    RUNGS.iter().map(case).chain(std::iter::once(given_back_by_warps())).collect()
+}
+
+/// A kernel of a family whose rows come by bulk copies, into slots that each warp gives back: blocks of no group, of one, and
+/// of several more than there are slots.
+fn given_back_by_warps() -> Case {
+    let family = kernels::family("tsmttsm").expect("is there");
+    let [size, dtype, layout] = ["9x10x4000", "f32", "tn"];
+    let problem = Problem::new(
+        size.parse().expect("a size"),
+        dtype.parse().expect("a type"),
+        layout.parse().expect("a layout"),
+    );
+    let given = "unit=fma,staging=shared,copy=bulk,release=warps,block=128,panel=false,tm=3,tn=2,\
+                 transposed=false,depth=16,stages=2,parts=2";
+    let given = given.split(',').map(|p| parse_parameter(p).expect("a parameter"));
+    let given = given.fold(Choice::default(), |choice, (name, value)| choice.with(name, value));
+    let choice = family.complete(&given, &problem, target::DEFAULT).unwrap_or_else(|e| panic!("{e}"));
+    let kernel = family.build(&problem, &choice).unwrap_or_else(|e| panic!("{e}"));
+    let valid = validated(kernel.program(), target::DEFAULT).unwrap_or_else(|e| panic!("{e}"));
+    Case {
+        name: "tsmttsm_given_back_by_warps".to_string(),
+        specification: kernel.specification().clone(),
+        program: valid.program().clone(),
+        shapes: [(5, 0), (70, 1), (131, 0)]
+            .map(|(k, beta0)| vec![("K", k), ("beta0", beta0), ("ldc", 11)])
+            .to_vec(),
+    }
 }
 
 #[test]

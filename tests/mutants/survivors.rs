@@ -95,4 +95,16 @@ pub const UNSEEN: &[Explained] = &[
         "alloc Bs: bf16[4, 128, 64]",
         "refused because bulk copies and wgmma swizzle on their own, whatever is declared, and nothing else uses `Bs`",
     ),
+    explained(
+        "tsmttsm_given_back_by_warps",
+        "guard off by one",
+        "if 1 <= ko { => if 1 <= ko + 1 {",
+        "there is no phase before the first one, but a barrier that is new looks as if it had passed",
+    ),
+    explained(
+        "tsmttsm_given_back_by_warps",
+        "guard dropped",
+        "if 0 < ceil(ceil(K, 16) - g, 2) {",
+        "a block without groups ends while a copy of zeros, which nobody would read, may be under way",
+    ),
 ];

@@ -3,10 +3,12 @@
 use warpwright_core::dtype::DType;
 use warpwright_core::index::{Cond, Index};
 use warpwright_core::ir::{Program, parse};
+use warpwright_core::passes;
 use warpwright_core::schedule::Schedule;
 use warpwright_core::te::{Expression, by_flag, sum};
+use warpwright_sim::Mode;
 
-use crate::check::check;
+use crate::check::{check, exact};
 
 pub fn gemm() -> Program {
     let mut te = Expression::new("gemm");
@@ -311,6 +313,104 @@ fn runs_come_by_bulk_copies() {
     );
     refused(GROUPS, "pipeline(acc.ko, 2, via=bulk)", "inside another loop");
     refused(GROUPS, "pipeline(acc.ko, 2, via=bulk, across=acc.g)", "iterations of one loop");
+}
+
+/// The same for a block of five warps, of which three and a bit have something to do in the loop; what they add up goes
+/// through shared memory afterwards.
+const OF_FIVE_WARPS: &str = "
+program runs(n: size, x: in f32[n], y: out f32[160])
+{
+  for b in block.x(1) {
+    alloc s: f32[100] shared
+    alloc q: f32[100] shared
+    alloc acc: f32[100@1] reg
+    for t in threads(100@1) { acc[t] = 0 }
+    for k in 0..ceil(n, 100) {
+      for e in 0..100 { s[e] = 100*k + e < n ? x[100*k + e] : 0 }
+      for t in threads(100@1) { acc[t] += s[99 - t] }
+      for t in threads(100@1) { acc[t] += 2*s[(t + 50)%100] }
+    }
+    for t in threads(100@1) { q[99 - t] = acc[t] }
+    for t in threads(160@1) { y[t] = q[t%100] }
+  }
+}";
+
+#[test]
+fn warps_give_slots_back() {
+    let run = |text: &str, steps: &str| {
+        let spec = parse::program(text).unwrap_or_else(|e| panic!("{e}"));
+        Schedule::run(spec, steps)
+    };
+    for (text, of_a_run, warps) in [(RUNS, 32, 1), (OF_FIVE_WARPS, 100, 5)] {
+        for stages in 2..=5 {
+            let steps = format!("pipeline(acc.k, {stages}, via=bulk, release=warps)");
+            let schedule = run(text, &steps).unwrap_or_else(|e| panic!("{e}"));
+            assert_eq!(schedule.text().trim(), steps, "the step is written as it was read");
+            let program = schedule.program().to_string();
+            assert!(program.contains(&format!("alloc empty: mbar ring {stages} count {warps}")), "{program}");
+            let lowered = passes::lower(schedule.program()).unwrap_or_else(|e| panic!("{e}")).to_string();
+            let in_loop = lowered.split("for k in").nth(1).and_then(|s| s.split("\n    }\n").next());
+            assert_eq!(in_loop.map(|s| s.matches("barrier").count()), Some(1), "that of a warp:\n{lowered}");
+            // Fewer steps than stages, as many, and rings that come round several times.
+            for n in (0..=6).map(|k| k * of_a_run).chain([1, of_a_run + 1, 11 * of_a_run - 1]) {
+                check(&schedule, &[("n", n)], 0, true, 3).unwrap_or_else(|e| panic!("{stages}, {n}: {e}"));
+            }
+        }
+    }
+    let usual = run(RUNS, "pipeline(acc.k, 2, via=bulk, release=block)").unwrap();
+    assert_eq!(usual.text().trim(), "pipeline(acc.k, 2, via=bulk)");
+
+    let refused = |text: &str, steps: &str, words: &str| {
+        let error = run(text, steps).expect_err("is refused").to_string();
+        assert!(error.contains(words), "{error}");
+    };
+    refused(RUNS, "pipeline(acc.k, 1, via=bulk, release=warps)", "two slots at least");
+    refused(RUNS, "pipeline(acc.k, 2, via=bulk, release=lanes)", "must be block or warps");
+    for via in ["shared", "registers", "cp_async", "tma"] {
+        let steps = format!("pipeline(acc.k, 2, via={via}, release=warps)");
+        refused(RUNS, &steps, "use via=bulk, or leave `release` out");
+    }
+    let unbound = RUNS.replace("32@1", "32").replace("in threads(32)", "in 0..32");
+    refused(&unbound, "pipeline(acc.k, 2, via=bulk, release=warps)", "nobody knows how many warps");
+    let step = "pipeline(acc.ko, 2, via=bulk, across=acc.g, release=warps)";
+    refused(GROUPS, step, "iterations of one loop");
+}
+
+#[test]
+fn slots_that_are_given_back_too_early_are_seen() {
+    let spec = parse::program(OF_FIVE_WARPS).unwrap_or_else(|e| panic!("{e}"));
+    let schedule = Schedule::run(spec, "pipeline(acc.k, 3, via=bulk, release=warps)").unwrap();
+    let lowered = passes::lower(schedule.program()).unwrap_or_else(|e| panic!("{e}")).to_string();
+    let complaint = |text: &str| {
+        let program = parse::program(text).unwrap_or_else(|e| panic!("{e}"));
+        exact(schedule.spec(), &program, &[("n", 900)], Mode::Simt, 3).err()
+    };
+    assert_eq!(complaint(&lowered), None);
+    let arrives = "      for w in threads(5@32) {
+        barrier
+        for e in threads(1@1) {
+          arrive(empty[k])
+        }
+      }
+";
+    let awaits = "      await(full[k])\n";
+    for (what, wrong) in [
+        // The arrival of one lane says nothing of the others.
+        ("no barrier of the warp", lowered.replace("        barrier\n        for e", "        for e")),
+        (
+            "a step early",
+            lowered.replace("if 1 <= k", "if 2 <= k").replace("await(empty[k - 1])", "await(empty[k - 2])"),
+        ),
+        ("not awaited", lowered.replace("await(empty[k - 1])", "let nothing = 0")),
+        (
+            "one warp left out",
+            lowered.replace("3 count 5", "3 count 4").replace("threads(5@32)", "threads(4@32)"),
+        ),
+        ("before the uses", lowered.replace(arrives, "").replace(awaits, &format!("{awaits}{arrives}"))),
+    ] {
+        assert_ne!(wrong, lowered, "{what}");
+        assert!(complaint(&wrong).is_some(), "{what} passes:\n{wrong}");
+    }
 }
 
 #[test]

@@ -147,7 +147,7 @@ fn shared_footprint(problem: &Problem, choice: &Choice, common: Footprint) -> Fo
             + iterations * OF_AN_ITERATION
             + rows * copies(problem, choice, Copied::instructions),
         steps: k / (parts * depth * (stages - 1).max(1)) as f64 + common.steps,
-        meetings: k / (parts * depth) as f64,
+        meetings: meetings(choice, k / (parts * depth) as f64),
         teams: 1,
         overlaps: true,
         ahead: true,
@@ -161,6 +161,11 @@ fn shared_footprint(problem: &Problem, choice: &Choice, common: Footprint) -> Fo
 const LONGER: f64 = 0.4;
 /// Instructions of an iteration of the loop over rows that are multiplied in a row.
 const OF_AN_ITERATION: f64 = 6.0;
+
+/// How often all warps of a block meet in so many steps.
+fn meetings(choice: &Choice, steps: f64) -> f64 {
+    if staging::meets(choice) { steps } else { 0.0 }
+}
 
 /// What the copies of a row of A and of one of B take together, or the one copy that is both.
 fn copies(problem: &Problem, choice: &Choice, take: impl Fn(&Copied, bool) -> f64) -> f64 {
@@ -207,7 +212,7 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target, common:
                 + 4.0)
             + of_blocks * copies(problem, choice, Copied::instructions),
         steps: k / (parts * depth * (stages - 1).max(1)) as f64 + common.steps,
-        meetings: k / (parts * depth) as f64,
+        meetings: meetings(choice, k / (parts * depth) as f64),
         teams: 1,
         overlaps: true,
         ahead: true,

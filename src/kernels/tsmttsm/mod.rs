@@ -28,7 +28,8 @@
 //!   it as the one piece of memory that it is.
 //!   A group of dense rows may be copied as the one piece of memory that it is, by asynchronous copies of all threads
 //!   (`copy=one`) or by one bulk copy that one warp asks for (`copy=bulk`, the fewest instructions and registers), or row by row,
-//!   so that rows in shared memory are as long as suits the tiles and the banks.
+//!   so that rows in shared memory are as long as suits the tiles and the banks. Before a group is overwritten all warps of
+//!   the block meet; with `copy=bulk` it is enough that each of them gives it back (`release=warps`).
 //! - `unit=mma`: groups of rows are staged in shared memory likewise. `wm` x `wn` warps share out C in tiles of matrix
 //!   instructions, `wk` such sets of warps share out the rows of a group. Lanes read four rows together; where the rows that
 //!   a bulk copy has brought would be in each other's banks, they read rows that are some way `apart`: the terms of a sum
@@ -370,6 +371,13 @@ const PARAMETERS: &[Parameter] = &[
         values: |c, _, _| {
             let through_registers = By::of(c) == By::Loading;
             with_stages(c, if through_registers { vec![2, 1] } else { vec![4, 3, 6, 2] })
+        },
+    },
+    Parameter {
+        name: staging::RELEASE,
+        about: staging::ABOUT_RELEASE,
+        values: |c, _, _| {
+            if By::of(c) == By::Bulk { with_stages(c, ["block", staging::BY_WARPS]) } else { Vec::new() }
         },
     },
     Parameter {

@@ -104,13 +104,12 @@ impl<'a> Launch<'a> {
             }
         };
         let roles = roles(body);
-        let threads = threads(body).max(roles.iter().map(|r| r.hi).max().unwrap_or(0)).max(1);
+        let threads = block_threads(body);
         if threads > MOST_THREADS {
             return Err(Diagnosis::new(format!("its thread loops ask for {threads} threads in a block"))
                 .because("no device has a tenth of that")
                 .instead("bind smaller loops to threads, the others to blocks"));
         }
-        let threads = (threads + 31) / 32 * 32;
         Ok(Some(Launch { blocks, body, threads, roles, shared: shared_plan(body)? }))
     }
 
@@ -130,6 +129,12 @@ impl<'a> Launch<'a> {
         }
         Ok(out)
     }
+}
+
+/// The threads of a block with such a body: as many as its thread loops and roles ask for, in whole warps.
+pub(crate) fn block_threads(body: &[Stmt]) -> i64 {
+    let of_roles = roles(body).iter().map(|r| r.hi).max().unwrap_or(0);
+    (threads(body).max(of_roles).max(1)).saturating_add(31) / 32 * 32
 }
 
 /// The threads that the thread loops of a body ask for.

@@ -42,6 +42,7 @@ pub mod walk;
 
 pub use body::Body;
 pub use buffer::{ALIGNMENT, Buffer, Dim, Io, Ring, Space};
+pub(crate) use launch::block_threads;
 pub use launch::{BlockLoop, Launch, SharedBuffer, SharedPlan};
 pub use program::{Param, ParamKind, Program};
 pub use statement::{

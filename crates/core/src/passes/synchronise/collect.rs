@@ -84,6 +84,7 @@ impl Scan<'_> {
                 let flight = match (record.completion, &i.signal) {
                     (Completion::CpAsync, _) if writes => Flight::CpAsync,
                     (_, Some((ring, _))) if writes => Flight::Ring(ring.clone()),
+                    (Completion::Wgmma, _) => Flight::Products,
                     _ => Flight::None,
                 };
                 let (index, offsets) = self.box_of(window);

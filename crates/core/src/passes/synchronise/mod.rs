@@ -192,7 +192,7 @@ fn watched(body: &[Stmt], buffers: &HashMap<Sym, Buffer>) -> HashSet<Sym> {
     out
 }
 
-/// The ranges of threads that a barrier at some place joins, each apart from the others.
+/// The ranges of threads that a barrier at some place joins, each apart from the others, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Group {
     starts: Rc<[i64]>,
@@ -207,6 +207,19 @@ impl Group {
     /// Whether two threads meet at the barrier.
     fn joins(&self, first: i64, last: i64) -> bool {
         self.starts.iter().any(|s| *s <= first && last < s + self.size)
+    }
+
+    /// The range that a thread belongs to, if it belongs to one.
+    fn range_of(&self, thread: i64) -> Option<(i64, i64)> {
+        let after = self.starts.partition_point(|s| *s <= thread);
+        let first = *self.starts[..after].last()?;
+        (thread < first + self.size).then_some((first, first + self.size))
+    }
+
+    /// Whether some thread from `first` to before `end` belongs to it.
+    fn has_some(&self, first: i64, end: i64) -> bool {
+        let at = self.starts.partition_point(|s| s + self.size <= first);
+        self.starts.get(at).is_some_and(|s| *s < end)
     }
 
     /// Whether hardware has a barrier for such ranges: a block, or whole warps.
@@ -335,7 +348,8 @@ impl Scan<'_> {
             Stmt::Instruction(i) => self.instruction(i),
             Stmt::Sync(sync) => self.sync(*sync),
             Stmt::Arrive { ring, .. } => {
-                self.pending.iter_mut().for_each(|p| p.release(ring));
+                let arriving = self.group().clone();
+                self.pending.iter_mut().for_each(|p| p.release(ring, &arriving));
                 Ok(())
             }
             Stmt::Await { ring, .. } => {

@@ -36,6 +36,8 @@ pub(super) enum Flight {
     CpAsync,
     /// When a phase of this ring completes.
     Ring(Sym),
+    /// After a wait for products, which joins their warpgroup: whatever one of its threads does later comes after.
+    Products,
 }
 
 impl Pending {
@@ -80,7 +82,7 @@ impl Pending {
 
     fn in_flight(&self) -> bool {
         match self.flight {
-            Flight::None => false,
+            Flight::None | Flight::Products => false,
             Flight::CpAsync => !self.landed,
             Flight::Ring(_) => self.touch.kind == Kind::Write,
         }
@@ -93,11 +95,23 @@ impl Pending {
         }
     }
 
-    /// Its threads arrive at a ring.
-    pub fn release(&mut self, ring: &Sym) {
-        if !self.released.contains(ring) {
+    /// Threads arrive at a ring. That says something of this touch if each of its threads does, or has met one that does.
+    pub fn release(&mut self, ring: &Sym, arriving: &Group) {
+        if !self.released.contains(ring) && self.is_followed_by(arriving) {
             self.released.push(ring.clone());
         }
+    }
+
+    fn is_followed_by(&self, arriving: &Group) -> bool {
+        let met = |t: i64| {
+            let with = |g: &Group| g.range_of(t).is_some_and(|(first, end)| arriving.has_some(first, end));
+            self.met.iter().any(with)
+        };
+        let arrives = |t: i64| arriving.range_of(t).is_some() || met(t);
+        self.touch.threads().into_iter().all(|first| {
+            let mut range = first..first + self.touch.size;
+            if self.flight == Flight::Products { range.any(arrives) } else { range.all(arrives) }
+        })
     }
 
     /// The list of that depth ends.
@@ -130,7 +144,9 @@ pub(super) fn merge(into: &mut Vec<Pending>, other: Vec<Pending>) {
                 // Waits and arrivals under a condition are the writer's affair: they are taken as they stand.
                 ours.landed |= theirs.landed;
                 ours.waited = ours.waited.or(theirs.waited);
-                theirs.released.iter().for_each(|r| ours.release(r));
+                let new: Vec<Sym> =
+                    theirs.released.into_iter().filter(|r| !ours.released.contains(r)).collect();
+                ours.released.extend(new);
             }
             None => into.push(theirs),
         }

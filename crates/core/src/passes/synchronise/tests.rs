@@ -70,6 +70,40 @@ fn other_programs_with_mbarriers_are_left_alone() {
 }
 
 #[test]
+fn an_arrival_says_nothing_of_threads_that_have_not_met_one_that_arrives() {
+    let step = |before_arrival: &str, at_end: &str| {
+        format!(
+            "alloc s: f32[64] shared
+             alloc empty: mbar ring 2 count 2
+             for k in 0..n {{
+               for e in threads(32@1) {{
+                 if 1 <= k {{ await(empty[k - 1]) }}
+                 s[e] = x[64*k + e]
+                 s[e + 32] = x[64*k + e + 32]
+               }}
+               barrier
+               for t in threads(64@1) {{ y[64*k + t] = s[63 - t] }}
+               for w in threads(2@32) {{ {before_arrival} for e in threads(1@1) {{ arrive(empty[k]) }} }}
+               {at_end}
+             }}"
+        )
+    };
+    expect(&step("barrier", ""), &step("barrier", ""));
+    expect(&step("", ""), &step("", "barrier"));
+    // Only the first thread arrives after it has written; a barrier comes after the loop.
+    let around = |between: &str| {
+        format!(
+            "alloc q: f32[64] shared
+             alloc full: mbar ring 2 count 1
+             for t in threads(64@1) {{ q[t] = x[t] }}
+             for k in 0..n {{ for e in threads(1@1) {{ arrive(full[k]) }} await(full[k]) }}
+             {between} for t in threads(64@1) {{ y[t] = q[63 - t] }}"
+        )
+    };
+    expect(&around(""), &around("barrier"));
+}
+
+#[test]
 fn double_buffering_needs_one_barrier_a_step() {
     expect(
         "alloc s: f32[2, 64] shared

@@ -110,6 +110,16 @@ impl Touch {
         touch
     }
 
+    /// The first threads of the ranges that carry it out.
+    pub fn threads(&self) -> Vec<i64> {
+        self.around.iter().fold(vec![self.base], |starts, l| match l.values {
+            Values::Threads { count, pitch } => {
+                starts.iter().flat_map(|s| (0..count).map(move |i| s + i * pitch)).collect()
+            }
+            _ => starts,
+        })
+    }
+
     /// The loops whose iterations differ between this touch and another, when both stand in a list of that depth:
     /// those inside the list, and all thread loops.
     pub fn local(&self, depth: usize) -> impl Iterator<Item = &Around> {

@@ -31,7 +31,7 @@ pub use cache_write::CacheWrite;
 pub use compute_at::ComputeAt;
 pub use decompose_reduction::DecomposeReduction;
 pub use fuse::Fuse;
-pub use pipeline::{DoubleBuffer, Pipeline, Via};
+pub use pipeline::{DoubleBuffer, Pipeline, Release, Via};
 pub use precompute::Precompute;
 pub use reorder::Reorder;
 pub use reverse_compute_at::ReverseComputeAt;

@@ -39,6 +39,58 @@
 //! thread, and no registers for addresses. All threads meet before a slot is filled anew, as they do there; so no
 //! role of its own is needed, and the copies of the next step are asked for before those of this one are waited for.
 //!
+//! With `release=warps` they do not meet: each warp gives a slot back when it has used it, to a second ring of barriers,
+//! and only the warp that asks for copies waits until all have.
+//!
+//! ```
+//! # use warpwright_core::{ir::parse, schedule::Schedule};
+//! # let before = parse::program("program p(n: size, x: in f32[32*n], y: out f32[32]) {
+//! #   for b in block.x(1) {
+//! #     alloc s: f32[32] shared
+//! #     alloc acc: f32[64@1] reg
+//! #     for t in threads(64@1) { acc[t] = 0 }
+//! #     for k in 0..n {
+//! #       for e in 0..32 { s[e] = 32*k + e < 32*n ? x[32*k + e] : 0 }
+//! #       for t in threads(64@1) { acc[t] += s[31 - t/2] }
+//! #     }
+//! #     for t in threads(32@1) { y[t] = acc[t] }
+//! #   }
+//! # }").unwrap();
+//! let after = Schedule::run(before, "pipeline(acc.k, 3, via=bulk, release=warps)").unwrap();
+//! let text = after.program().to_string();
+//! assert!(text.contains("alloc empty: mbar ring 3 count 2"), "{text}");
+//! assert!(text.contains("\
+//!     for k in 0..n {
+//!       if k + 2 < n {
+//!         for w in threads(1@32) {
+//!           if 1 <= k {
+//!             await(empty[k - 1])
+//!           }
+//!           bulk_copy_f32(s[(k + 2)%3, :], x[32*k + 64 +: 32], 32) -> full[k + 2]
+//!           for e in threads(1@1) {
+//!             arrive(full[k + 2], tx 128)
+//!           }
+//!         }
+//!       }
+//!       await(full[k])
+//!       for t in threads(64@1) {
+//!         acc[t] += s[k%3, -(t/2) + 31]
+//!       }
+//!       for w in threads(2@32) {
+//!         barrier
+//!         for e in threads(1@1) {
+//!           arrive(empty[k])
+//!         }
+//!       }
+//!     }
+//! "), "{text}");
+//! ```
+//!
+//! The barrier of a warp orders what its lanes have read before the one arrival, and the arrivals of all warps before
+//! the copy. The warp that asks uses slots like the others, and waits in every step for the slowest; the others go on as
+//! long as what they need has been asked for and is there. How many warps there are is what the loops bound to threads
+//! say when the loop is pipelined; warps without work in the loop arrive, too.
+//!
 //! A fill must copy consecutive elements of device memory, from a multiple of 16 bytes, to a buffer of one dimension, and
 //! give 0 for what hangs over the end.
 
@@ -46,13 +98,13 @@ use std::cell::RefCell;
 
 use super::registers::Staging;
 use super::ring::{Landing, Ring};
-use super::{Found, Pipeline, peers};
+use super::{Found, Pipeline, Release, peers};
 use crate::diag::Diagnosis;
 use crate::index::{Cond, Index};
 use crate::instr::{self, Behaviour};
 use crate::ir::{
     self, Access, AssignOp, Buffer, Dim, For, Instruction, Mode, Operand, Program, Range, Space, Span, Stmt,
-    Window,
+    Window, walk,
 };
 use crate::schedule::facts::Facts;
 use crate::schedule::rewrite::{Place, Stages, at_loops, covers, guard_bounds, guarded_load};
@@ -60,6 +112,9 @@ use crate::sym::Sym;
 
 /// Bytes that a bulk copy moves a multiple of, from and to a multiple of as many.
 const PIECE: i64 = 16;
+
+/// The threads that ask for copies, and that give a slot back, together.
+const WARP: i64 = 32;
 
 /// The program with the loop pipelined wherever it is.
 ///
@@ -91,6 +146,15 @@ fn rewrite(step: &Pipeline, l: &For, place: &Place, found: &mut Found) -> Result
     let extents = |b: &Buffer| Some((b.sym.clone(), b.constant_extents()?.first().copied()?));
     found.longer.extend(moved.staged.iter().filter(|b| b.dims.len() == 1).filter_map(extents));
     let full = Sym::new("full");
+    let empty = match step.release {
+        Release::Block => None,
+        Release::Warps => {
+            let count = warps(&stages.uses, place).map_err(|because| {
+                step.refuse(because).instead("bind loops to threads first, or leave `release` out")
+            })?;
+            Some(ir::Ring { sym: Sym::new("empty"), depth: step.stages, count })
+        }
+    };
     let mut facts = place.facts();
     facts.enter_range(&counted.var, &extent);
     let number = Index::var(&counted.var);
@@ -111,19 +175,31 @@ fn rewrite(step: &Pipeline, l: &For, place: &Place, found: &mut Found) -> Result
         For::with_mode(&Sym::new(var), Mode::Threads { pitch }, Range::upto(1), body)
     };
     fill.push(first("e", 1, vec![arrive]));
-    let one_warp = first("w", 32, fill);
+    let one_warp = first("w", WARP, fill);
     let ring = Ring {
         l: &counted,
         extent: &extent,
         around: None,
         rings: &rings,
         slots: step.stages,
-        landing: Landing::Reported(full.clone()),
+        landing: Landing::Reported { full: full.clone(), empty: empty.clone() },
     };
     let nothing = Staging { registers: Vec::new(), load: Vec::new(), store: Vec::new() };
-    let mut out = vec![Stmt::AllocRing(ir::Ring { sym: full.clone(), depth: step.stages, count: 1 })];
+    let full = ir::Ring { sym: full, depth: step.stages, count: 1 };
+    let mut out: Vec<Stmt> = std::iter::once(full).chain(empty).map(Stmt::AllocRing).collect();
     out.extend(ring.build(Stages { fills: vec![one_warp], ..moved }, nothing, place));
     Ok(out)
+}
+
+/// The warps of the block, each of which gives a slot back once; why they are not known. A warp that has nothing to do
+/// in the loop waits and arrives like the others.
+fn warps(uses: &[Stmt], place: &Place) -> Result<i64, String> {
+    let mut bound = false;
+    walk::for_each(uses, &mut |stmt| bound |= matches!(stmt, Stmt::For(l) if l.threads().is_some()));
+    match place.outer().last() {
+        Some(block) if bound => Ok(ir::block_threads(&block.body) / WARP),
+        _ => Err("no loop in it is bound to threads, so nobody knows how many warps give slots back".into()),
+    }
 }
 
 /// A buffer that holds as many whole pieces as its elements take. What lies behind them is copied too, and read by nobody.

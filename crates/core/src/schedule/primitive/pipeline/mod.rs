@@ -62,7 +62,8 @@
 //!   committed in every step and all but the last `stages - 2` groups waited for. Fills that are no such copies, as
 //!   of a tile that is turned round on its way, pass through registers. With 1 stage each step waits for its own
 //!   copies: the least shared memory, for blocks or parts of them of which others compute meanwhile.
-//! - `bulk`: one warp asks for whole runs of memory, which report to a ring of barriers (see `bulk.rs`).
+//! - `bulk`: one warp asks for whole runs of memory, which report to a ring of barriers (see `bulk.rs`). With
+//!   `release=warps` it asks as soon as every warp has given a slot back; otherwise all threads meet first.
 //! - `tma`: one thread of a role of its own copies whole tiles through the tensor memory accelerator, into a ring of
 //!   `stages` slots under mbarriers; the other role multiplies with wgmma (see `tma.rs`).
 //!
@@ -95,8 +96,7 @@ use crate::sym::Sym;
 use self::ring::Landing;
 use super::Primitive;
 
-pub(super) const USAGE: &str =
-    "pipeline(label.loop, stages, via=shared|registers|cp_async|bulk|tma, across=label.outer)";
+pub(super) const USAGE: &str = "pipeline(label.loop, stages, via=shared|registers|cp_async|bulk|tma, across=label.outer, release=block|warps)";
 pub(super) const DOUBLE_BUFFER_USAGE: &str = "double_buffer(label.loop)";
 
 /// See the module documentation.
@@ -110,6 +110,8 @@ pub struct Pipeline {
     pub via: Via,
     /// The loop right around it in which its steps go on, if they do.
     pub across: Option<LoopRef>,
+    /// How it is known that a slot may be filled anew.
+    pub release: Release,
 }
 
 /// The mechanism of a [`Pipeline`].
@@ -125,6 +127,16 @@ pub enum Via {
     Bulk,
     /// Bulk copies by the tensor memory accelerator, in a role of its own.
     Tma,
+}
+
+/// How those who fill a slot of a ring know that it has been used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Release {
+    /// All threads of the block meet.
+    #[default]
+    Block,
+    /// Each warp gives it back, and only those who fill it wait for that. Of bulk copies alone.
+    Warps,
 }
 
 /// `double_buffer`: `pipeline` with two versions, in whatever memory the staged buffers are.
@@ -148,6 +160,20 @@ impl Via {
     }
 }
 
+impl Release {
+    const ALL: [(Release, &'static str); 2] = [(Release::Block, "block"), (Release::Warps, "warps")];
+
+    fn read(call: &Call) -> Result<Release, Diagnosis> {
+        let Some(name) = call.option_of("release") else { return Ok(Release::default()) };
+        let known = Release::ALL.iter().find(|(_, n)| *n == name);
+        known.map(|(release, _)| *release).ok_or_else(|| call.wrong("`release` must be block or warps"))
+    }
+
+    fn name(self) -> &'static str {
+        Release::ALL.iter().find(|(r, _)| *r == self).map_or("", |(_, name)| name)
+    }
+}
+
 impl Pipeline {
     pub(super) fn read(call: &Call) -> Result<Pipeline, Diagnosis> {
         let (target, stages) = (call.loop_at(0)?, call.int_at(1)?);
@@ -157,7 +183,8 @@ impl Pipeline {
             return Err(call.wrong("the number of stages must be from 1 to 64"));
         }
         let across = call.loop_option("across")?;
-        Ok(Pipeline { target, stages, via: *via, across })
+        let release = Release::read(call)?;
+        Ok(Pipeline { target, stages, via: *via, across, release })
     }
 
     fn refuse(&self, because: impl Into<String>) -> Diagnosis {
@@ -325,14 +352,20 @@ impl Found {
 
 impl Primitive for Pipeline {
     fn call(&self) -> Call {
-        let call = Call::new("pipeline").target(&self.target).int(self.stages).option("via", self.via.name());
-        match &self.across {
-            Some(around) => call.option("across", around),
-            None => call,
+        let mut call = Call::new("pipeline").target(&self.target).int(self.stages);
+        call = call.option("via", self.via.name());
+        if let Some(around) = &self.across {
+            call = call.option("across", around);
         }
+        if self.release == Release::default() { call } else { call.option("release", self.release.name()) }
     }
 
     fn apply(&self, program: &Program) -> Result<Program, Diagnosis> {
+        if self.release == Release::Warps && self.via != Via::Bulk {
+            return Err(self
+                .refuse("warps give back only slots that one warp fills for all of them, by bulk copies")
+                .instead("use via=bulk, or leave `release` out"));
+        }
         if self.via == Via::Tma && self.across.is_none() {
             return tma::apply(self, program);
         }
@@ -364,8 +397,10 @@ impl Primitive for DoubleBuffer {
     }
 
     fn apply(&self, program: &Program) -> Result<Program, Diagnosis> {
-        let pipeline =
-            |via| Pipeline { target: self.target.clone(), stages: 2, via, across: None }.apply(program);
+        let pipeline = |via| {
+            let (target, release) = (self.target.clone(), Release::default());
+            Pipeline { target, stages: 2, via, across: None, release }.apply(program)
+        };
         let staged_in_registers = RefCell::new(false);
         at_loops(program, &self.target, &mut |l, place| {
             let stages = Stages::of(&l, &peers(place.program, &self.target), place.program)?;

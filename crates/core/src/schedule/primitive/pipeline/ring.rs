@@ -19,14 +19,16 @@
 //! With one slot nothing is fetched ahead: each step waits for its own copies, while other warps compute.
 //!
 //! Bulk copies report to a ring of barriers instead (`full`, drawn in `bulk.rs`): nothing is committed, and each step waits
-//! for its own phase after it has asked for the later one.
+//! for its own phase after it has asked for the later one. The block still meets before a slot is filled anew, unless
+//! warps give slots back (`empty`): then those who fill one wait for the phase of the step that used it, and each
+//! step ends with an arrival of every warp.
 //!
 //! Steps may go on from one iteration of a loop around to the next, as `across.rs` draws it.
 
 use super::only_if;
 use super::registers::Staging;
 use crate::index::{Cond, Index};
-use crate::ir::{Buffer, For, Mode, Range, Span, Stmt, Sync, walk};
+use crate::ir::{self, Body, Buffer, For, If, Mode, Range, Span, Stmt, Sync, walk};
 use crate::schedule::rewrite::{Place, Stages, head, map_accesses};
 use crate::sym::Sym;
 
@@ -51,8 +53,12 @@ pub(super) enum Landing {
     Stored,
     /// Asynchronous copies are committed in groups and waited for.
     Committed,
-    /// Bulk copies report to the phase of this ring of barriers that has the number of the step.
-    Reported(Sym),
+    /// Bulk copies report to the phase of the ring of barriers `full` that has the number of the step.
+    Reported {
+        full: Sym,
+        /// The ring whose phases are complete when each warp has used the slot of a step; without it the block meets.
+        empty: Option<ir::Ring>,
+    },
 }
 
 /// A loop that counts from 0 by 1, in each iteration of which the loop of a ring has the same number of its own.
@@ -144,20 +150,24 @@ impl Ring<'_> {
         let fill = if self.slots == 1 {
             self.committed(stages.fills)
         } else {
-            self.fill(&stages.fills, &self.ahead(self.slots - 1), place)
+            self.fill(&stages.fills, &self.ahead(self.slots - 1), self.given_back(), place)
         };
         let waits = match self.landing {
             Landing::Stored => Vec::new(),
             Landing::Committed => vec![Sync::CpWait((self.slots - 2).max(0)), Sync::Barrier],
+            Landing::Reported { empty: Some(_), .. } => Vec::new(),
             // The slot that is filled next has been used by all.
-            Landing::Reported(_) => vec![Sync::Barrier],
+            Landing::Reported { .. } => vec![Sync::Barrier],
         };
         let waits = waits.into_iter().map(Stmt::Sync).collect();
         body.extend(if self.slots == 1 { [fill, waits] } else { [waits, fill] }.concat());
-        if let Landing::Reported(full) = &self.landing {
+        if let Landing::Reported { full, .. } = &self.landing {
             body.push(Stmt::Await { ring: full.clone(), ordinal: k.clone() });
         }
         body.extend(self.in_slot_of(&k, stages.uses));
+        if let Landing::Reported { empty: Some(empty), .. } = &self.landing {
+            body.push(give_back(empty, &k));
+        }
         out.push(Stmt::For(For { body: body.into(), ..head(self.l) }));
         out
     }
@@ -179,16 +189,30 @@ impl Ring<'_> {
             return Vec::new();
         }
         if self.slots == 2 {
-            return self.fill(fills, &self.first(&Index::default()), place);
+            return self.fill(fills, &self.first(&Index::default()), None, place);
         }
         let p = Sym::new("p");
-        let step = self.fill(fills, &self.first(&Index::var(&p)), place);
+        let step = self.fill(fills, &self.first(&Index::var(&p)), None, place);
         vec![For::with_mode(&p, Mode::Unroll, Range::upto(self.slots - 1), step)]
     }
 
-    /// The fills of one step, if the loop gets there, as a group of copies if they are asynchronous.
-    fn fill(&self, fills: &[Stmt], step: &Step, place: &Place) -> Vec<Stmt> {
-        let filled = self.in_slot_of(&step.number, step.of(fills));
+    /// What those who fill a slot in the loop do first, if warps give slots back: they wait until all have used it in the step
+    /// before this one. The first step is the first to use its slot.
+    fn given_back(&self) -> Option<Stmt> {
+        let Landing::Reported { empty: Some(empty), .. } = &self.landing else { return None };
+        let k = self.present();
+        let wait = Stmt::Await { ring: empty.sym.clone(), ordinal: k.offset(-1) };
+        let cond = Cond::le(1.into(), k);
+        Some(Stmt::If(If { cond, then: vec![wait].into(), otherwise: Body::default() }))
+    }
+
+    /// The fills of one step, if the loop gets there, as a group of copies if they are asynchronous. Those who fill do
+    /// `first` before.
+    fn fill(&self, fills: &[Stmt], step: &Step, first: Option<Stmt>, place: &Place) -> Vec<Stmt> {
+        let mut filled = self.in_slot_of(&step.number, step.of(fills));
+        if let (Some(first), Some(Stmt::For(nest))) = (first, filled.first_mut()) {
+            nest.body.insert(0, first);
+        }
         self.committed(only_if(step.exists.clone(), filled, place))
     }
 
@@ -209,6 +233,15 @@ impl Ring<'_> {
         let here = |b: &&Buffer| self.l.body.iter().any(|s| matches!(s, Stmt::Alloc(a) if a.sym == b.sym));
         staged.iter().filter(here).cloned().map(Stmt::Alloc).collect()
     }
+}
+
+/// Every warp arrives once: a lane of it, after all of them have used the slot.
+fn give_back(empty: &ir::Ring, step: &Index) -> Stmt {
+    let threads = |var: &str, count: i64, pitch: i64, body: Vec<Stmt>| {
+        For::with_mode(&Sym::new(var), Mode::Threads { pitch }, Range::upto(count), body)
+    };
+    let arrive = Stmt::Arrive { ring: empty.sym.clone(), ordinal: step.clone(), bytes: None };
+    threads("w", empty.count, 32, vec![Stmt::Sync(Sync::Barrier), threads("e", 1, 1, vec![arrive])])
 }
 
 /// Every access to the buffers goes to the given slot.
