@@ -18,7 +18,7 @@ use crate::report::ChosenBy;
 use crate::tune::rank;
 use crate::tune::record::{Gpu, Key, LONG, Record};
 use crate::tune::space;
-use crate::tune::wisdom::Wisdom;
+use crate::tune::wisdom::{self, Wisdom};
 
 /// The family with parameters that should be taken for a problem, if there is one.
 pub fn family(problem: &Problem) -> Option<&'static Family> {
@@ -105,8 +105,17 @@ fn of_neighbours<'a>(
     near: &[(f64, &'a Record)],
 ) -> Vec<(&'a Record, Choice)> {
     let is_same = |record: &Record| is_same_but_long(key, &record.problem);
-    let mut best: Vec<&Record> =
-        near.iter().map(|(_, record)| *record).filter(|r| is_same(r)).take(1).collect();
+    // What has to be permitted need not be faster: of the nearest that need this or that, the one with the most done in a second.
+    let mut needing: Vec<&Record> = Vec::new();
+    for (_, record) in near.iter().filter(|(_, record)| is_same(record)) {
+        if needing.iter().all(|other| wisdom::needs(other) != wisdom::needs(record)) {
+            needing.push(record);
+        }
+    }
+    let of_a_product =
+        |r: &Record| wisdom::seconds(r) / (r.problem.m * r.problem.n * r.problem.k).max(1) as f64;
+    needing.sort_by(|a, b| of_a_product(a).total_cmp(&of_a_product(b)));
+    let mut best: Vec<&Record> = needing.into_iter().take(1).collect();
     let same = !best.is_empty();
     for (_, record) in near.iter().filter(|(_, r)| is_near(key, &r.problem)) {
         if best.last().is_none_or(|last| last.problem != record.problem) {
@@ -284,6 +293,32 @@ mod tests {
         let (kernel, by) =
             parameters(family, &skinny(shape), target::DEFAULT, &gpu, &wisdom, Permissions::NONE).unwrap();
         (kernel.parameters, by)
+    }
+
+    #[test]
+    fn what_has_to_be_permitted_is_taken_where_it_does_more_in_a_second() {
+        let atomics =
+            Choice::default().with("staging", "registers").with("reduction", "global").with("tm", 4);
+        let usual =
+            Choice::default().with("staging", "registers").with("reduction", "two-pass").with("tm", 7);
+        let family = kernels::family("tsmttsm").unwrap();
+        let of = |shape: &str, choice: &Choice, seconds: f64| Record {
+            trial: Trial { seconds: Some(seconds), ..record(shape, choice.clone()).trial },
+            ..record(shape, choice.clone())
+        };
+        // The one with atomics is of a nearer length; it takes 1.3 or 0.7 times as long for each row.
+        for (seconds, reduction) in [(1.3e-3, "two-pass"), (0.7e-3, "global")] {
+            let mut wisdom = Wisdom::default();
+            wisdom.extend([of("28x28x1000000", &atomics, seconds), of("28x28x4000000", &usual, 4e-3)]);
+            let gpu = Gpu::of_target(target::DEFAULT);
+            let taken = |permissions| {
+                let problem = skinny("28x28x1100000");
+                let made = parameters(family, &problem, target::DEFAULT, &gpu, &wisdom, permissions);
+                made.unwrap().0.parameters.word("reduction")
+            };
+            assert_eq!(taken(Permissions { any_order: true, ..Permissions::NONE }), reduction);
+            assert_eq!(taken(Permissions::NONE), "two-pass");
+        }
     }
 
     /// It was chosen by the model, and took 33 times as long as cuBLAS: a thread of 512 has 128 registers, and this one wants 176.

@@ -156,7 +156,7 @@ pub fn seconds(record: &Record) -> f64 {
 }
 
 /// The permissions that a record's choice needs, as its family says.
-fn needs(record: &Record) -> Permissions {
+pub fn needs(record: &Record) -> Permissions {
     kernels::family(&record.family).map_or(Permissions::NONE, |f| (f.needs)(&record.trial.choice))
 }
 

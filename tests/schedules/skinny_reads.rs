@@ -530,6 +530,8 @@ fn rows_in_small_pieces_may_pass_through_registers() {
         ("f32", (33, 33), "tm=8,tn=8,depth=16"),
         ("f32", (27, 50), "tm=6,tn=10,depth=16,stages=1"),
         ("f32", (13, 13), "tm=4,tn=4,depth=32,stages=2,reduction=global"),
+        // Pieces of eight bytes, and tiles that go beyond the row: what is there is zeros without a load.
+        ("f32", (22, 22), "tm=8,tn=4,depth=16,stages=1,transposed=true"),
         ("c64", (9, 15), "tm=4,tn=4,depth=16,stages=2"),
     ] {
         let problem = problem(family, widths, dtype);

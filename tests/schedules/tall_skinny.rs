@@ -131,7 +131,7 @@ fn parts_come_together_by_atomics_where_that_is_permitted() {
     for (dtype, widths, count) in [
         ("f64", (5, 7), 7),
         ("f64", (64, 33), 7),
-        ("c64", (16, 2), 5),
+        ("c64", (16, 2), 7),
         ("f32", (3, 1), 5),
         ("c128", (9, 8), 7),
     ] {

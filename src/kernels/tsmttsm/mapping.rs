@@ -423,14 +423,15 @@ pub(super) fn row_elements(problem: &Problem, choice: &Choice) -> [i64; 2] {
 
 /// Bytes that a group of rows of A and of B takes in shared memory: what tiles read beyond the last row counts.
 pub(super) fn group_bytes(problem: &Problem, choice: &Choice) -> i64 {
-    let beyond = if choice.flag(WHOLE) || apart(choice) > 1 {
-        // The last row is read as far as tiles go.
+    let beyond = if choice.flag(WHOLE) || makes_fragments(problem, choice) {
+        // Of dense rows the last one is read as far as tiles go.
         let read = read(problem, choice);
         let operands = if one_copy(problem, choice) { 1 } else { 2 };
-        let widths = [read.shape.m, read.shape.n];
-        let beyond =
-            tiled_columns(problem, choice).into_iter().zip(widths).map(|(tiles, width)| tiles - width);
-        beyond.take(operands).map(|columns| columns * read.dtype().bytes() + 32).sum()
+        let rows = [read.shape.m, read.shape.n].into_iter().zip(moved(problem, choice));
+        let beyond = tiled_columns(problem, choice).into_iter().zip(rows).map(|(tiles, (width, moved))| {
+            if moved == Moved::AsOne { (tiles - width) * read.dtype().bytes() + 32 } else { 0 }
+        });
+        beyond.take(operands).sum()
     } else {
         0
     };

@@ -112,7 +112,10 @@ impl Detour<'_> {
                     path.push((l.var.clone(), l.mode, count));
                     let (first, second) = self.list(&l.body, path)?;
                     path.pop();
-                    load.push(Stmt::For(For { body: first.into(), ..head(l) }));
+                    // Registers that are filled with a constant are no neighbours in memory.
+                    let mode =
+                        if l.mode == Mode::Vector && loads_nothing(&first) { Mode::Unroll } else { l.mode };
+                    load.push(Stmt::For(For { mode, body: first.into(), ..head(l) }));
                     store.push(Stmt::For(For { body: second.into(), ..head(l) }));
                 }
                 Stmt::If(i) => {
@@ -187,6 +190,17 @@ impl Detour<'_> {
         let load = Assign { target: access.clone(), ..a.clone() };
         Ok((Stmt::Assign(load), Stmt::Assign(Assign { value: Value::Load(access), ..a.clone() })))
     }
+}
+
+/// Whether no statement reads anything.
+fn loads_nothing(stmts: &[Stmt]) -> bool {
+    let mut loads = false;
+    walk::for_each(stmts, &mut |stmt| {
+        if let Stmt::Assign(a) = stmt {
+            a.value.for_each_access(&mut |_| loads = true);
+        }
+    });
+    !loads
 }
 
 /// The statements without lets that nothing uses.
