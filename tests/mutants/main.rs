@@ -13,6 +13,7 @@ use warpwright::compile::validated;
 use warpwright::kernels::family::{Choice, parse_parameter};
 use warpwright::kernels::{self, Variant};
 use warpwright::problem::Problem;
+use warpwright_core::schedule::Schedule;
 use warpwright_core::target::{self, Capability};
 use warpwright_sim::mutate::case::{Case, Shape};
 use warpwright_sim::mutate::explain::faults;
@@ -162,13 +163,16 @@ fn given_back_by_warps() -> Case {
         dtype.parse().expect("a type"),
         layout.parse().expect("a layout"),
     );
-    let given = "unit=fma,staging=shared,copy=bulk,release=warps,block=128,panel=false,tm=3,tn=2,\
+    let given = "unit=fma,staging=shared,copy=bulk,block=128,panel=false,tm=3,tn=2,\
                  transposed=false,depth=16,stages=2,parts=2";
     let given = given.split(',').map(|p| parse_parameter(p).expect("a parameter"));
     let given = given.fold(Choice::default(), |choice, (name, value)| choice.with(name, value));
     let choice = family.complete(&given, &problem, target::DEFAULT).unwrap_or_else(|e| panic!("{e}"));
     let kernel = family.build(&problem, &choice).unwrap_or_else(|e| panic!("{e}"));
-    let valid = validated(kernel.program(), target::DEFAULT).unwrap_or_else(|e| panic!("{e}"));
+    // The family does so on matrix units alone.
+    let steps = (family.schedule)(&problem, &choice).replace("via=bulk", "via=bulk, release=warps");
+    let schedule = Schedule::run(kernel.specification().clone(), &steps).unwrap_or_else(|e| panic!("{e}"));
+    let valid = validated(schedule.program(), target::DEFAULT).unwrap_or_else(|e| panic!("{e}"));
     Case {
         name: "tsmttsm_given_back_by_warps".to_string(),
         specification: kernel.specification().clone(),

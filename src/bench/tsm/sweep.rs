@@ -112,10 +112,7 @@ fn best_of_each(
     varied: &[&'static str],
 ) -> Vec<(Choice, Choice)> {
     let mut best: BTreeMap<Choice, (f64, Choice)> = BTreeMap::new();
-    family.choices(problem, target, Permissions::NONE, &Choice::default(), &mut |choice| {
-        if given.iter().any(|(name, value)| choice.get(name) != Some(value)) {
-            return true;
-        }
+    family.choices(problem, target, Permissions::NONE, given, &mut |choice| {
         let values = varied.iter().filter_map(|name| Some((name, choice.get(name)?)));
         let about = values.fold(Choice::default(), |c, (name, value)| c.with(*name, *value));
         let seconds = rank::estimate(family, problem, choice, target).map_or(f64::INFINITY, |e| e.seconds);
