@@ -140,6 +140,15 @@ pub(super) fn meets(choice: &Choice) -> bool {
     choice.word(RELEASE) != BY_WARPS
 }
 
+/// Bytes of the barriers in shared memory by which it is known that a group has arrived, and that it has been used.
+pub(super) fn barrier_bytes(choice: &Choice) -> i64 {
+    match (By::of(choice), meets(choice)) {
+        (By::Bulk, true) => 8,
+        (By::Bulk, false) => 16,
+        _ => 0,
+    }
+}
+
 /// How the loop over groups is pipelined accordingly.
 pub(super) fn via(choice: &Choice) -> &'static str {
     match By::of(choice) {

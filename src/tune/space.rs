@@ -272,13 +272,10 @@ mod tests {
     fn candidates_are_ranked_and_no_schedule_stands_twice() {
         for (name, shape, layout) in [("tsmttsm", "20x20x1000000", "tn"), ("tsmm", "1000000x20x20", "nn")] {
             let family = kernels::family(name).unwrap();
-            let space = Space::of(
-                family,
-                &problem(shape, layout),
-                target::DEFAULT,
-                Permissions::NONE,
-                &Choice::default(),
-            );
+            // A part of it is large enough.
+            let given = Choice::default().with("unit", "mma").with("stages", 4).with("bounded", true);
+            let space =
+                Space::of(family, &problem(shape, layout), target::DEFAULT, Permissions::NONE, &given);
             assert!(space.len() > 20, "{}", space.len());
             assert!(space.candidates().windows(2).all(|w| w[0].modelled <= w[1].modelled));
             let mut schedules: Vec<_> = space.candidates().iter().map(|c| &c.schedule).collect();
@@ -286,7 +283,7 @@ mod tests {
             schedules.dedup();
             assert_eq!(schedules.len(), space.len());
             let p = problem(shape, layout);
-            let usual = family.complete(&Choice::default(), &p, target::DEFAULT).unwrap();
+            let usual = family.complete(&given, &p, target::DEFAULT).unwrap();
             assert!(space.place(&usual).is_some(), "{usual}");
         }
     }
@@ -333,7 +330,9 @@ mod tests {
             let found = descend(family, &p, target::DEFAULT, Permissions::NONE).unwrap();
             assert!(family.allows(&found, &p, target::DEFAULT));
             assert!(seconds(&found) <= seconds(&usual));
-            let space = Space::of(family, &p, target::DEFAULT, Permissions::NONE, &Choice::default());
+            // The part in which the lowest are: the whole is walked through in a minute.
+            let given = Choice::default().with("unit", "mma").with("bounded", true).with("stages", 2);
+            let space = Space::of(family, &p, target::DEFAULT, Permissions::NONE, &given);
             assert!(seconds(&found) <= 1.5 * space.candidates()[0].modelled, "{found}");
         }
     }

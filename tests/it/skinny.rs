@@ -140,7 +140,12 @@ fn three_multiplications_are_used_where_they_are_asked_for() {
     }
     // They are less work, so where work is what takes the time they are the fastest by the model.
     let tuned = |options: &str| {
-        json(&format!("tune 128x128x1000000 --dtype c128 --layout cn --device sim --json {options}"), 0)
+        json(
+            &format!(
+                "tune 128x128x1000000 --dtype c128 --layout cn --param unit=mma --device sim --json {options}"
+            ),
+            0,
+        )
     };
     let (usual, permitted) = (tuned(""), tuned("--allow-three-multiplications"));
     assert_eq!(permitted["best"][0]["parameters"]["numbers"], "three");

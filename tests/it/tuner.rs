@@ -128,7 +128,7 @@ fn what_was_tuned_before_can_be_left_out() {
     let lines = ["64x64x2000000 f64 tn", "4000000x16x16 f64 nn", "63x63x600 f64 tn", "61x59x1000000 f64 tn"];
     std::fs::write(&shapes, lines.join("\n")).unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_warpwright"))
-        .args(["tune", "--new", "--device", "sim:h200", "--json", "--shapes"])
+        .args(["tune", "--new", "--param", "staging=registers", "--device", "sim:h200", "--json", "--shapes"])
         .arg(&shapes)
         .env("WARPWRIGHT_WISDOM", &wisdom)
         .output()
@@ -342,7 +342,7 @@ fn a_time_that_no_gpu_can_reach_is_no_result() {
 
 #[test]
 fn without_a_gpu_the_model_ranks_where_it_is_asked_to() {
-    let ranked = json("tune 64x48x1000000 --dtype f64 --layout tn --device sim --json", 0);
+    let ranked = json("tune 64x48x1000000 --dtype f64 --layout tn --param unit=mma --device sim --json", 0);
     assert_eq!((ranked["kind"].as_str(), ranked["family"].as_str()), (Some("modelled"), Some("tsmttsm")));
     let best = ranked["best"].as_array().unwrap();
     assert_eq!(best.len(), 5);
@@ -350,7 +350,7 @@ fn without_a_gpu_the_model_ranks_where_it_is_asked_to() {
     assert!(best[0]["modelled"]["memory"].as_f64().unwrap() > 0.0 && best[0]["registers"].is_null());
     assert!(ranked["why"][0].as_str().unwrap().contains("modelled"), "{}", ranked["why"]);
     assert!(ranked["candidates"].as_u64().unwrap() > 1000);
-    let text = String::from_utf8(warpwright("tune 99999x9x9 --device sim").stdout).unwrap();
+    let text = String::from_utf8(warpwright("tune 99999x9x9 --param unroll=2 --device sim").stdout).unwrap();
     assert!(text.contains("ranked by the model") && text.contains("modelled  of the roofline"), "{text}");
 }
 
@@ -363,7 +363,8 @@ fn what_cannot_be_tuned_is_refused_with_advice() {
     let scratch = Scratch::new("shapes");
     let shapes = scratch.0.join("shapes.txt");
     std::fs::write(&shapes, "# a comment\n8x8x4096 f64 tn\n9999x8x8 c64 nn # another\n").unwrap();
-    let ranked = json(&format!("tune --shapes {} --device sim --json", shapes.display()), 0);
+    let part = "--param staging=registers";
+    let ranked = json(&format!("tune --shapes {} {part} --device sim --json", shapes.display()), 0);
     let families: Vec<_> = ranked.as_array().unwrap().iter().map(|r| r["family"].as_str().unwrap()).collect();
     assert_eq!(families, ["tsmttsm", "tsmm"]);
     std::fs::write(&shapes, "8x8x4096 f64 tn\n8x8 f64\n").unwrap();

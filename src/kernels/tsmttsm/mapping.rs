@@ -421,7 +421,8 @@ pub(super) fn row_elements(problem: &Problem, choice: &Choice) -> [i64; 2] {
     })
 }
 
-/// Bytes that a group of rows of A and of B takes in shared memory: what tiles read beyond the last row counts.
+/// Bytes that a group of rows of A and of B takes in shared memory: what tiles read beyond the last row counts, and so do
+/// its barriers.
 pub(super) fn group_bytes(problem: &Problem, choice: &Choice) -> i64 {
     let beyond = if choice.flag(WHOLE) || makes_fragments(problem, choice) {
         // Of dense rows the last one is read as far as tiles go.
@@ -435,7 +436,7 @@ pub(super) fn group_bytes(problem: &Problem, choice: &Choice) -> i64 {
     } else {
         0
     };
-    choice.int("depth") * row_bytes(problem, choice) + beyond
+    choice.int("depth") * row_bytes(problem, choice) + beyond + staging::barrier_bytes(choice)
 }
 
 /// Bytes that a row of A and one of B take in shared memory, or the one row that is both.

@@ -366,19 +366,19 @@ const PARAMETERS: &[Parameter] = &[
         },
     },
     Parameter {
-        name: "stages",
-        about: "groups of rows in shared memory at a time",
-        values: |c, _, _| {
-            let through_registers = By::of(c) == By::Loading;
-            with_stages(c, if through_registers { vec![2, 1] } else { vec![4, 3, 6, 2] })
-        },
-    },
-    Parameter {
         name: staging::RELEASE,
         about: staging::ABOUT_RELEASE,
         values: |c, _, _| {
             // Of 17 kernels by threads none gained more than 1 % (an H200, 2026-11-24).
             if By::of(c) == By::Bulk { with_mma(c, ["block", staging::BY_WARPS]) } else { Vec::new() }
+        },
+    },
+    Parameter {
+        name: "stages",
+        about: "groups of rows in shared memory at a time",
+        values: |c, _, _| {
+            let through_registers = By::of(c) == By::Loading;
+            with_stages(c, if through_registers { vec![2, 1] } else { vec![4, 3, 6, 2] })
         },
     },
     Parameter {
