@@ -554,7 +554,7 @@ const CONSTRAINTS: &[Constraint] = &[
         on: &["instruction", "wk", "depth", APART],
         holds: |c, p, _| {
             let (apart, terms) = (mapping::apart(c), Warps::of(p, c).terms);
-            apart == 1 || terms <= 4 * apart && c.int("depth") / c.int("wk") % (4 * apart) == 0
+            apart == 1 || 4 * apart % terms == 0 && c.int("depth") / c.int("wk") % (4 * apart) == 0
         },
     },
     Constraint {
