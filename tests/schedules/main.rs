@@ -10,6 +10,7 @@ mod random;
 mod reductions;
 mod rungs;
 mod skinny_data;
+mod skinny_numbers;
 mod skinny_reads;
 mod skinny_starts;
 mod synchronised;
