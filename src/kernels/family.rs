@@ -12,6 +12,7 @@ use warpwright_core::schedule::Schedule;
 use warpwright_core::target::Target;
 
 pub use super::choice::{Choice, Value, Word, parse_parameter};
+use super::classes::Classes;
 use super::gemm::{self, Fixed, Numbers};
 use super::{Kernel, Variant};
 use crate::problem::{Multiplications, Problem};
@@ -124,6 +125,8 @@ pub struct Family {
     pub flat: fn(&Problem, &Choice) -> [bool; 3],
     /// How the kernels of a choice make products of complex numbers.
     pub numbers: fn(&Problem, &Choice) -> Numbers,
+    /// The classes by which the kernels of a choice add up rows, if they do.
+    pub classes: fn(&Problem, &Choice) -> Option<Classes>,
     /// Whether the family should be taken where nobody asks for one.
     pub suits: fn(&Problem) -> bool,
     /// Its parameters, those that decide most first.
@@ -309,7 +312,8 @@ impl Family {
     pub fn build(&self, problem: &Problem, choice: &Choice) -> Result<Kernel, Diagnosis> {
         let variant = Variant::of(problem);
         let (flat, numbers) = ((self.flat)(problem, choice), (self.numbers)(problem, choice));
-        let fixed = Fixed { flat, numbers, ..(self.fixed)(problem)? };
+        let fixed =
+            Fixed { flat, numbers, classes: (self.classes)(problem, choice), ..(self.fixed)(problem)? };
         let precision = variant.precision.name().replace('-', "_");
         let name = format!("{}_{precision}_{}{fixed}{}", self.name, variant.layout, variant.align);
         let place = |d: Diagnosis| d.at(format!("kernel {name} with {choice}"));

@@ -8,6 +8,7 @@ use warpwright_core::ir::Program;
 use warpwright_core::te::{Expr, Expression, Tensor, by_flag, select, sum};
 
 use super::Variant;
+use super::classes::Classes;
 use crate::problem::{Layout, Op};
 
 /// Extents that are constants of a kernel; the others are arguments of each call.
@@ -26,6 +27,9 @@ pub struct Fixed {
     pub same: bool,
     /// How products of complex numbers are made of products of real ones.
     pub numbers: Numbers,
+    /// The classes by which rows of A and B are added up, if they are: of A^T B, where both are declared as one row of
+    /// elements and have constant numbers of columns.
+    pub classes: Option<Classes>,
     /// Whether the kernel is told that alpha is 1, by the flag `alpha1`, and then does without the factor: what an
     /// element of C costs besides its terms weighs where there are few of them.
     pub alpha1: bool,
@@ -50,8 +54,8 @@ pub enum Numbers {
 }
 
 impl fmt::Display for Fixed {
-    /// As the end of a kernel's name: `_m20_n20`, `_parts` or `_three` where numbers are not whole, and `_same` where B is
-    /// A.
+    /// As the end of a kernel's name: `_m20_n20`, `_parts` or `_three` where numbers are not whole, `_classes4` where rows
+    /// are added up by classes, and `_same` where B is A.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let named = [("m", self.m), ("n", self.n), ("k", self.k)];
         named
@@ -63,6 +67,9 @@ impl fmt::Display for Fixed {
             Numbers::Parts => "_parts",
             Numbers::Three => "_three",
         })?;
+        if let Some(classes) = self.classes {
+            write!(f, "_classes{}", classes.count)?;
+        }
         f.write_str(if self.same { "_same" } else { "" })
     }
 }
@@ -104,32 +111,23 @@ pub fn specification_at(variant: Variant, fixed: Fixed) -> Program {
     let mut operand_of = |name: &str, matrix: (&Index, Index, Option<i64>), align: i64| {
         let tensor = te.placeholder(name, declared, &extents(&matrix).iter().collect::<Vec<_>>());
         te.align(&tensor, align);
-        Matrix { tensor, flat: matrix.2 }
+        Matrix { tensor, dtype: declared, flat: matrix.2 }
     };
     let a = operand_of("A", a, variant.align.a);
     let b = if fixed.same { a.clone() } else { operand_of("B", b, variant.align.b) };
-    let c = Matrix { tensor: te.update("C", result, &extents(&c).iter().collect::<Vec<_>>()), flat: c.2 };
+    let tensor = te.update("C", result, &extents(&c).iter().collect::<Vec<_>>());
+    let c = Matrix { tensor, dtype: result, flat: c.2 };
     te.align(&c.tensor, variant.align.c);
-    let r = te.reduce_axis("k", &k);
-    let term = r.var();
-    let (extents, axes): (&[&Index], &[&str]) = match fixed.numbers {
-        Numbers::Whole | Numbers::Parts => (&[&m.scaled(wider), &n.scaled(wider)], &["i", "j"]),
-        Numbers::Three => (&[&Index::from(3), &m, &n], &["p", "i", "j"]),
+    let products = match fixed.classes {
+        Some(classes) => Products::by_classes(&mut te, classes, [&a, &b], [&m, &n, &k], op.a),
+        None => Products::at_once(&mut te, fixed.numbers, [&a, &b], [&m, &n, &k], op, declared),
     };
-    let acc = te.intermediate("acc", declared.accumulator(), extents);
-    te.compute(&acc, axes, |at| {
-        let terms = match at {
-            [p, i, j] => factor(p, &a, op.a, [i, &term]) * factor(p, &b, op.b, [&term, j]),
-            _ => operand(&a, op.a, &at[0], &term, declared) * operand(&b, op.b, &term, &at[1], declared),
-        };
-        sum(terms, &[&r])
-    });
     let value = |at: &[Index]| {
         let (i, j) = (&at[0], &at[1]);
         let whole = match fixed.numbers {
-            Numbers::Whole => acc.at(&[i, j]),
-            Numbers::Parts => of_parts(|of_a, of_b| acc.at(&[&part(i, of_a), &part(j, of_b)]), op, wide),
-            Numbers::Three => of_three(|p| acc.at(&[&Index::from(p), i, j]), op, wide),
+            Numbers::Whole => products.at(&[i, j]),
+            Numbers::Parts => of_parts(|of_a, of_b| products.at(&[&part(i, of_a), &part(j, of_b)]), op, wide),
+            Numbers::Three => of_three(|p| products.at(&[&Index::from(p), i, j]), op, wide),
         };
         let product = alpha * whole.clone();
         let with_old = product.clone() + beta * widened(c.at(&at[0], &at[1]), result);
@@ -144,6 +142,89 @@ pub fn specification_at(variant: Variant, fixed: Fixed) -> Program {
         None => te.compute(&c.tensor, &["i", "j"], value),
     }
     te.program()
+}
+
+/// The sums of products that elements of C are made of.
+struct Products {
+    /// The intermediate tensors that make a sum together.
+    sums: Vec<Tensor>,
+}
+
+impl Products {
+    /// Sums over all of `k`.
+    fn at_once(
+        te: &mut Expression,
+        numbers: Numbers,
+        [a, b]: [&Matrix; 2],
+        [m, n, k]: [&Index; 3],
+        op: Layout,
+        declared: DType,
+    ) -> Products {
+        let r = te.reduce_axis("k", k);
+        let term = r.var();
+        let wider = if numbers == Numbers::Whole { 1 } else { 2 };
+        let (extents, axes): (&[&Index], &[&str]) = match numbers {
+            Numbers::Whole | Numbers::Parts => (&[&m.scaled(wider), &n.scaled(wider)], &["i", "j"]),
+            Numbers::Three => (&[&Index::from(3), m, n], &["p", "i", "j"]),
+        };
+        let acc = te.intermediate("acc", declared.accumulator(), extents);
+        te.compute(&acc, axes, |at| {
+            let terms = match at {
+                [p, i, j] => factor(p, a, op.a, [i, &term]) * factor(p, b, op.b, [&term, j]),
+                _ => operand(a, op.a, &at[0], &term, declared) * operand(b, op.b, &term, &at[1], declared),
+            };
+            sum(terms, &[&r])
+        });
+        Products { sums: vec![acc] }
+    }
+
+    /// Sums over the rows of each class, which lie somewhere in the products of windows; and over the rows behind the last
+    /// whole round of classes.
+    fn by_classes(
+        te: &mut Expression,
+        classes: Classes,
+        [a, b]: [&Matrix; 2],
+        [m, n, k]: [&Index; 3],
+        op: Op,
+    ) -> Products {
+        let window =
+            |matrix: &Matrix| classes.window(matrix.flat.unwrap_or_else(|| panic!("rows are dense")));
+        let (of_a, of_b) = (window(a), window(b));
+        let dtype = a.dtype;
+        let term = |row_of_a: Index, row_of_b: Index| {
+            let left = widened(a.tensor.at(&[&row_of_a]), dtype);
+            let left = if is_conjugated(op) && dtype.is_complex() { left.conj() } else { left };
+            left * widened(b.tensor.at(&[&row_of_b]), dtype)
+        };
+        let count = Index::from(classes.count);
+        let (columns_of_a, columns_of_b) = (Index::from(of_a.columns), Index::from(of_b.columns));
+        let each = te.intermediate("each", dtype.accumulator(), &[&count, &columns_of_a, &columns_of_b]);
+        let r = te.reduce_axis("k", &k.div(classes.count));
+        te.compute(&each, &["q", "i", "j"], |at| {
+            let [q, i, j] = at else { unreachable!("three axes") };
+            let first = |rows: i64, start: Index| &r.var().scaled(rows) + &start;
+            sum(term(&first(of_a.rows(), of_a.start(q)) + i, &first(of_b.rows(), of_b.start(q)) + j), &[&r])
+        });
+        let acc = te.intermediate("acc", dtype.accumulator(), &[m, n]);
+        let class = te.reduce_axis("q", &count);
+        te.compute(&acc, &["i", "j"], |at| {
+            let q = class.var();
+            sum(each.at(&[&q, &(&at[0] + &of_a.shift(&q)), &(&at[1] + &of_b.shift(&q))]), &[&class])
+        });
+        let rest = te.intermediate("rest", dtype.accumulator(), &[m, n]);
+        let left_over = te.reduce_axis("k", &k.rem(classes.count));
+        te.compute(&rest, &["i", "j"], |at| {
+            let row = &k.div(classes.count).scaled(classes.count) + &left_over.var();
+            let element = |width: i64, column: &Index| &row.scaled(width) + column;
+            sum(term(element(of_a.width, &at[0]), element(of_b.width, &at[1])), &[&left_over])
+        });
+        Products { sums: vec![acc, rest] }
+    }
+
+    fn at(&self, index: &[&Index]) -> Expr {
+        let all = self.sums.iter().map(|sum| sum.at(index));
+        all.reduce(|a, b| a + b).unwrap_or_else(|| unreachable!("there is a sum"))
+    }
 }
 
 /// The column of real (0) or imaginary (1) parts of a column of numbers.
@@ -195,6 +276,8 @@ fn of_parts(at: impl Fn(i64, i64) -> Expr, op: Layout, dtype: DType) -> Expr {
 #[derive(Clone)]
 struct Matrix {
     tensor: Tensor,
+    /// Of its elements.
+    dtype: DType,
     /// Elements of a row, where the matrix is declared as one row of elements.
     flat: Option<i64>,
 }

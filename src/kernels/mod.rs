@@ -5,6 +5,7 @@
 //! text occurs nowhere here.
 
 mod choice;
+pub mod classes;
 mod dgemm;
 pub mod family;
 pub mod gemm;

@@ -123,8 +123,11 @@ pub(super) const BULK: &str = "bulk";
 /// group before is multiplied, and stored before the next one is.
 pub(super) const THROUGH_REGISTERS: &str = "registers";
 
+/// Its value by which rows are copied 16 bytes at a time wherever they start, those that start alike by blocks of their own.
+pub(super) const BY_CLASSES: &str = "classes";
+
 /// What it is about.
-pub(super) const ABOUT_COPY: &str = "how dense rows move between device and shared memory: as the one piece of memory that they are, shared out among threads or by one bulk copy, or row by row, by asynchronous copies or through registers";
+pub(super) const ABOUT_COPY: &str = "how dense rows move between device and shared memory: as the one piece of memory that they are, shared out among threads or by one bulk copy; row by row, by asynchronous copies or through registers; or row by row in pieces of 16 bytes, those rows that start alike (classes) by blocks of their own";
 
 /// The name of the parameter that says when a group that a bulk copy has brought may be overwritten by the next one.
 pub(super) const RELEASE: &str = "release";

@@ -51,6 +51,7 @@ pub const FAMILY: Family = Family {
         [dense(moved_a(problem, choice)), false, dense(moved_c(problem, choice))]
     },
     numbers: staging::numbers,
+    classes: |_, _| None,
     suits: |problem| {
         let short = problem.shape.k.max(problem.shape.n);
         fixed(problem).is_ok() && problem.shape.m >= 8 * short

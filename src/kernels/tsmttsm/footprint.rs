@@ -19,6 +19,8 @@ pub(super) fn footprint(problem: &Problem, choice: &Choice, target: &Target) -> 
     let parts = choice.int("parts");
     // Every row once; a part of C for each block, written and read, or added to C.
     let (passes_over_parts, launches) = match choice.word("reduction") {
+        // The sums of each class are put together by a launch of their own.
+        "two-pass" if mapping::class_count(problem, choice) > 1 => (2.0, 3),
         "two-pass" => (2.0, 2),
         "" => (0.0, 1),
         _ => (1.0, 2),

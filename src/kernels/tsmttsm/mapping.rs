@@ -2,6 +2,8 @@
 
 use warpwright_core::dtype::DType;
 
+use super::WIDEST;
+use crate::kernels::classes::{Classes, Window};
 use crate::kernels::family::Choice;
 use crate::kernels::gemm::Numbers;
 use crate::kernels::staging::{self, ACROSS, By, Copied, Moved, ceil, copied_at_once, numbers};
@@ -16,9 +18,48 @@ pub(super) fn sums(problem: &Problem, choice: &Choice) -> i64 {
     }
 }
 
+/// The classes by which rows are added up, if they are.
+pub(super) fn classes(problem: &Problem, choice: &Choice) -> Option<Classes> {
+    if choice.word(staging::COPY) == staging::BY_CLASSES { Classes::of(problem, WIDEST) } else { None }
+}
+
+/// The windows of rows of A and of B where they are added up by classes.
+fn windows(problem: &Problem, choice: &Choice) -> Option<[Window; 2]> {
+    let classes = classes(problem, choice)?;
+    Some([problem.shape.m, problem.shape.n].map(|width| classes.window(width)))
+}
+
+/// How many classes of rows there are, each of which has blocks of its own.
+pub(super) fn class_count(problem: &Problem, choice: &Choice) -> i64 {
+    classes(problem, choice).map_or(1, |classes| classes.count)
+}
+
+/// Whether rows can be added up by classes: dense ones of two matrices, whose products are not divided into areas.
+pub(super) fn may_be_classed(problem: &Problem, choice: &Choice) -> bool {
+    !problem.same && areas(problem, choice) == 1 && Classes::of(problem, WIDEST).is_some()
+}
+
+/// Elements after which the next row that a block reads of A and of B begins, where rows are dense.
+pub(super) fn rows_in_memory(problem: &Problem, choice: &Choice) -> [i64; 2] {
+    let read = read(problem, choice);
+    windows(problem, choice).map_or([read.shape.m, read.shape.n], |windows| windows.map(Window::rows))
+}
+
 /// The product of the matrices that are read: where complex numbers are not taken whole, that of real ones of twice the
-/// width. Of such a product it is the product itself.
+/// width; where rows are added up by classes, that of their windows. Of other products it is the product itself.
 pub(super) fn read(problem: &Problem, choice: &Choice) -> Problem {
+    if let Some([a, b]) = windows(problem, choice) {
+        return Problem {
+            shape: Shape { m: a.columns, n: b.columns, ..problem.shape },
+            ld: Strides { a: a.rows(), b: b.rows(), ..problem.ld },
+            ..*problem
+        };
+    }
+    stored(problem, choice)
+}
+
+/// The product of the matrices as they are in memory: where complex numbers are not taken whole, that of real ones.
+fn stored(problem: &Problem, choice: &Choice) -> Problem {
     if numbers(problem, choice) == Numbers::Whole {
         return *problem;
     }
@@ -57,6 +98,11 @@ impl Threads {
     pub(super) fn of(problem: &Problem, choice: &Choice) -> Threads {
         let area = area(problem, choice);
         let (mt, nt) = (ceil(area[0], choice.int("tm")), ceil(area[1], choice.int("tn")));
+        // Whole fours where that leaves few without a tile: so warps end where rows of tiles do.
+        let [mt, nt] = [mt, nt].map(|threads| {
+            let more = (4 - threads % 4) % 4;
+            if classes(problem, choice).is_some() && 8 * more <= threads { threads + more } else { threads }
+        });
         // Neighbours read a panel in pairs, if the last of an odd number has one.
         let nt = if choice.flag("panel") && choice.flag(staging::INTERLEAVED) { nt + nt % 2 } else { nt };
         // No more than there are rows for, rounded up so that sums of similar length have the same kernel.
@@ -366,7 +412,10 @@ pub(super) fn moved(problem: &Problem, choice: &Choice) -> [Moved; 2] {
 
 /// How they would be if the choice were to `copy` dense rows so, or if it said nothing.
 pub(super) fn moved_as(copy: &str, problem: &Problem, choice: &Choice) -> [Moved; 2] {
-    let problem = &read(problem, choice);
+    if copy == staging::BY_CLASSES {
+        return [Moved::Rows; 2];
+    }
+    let problem = &stored(problem, choice);
     let (m, n, align) = (problem.shape.m, problem.shape.n, problem.alignment());
     [(m, problem.ld.a == m, align.a), (n, problem.ld.b == n, align.b)].map(|(columns, dense, align)| {
         match Moved::of(copy, problem.dtype(), columns, dense, align) {

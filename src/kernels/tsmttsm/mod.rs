@@ -83,6 +83,7 @@ pub const FAMILY: Family = Family {
         [a, b, false]
     },
     numbers: staging::numbers,
+    classes: mapping::classes,
     suits: |problem| {
         let short = problem.shape.m.max(problem.shape.n);
         fixed(problem).is_ok() && problem.shape.k >= 8 * short
@@ -245,11 +246,13 @@ const PARAMETERS: &[Parameter] = &[
             {
                 ways.push(staging::THROUGH_REGISTERS);
             }
+            if c.word("unit") == "fma" && runs && aligned && mapping::may_be_classed(problem, c) {
+                ways.push(staging::BY_CLASSES);
+            }
             // A panel is one piece of memory.
             with_stages(
                 c,
-                ways.into_iter()
-                    .filter(|copy| !c.flag("panel") || !["rows", staging::THROUGH_REGISTERS].contains(copy)),
+                ways.into_iter().filter(|copy| !c.flag("panel") || ["one", staging::BULK].contains(copy)),
             )
         },
     },
@@ -419,7 +422,7 @@ const PARAMETERS: &[Parameter] = &[
                 "registers" if c.int("parts") == 1 => &[],
                 _ if double && !target.has(Capability::AtomicAddF64) => &["two-pass"],
                 // Several sums make one number of C.
-                _ if mapping::sums(problem, c) > 1 => &["two-pass"],
+                _ if mapping::sums(problem, c) > 1 || mapping::classes(problem, c).is_some() => &["two-pass"],
                 "registers" => &["two-pass", "global", "local"],
                 // What is staged has no sum in shared memory.
                 _ => &["two-pass", "global"],
@@ -592,6 +595,11 @@ const CONSTRAINTS: &[Constraint] = &[
                 *moved != Moved::AsOne || c.int("depth") * columns * p.dtype().bytes() % align == 0
             })
         },
+    },
+    Constraint {
+        about: "as many blocks add up the rows of each class",
+        on: &[staging::COPY, "parts"],
+        holds: |c, p, _| c.int("parts") % mapping::class_count(p, c) == 0,
     },
     Constraint {
         about: "registers hold one group of rows ahead, so there are 1 or 2 stages",

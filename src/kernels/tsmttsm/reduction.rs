@@ -1,6 +1,6 @@
 //! How the parts of the sum come together.
 
-use super::mapping::{Threads, area, areas, covered, shares};
+use super::mapping::{Threads, area, areas, class_count, covered, shares};
 use crate::kernels::family::Choice;
 use crate::kernels::gemm::Numbers;
 use crate::kernels::staging::{ceil, min_blocks, numbers};
@@ -159,6 +159,24 @@ set_scope(mine, reg)
             last: String::new(),
         };
     }
+    let classes = class_count(problem, choice);
+    if classes > 1 {
+        // The rows of a round of classes lie one behind the other: their blocks are neighbours.
+        return Parts {
+            split: format!(
+                "split_reduce(each.ko, {}, order=cyclic) -> part, g
+split(part.k, {rows}) -> s, k
+rfactor(part.s) -> slice
+cache_write(slice, reg) -> mine
+",
+                parts / classes
+            ),
+            taken_by: "slice",
+            block: "slice.g, slice.q",
+            bind: format!("bind(slice.g, block.y)\nbind(slice.q, block.x{asked})\n"),
+            last: second_pass(problem, choice, Some(sets)),
+        };
+    }
     Parts {
         split: format!(
             "split_reduce(acc.ko, {parts}, order=cyclic) -> part, g
@@ -175,6 +193,11 @@ cache_write(slice, reg) -> mine
     }
 }
 
+/// The stage that adds up products of rows: the sums themselves, or those of each class.
+pub(super) fn of_rows(problem: &Problem, choice: &Choice) -> &'static str {
+    if class_count(problem, choice) > 1 { "each" } else { "acc" }
+}
+
 /// The launch that adds up the parts: a block for each row of C, in which several threads share out the parts of an
 /// element and one adds up what they have, always in the same order. Where sets of threads have left their own parts
 /// behind, these become one as they are read.
@@ -187,10 +210,37 @@ fn second_pass(problem: &Problem, choice: &Choice, sets: Option<i64>) -> String 
         Numbers::Three => ("sub.t, sub.j, sub.p, sub.i", "acc.p, acc.t"),
     };
     // Parts are read together, as many as there are registers for, since each wait takes longer than the work.
-    let (of_a_thread, most) = (ceil(choice.int("parts"), shares), PARTS_AT_A_TIME / sets.unwrap_or(1));
+    let parts = choice.int("parts") / class_count(problem, choice);
+    let (of_a_thread, most) = (ceil(parts, shares), PARTS_AT_A_TIME / sets.unwrap_or(1));
     let together = ceil(of_a_thread, ceil(of_a_thread, most.max(4)));
     let as_they_are_read =
         if sets.is_some() { "set_scope(part, reg)\ncompute_at(part, sum.g)\nunroll(part.s)\n" } else { "" };
+    if class_count(problem, choice) > 1 {
+        // A block for each row of each class; and a launch that takes of each what belongs to C.
+        return format!(
+            "split_reduce(each.g, {shares}, combine=shared, order=cyclic) -> sub, t
+cache_write(sub, reg) -> sum
+split(sum.g, {together}) -> go, g
+cache_write(each, reg) -> whole
+bind(each.q, block.y)
+bind(each.i, block.x)
+bind(each.j, threads)
+compute_at(whole, each.j)
+compute_at(sub, each.i)
+reorder(sub.t, sub.q, sub.i, sub.j)
+bind(sub.t, sub.j, threads)
+compute_at(sum, sub.j)
+{as_they_are_read}unroll(sum.g, whole.t)
+bind(C.i, block.x)
+bind(C.j, threads)
+set_scope(acc, reg)
+compute_at(acc, C.j)
+set_scope(rest, reg)
+compute_at(rest, C.j)
+unroll(acc.q)
+"
+        );
+    }
     format!(
         "split_reduce(acc.g, {shares}, combine=shared, order=cyclic) -> sub, t
 cache_write(sub, reg) -> sum
@@ -211,7 +261,8 @@ compute_at(sum, sub.j)
 /// How many threads of the second pass share out the parts of an element of C.
 pub(super) fn second_pass_shares(problem: &Problem, choice: &Choice) -> i64 {
     let [_, columns] = covered(problem, choice);
-    let most = (SECOND_PASS_THREADS / columns).min(choice.int("parts")).min(32);
+    let parts = choice.int("parts") / class_count(problem, choice);
+    let most = (SECOND_PASS_THREADS / columns).min(parts).min(32);
     (0..=5).map(|e| 1 << e).rfind(|shares| *shares <= most).unwrap_or(1)
 }
 

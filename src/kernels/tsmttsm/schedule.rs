@@ -114,13 +114,14 @@ pub(super) fn by_threads_from_shared(problem: &Problem, choice: &Choice) -> Stri
     );
     let Staged { specialize, copies, groups } = staged(problem, choice, at);
     format!(
-        "{specialize}split(acc.k, {depth}) -> ko, k
+        "{specialize}split({sums}.k, {depth}) -> ko, k
 {split}{copies}{rows_of_c}{columns_of_c}{order}{bind}bind({slice}.s, {lanes}, threads)
 compute_at(mine, {innermost})
 {to_panels}reorder(mine.ko, mine.k, {row}mine.i, mine.j)
 {groups}{reads}pipeline(mine.ko, {stages}, via={via})
 unroll({unrolled}, mine.i, mine.j, {slice}.i, {slice}.j)
 {last}",
+        sums = reduction::of_rows(problem, choice),
         via = staging::via(choice),
         rows_of_c = shared_out(slice, "i", tm, mt, of_a, transposed && !panel),
         columns_of_c = shared_out(slice, "j", tn, nt, of_b, transposed),
@@ -264,8 +265,8 @@ fn staged(problem: &Problem, choice: &Choice, at: &str) -> Staged {
         let piece = 16 / dtype.bytes();
         if choice.flag(WHOLE) { format!(", pieces={piece}, columns={columns}") } else { String::new() }
     };
-    let operands =
-        [("A", "As", read.shape.m, read_a, "lda", of_a), ("B", "Bs", read.shape.n, read_b, "ldb", of_b)];
+    let [row_of_a, row_of_b] = mapping::rows_in_memory(problem, choice);
+    let operands = [("A", "As", row_of_a, read_a, "lda", of_a), ("B", "Bs", row_of_b, read_b, "ldb", of_b)];
     let mut fragments =
         if one_copy(problem, choice) { vec![vec!["a", "b"]] } else { vec![vec!["a"], vec!["b"]] };
     if mapping::makes_fragments(problem, choice) {

@@ -43,6 +43,8 @@
 //! assert!(after.program().to_string().contains("y[i] += xr[i, k]"));
 //! ```
 //!
+//! What is left over behind the last whole row is not in the copy, and must not be asked of it.
+//!
 //! Rows whose length is no multiple of V start anywhere, but memory is read V elements at a time from multiples of V only.
 //! With `rows=N, pieces=V` the copy of a row starts with the piece of V elements in which the row starts, so with up to
 //! V - 1 elements of the row before; its loops are `r`, `p` (pieces) and `v` (elements of a piece). Each row has the
@@ -88,6 +90,7 @@ use crate::schedule::step::Call;
 use crate::sym::Sym;
 
 use super::Primitive;
+use super::compute_at::for_each_guarded;
 use super::set_scope::{space, space_name};
 
 pub(super) const USAGE: &str =
@@ -182,6 +185,7 @@ impl CacheRead {
                 dims: self.extents(source)?.into_iter().map(Dim::new).collect(),
                 ..Buffer::new(Sym::new(&self.name), source.dtype, Vec::new(), self.space)
             };
+            self.check_rows(&stmt, source, facts)?;
             let nest = self.copy_nest(&copy, source);
             let renamed = self.redirect(stmt, &source.sym, &copy.sym, facts);
             out.extend([Stmt::Alloc(copy), nest, renamed]);
@@ -195,7 +199,7 @@ impl CacheRead {
             return Ok(source.dims.iter().map(|d| d.extent.clone()).collect());
         };
         match &source.dims[..] {
-            [only] if only.extent.rem(rows) == Index::default() => {
+            [only] if self.pieces.is_none() || only.extent.rem(rows) == Index::default() => {
                 let count = only.extent.div(rows);
                 Ok(match self.pieces {
                     None => vec![count, Index::constant(rows)],
@@ -209,6 +213,47 @@ impl CacheRead {
                 })
                 .instead("leave `rows` out, or give the length of its rows")),
         }
+    }
+
+    /// Refuses a statement that may read something behind the last whole row, where there is such.
+    fn check_rows(&self, stmt: &Stmt, source: &Buffer, facts: &Facts) -> Result<(), Diagnosis> {
+        let (Some(rows), None, [only]) = (self.rows, self.pieces, &source.dims[..]) else { return Ok(()) };
+        if only.extent.rem(rows) == Index::default() || self.reads_whole_rows(stmt, source, rows, facts) {
+            return Ok(());
+        }
+        Err(Diagnosis::new(format!("`{}` does not consist of rows of {rows}", self.buffer))
+            .because(format!("what is left over of its {} elements may be read, too", only.extent))
+            .instead("leave `rows` out, or give the length of its rows"))
+    }
+
+    /// Whether what the consumer reads inside a statement certainly lies in whole rows.
+    fn reads_whole_rows(&self, stmt: &Stmt, source: &Buffer, rows: i64, facts: &Facts) -> bool {
+        let mut facts = facts.clone();
+        let whole = source.dims[0].extent.div(rows);
+        match stmt {
+            Stmt::For(l) => facts.enter(l),
+            Stmt::If(i) => {
+                let mut otherwise = facts.clone();
+                facts.assume(&i.cond);
+                otherwise.assume(&i.cond.clone().negate());
+                return i.then.iter().all(|s| self.reads_whole_rows(s, source, rows, &facts))
+                    && i.otherwise.iter().all(|s| self.reads_whole_rows(s, source, rows, &otherwise));
+            }
+            Stmt::Assign(a) if a.target.buffer.name() == self.consumer => {
+                let mut all = true;
+                for_each_guarded(&a.value, &Cond::TRUE, &mut |access, guard| {
+                    if access.buffer == source.sym {
+                        let mut there = facts.clone();
+                        there.assume(guard);
+                        let row = there.ranges().simplify(&access.index[0].div(rows));
+                        all &= there.proves(&Cond::lt(row, whole.clone()));
+                    }
+                });
+                return all;
+            }
+            _ => {}
+        }
+        walk::bodies(stmt).flatten().all(|s| self.reads_whole_rows(s, source, rows, &facts))
     }
 
     /// Pieces that are read of a row, wherever in a piece it starts.
@@ -369,5 +414,33 @@ impl Primitive for CacheRead {
             .instead("apply cache_read before vectorize"));
         }
         Ok(program.with_body(body))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ir::parse;
+    use crate::schedule::Schedule;
+
+    /// The program after a copy in rows of 6 of a tensor of 3 n elements, of whose rows the first so many are read.
+    fn in_rows(count: &str) -> Result<String, String> {
+        let text = format!(
+            "program p(n: size, x: in f32[3*n], y: out f32[n]) {{
+               for i in 0..n {{ y[i] = 0  for k in 0..6 {{ y[i] += i < {count} ? x[6*i + k] : 0 }} }}
+             }}"
+        );
+        let before = parse::program(&text).expect("reads");
+        let after =
+            Schedule::run(before, "cache_read(x, y, reg, rows=6) -> xr").map_err(|e| e.to_string())?;
+        Ok(after.program().to_string())
+    }
+
+    #[test]
+    fn rows_are_whole_or_are_not_asked_for() {
+        let text = in_rows("n/2").expect("whole rows");
+        assert!(text.contains("alloc xr: f32[n/2, 6] reg"), "{text}");
+        assert!(text.contains("i < n/2 ? xr[i, k] : 0"), "{text}");
+        let refusal = in_rows("n").unwrap_err();
+        assert!(refusal.contains("left over of its 3*n elements"), "{refusal}");
     }
 }

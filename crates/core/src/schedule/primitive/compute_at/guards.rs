@@ -26,7 +26,11 @@ pub(super) fn follows(cond: &Cond, bounds: &Cond, facts: &Facts) -> bool {
 }
 
 /// Every load of a value, with the condition under which it takes place.
-pub(super) fn for_each_guarded(value: &Value, guard: &Cond, visit: &mut dyn FnMut(&Access, &Cond)) {
+pub(in crate::schedule) fn for_each_guarded(
+    value: &Value,
+    guard: &Cond,
+    visit: &mut dyn FnMut(&Access, &Cond),
+) {
     match value {
         Value::Const(_) | Value::Scalar(_) => {}
         Value::Load(access) => visit(access, guard),

@@ -58,7 +58,8 @@ use crate::schedule::rewrite::{
 use crate::schedule::step::Call;
 use crate::sym::Sym;
 
-use self::guards::{clipped, follows, for_each_guarded, guard_all_loads, rewrite_values};
+pub(in crate::schedule) use self::guards::for_each_guarded;
+use self::guards::{clipped, follows, guard_all_loads, rewrite_values};
 use self::ranges::wrap_single;
 use super::Primitive;
 
