@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::index::{Comparison, Cond, Index, Interval};
+use crate::index::{self, Atom, Comparison, Cond, Index, Interval};
 use crate::ir::{Access, Buffer, Stmt, Value, walk};
 use crate::schedule::facts::Facts;
 use crate::schedule::rewrite::guard_loads;
@@ -23,6 +23,35 @@ pub(super) fn follows(cond: &Cond, bounds: &Cond, facts: &Facts) -> bool {
             && times % factor == 0
             && facts.ranges().of(&(&bound - &below.scaled(s))).lo.is_some_and(|rest| rest >= 0)
     })
+}
+
+/// Whether a condition follows from bounds that speak of quotients or remainders: `4*r + c < 4*R` from
+/// `2*r + c/2 < 2*R`. That takes a proof.
+pub(super) fn deduced(cond: &Cond, bounds: &Cond, facts: &Facts) -> bool {
+    let divides =
+        |index: &Index| index.terms().iter().any(|(a, _)| matches!(a, Atom::Div(..) | Atom::Mod(..)));
+    let speaks_of_parts = |bound: &Cond| matches!(bound, Cond::Compare(_, a, b) if divides(a) || divides(b));
+    if !bounds.conjuncts().iter().any(speaks_of_parts) {
+        return false;
+    }
+    let mut vars: Vec<Sym> = Vec::new();
+    cond.clone().and(bounds.clone()).for_each_var(&mut |s| {
+        if !vars.contains(s) {
+            vars.push(s.clone());
+        }
+    });
+    let mut known = index::Facts::new();
+    for var in &vars {
+        match facts.ranges().get(var) {
+            Interval { lo: Some(lo), hi: Some(hi) } => {
+                known.runs_over(var, &lo.into(), &Index::constant(hi).offset(1), &1.into());
+            }
+            Interval { lo: Some(lo), hi: None } => known.at_least(var, lo),
+            _ => return false,
+        }
+    }
+    known.assume(bounds);
+    index::prove(&known, cond) == Some(true)
 }
 
 /// Every load of a value, with the condition under which it takes place.
@@ -129,5 +158,30 @@ fn replace(value: &Value, f: &dyn Fn(&Value) -> Option<Value>) -> Value {
         Value::Binary(op, a, b) => Value::Binary(*op, again(a), again(b)),
         Value::Select(c, a, b) => Value::Select(c.clone(), again(a), again(b)),
         Value::Cast(t, a) => Value::Cast(*t, again(a)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::deduced;
+    use crate::index::{Cond, Index};
+    use crate::schedule::facts::Facts;
+    use crate::sym::Sym;
+
+    #[test]
+    fn guards_on_whole_indices_follow_from_bounds_on_their_parts() {
+        let (r, c, n) = (Sym::new("r"), Sym::new("c"), Sym::new("n"));
+        let mut facts = Facts::default();
+        facts.enter_range(&r, &10.into());
+        facts.enter_range(&c, &4.into());
+        let (whole, half) =
+            (&Index::var(&r).scaled(4) + &Index::var(&c), &Index::var(&r).scaled(2) + &Index::var(&c).div(2));
+        let guard = |limit: i64| Cond::lt(whole.clone(), limit.into());
+        let bounds = Cond::lt(half.clone(), 7.into());
+        assert!(deduced(&guard(14), &bounds, &facts));
+        assert!(!deduced(&guard(13), &bounds, &facts), "13 is 2*6 + 1");
+        // Of what nothing is known, and of bounds without parts, nothing is asked.
+        assert!(!deduced(&guard(14), &Cond::lt(&half + &Index::var(&n), 7.into()), &facts));
+        assert!(!deduced(&guard(14), &Cond::lt(whole.clone(), 14.into()), &facts));
     }
 }

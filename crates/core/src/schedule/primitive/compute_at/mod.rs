@@ -59,7 +59,7 @@ use crate::schedule::step::Call;
 use crate::sym::Sym;
 
 pub(in crate::schedule) use self::guards::for_each_guarded;
-use self::guards::{clipped, follows, guard_all_loads, rewrite_values};
+use self::guards::{clipped, deduced, follows, guard_all_loads, rewrite_values};
 use self::ranges::wrap_single;
 use super::Primitive;
 
@@ -392,7 +392,8 @@ impl Attach<'_> {
                     guard_bounds(&Access { buffer: origin.sym.clone(), ..access.clone() }, origin, facts);
                 let mut inside = facts.clone();
                 inside.assume(&bounds);
-                let implied = |c: &&Cond| inside.proves(c) || follows(c, &bounds, facts);
+                let implied =
+                    |c: &&Cond| inside.proves(c) || follows(c, &bounds, facts) || deduced(c, &bounds, facts);
                 let (filled, asked): (Vec<_>, Vec<_>) = cond.conjuncts().iter().partition(implied);
                 if !filled.is_empty() {
                     // What was filled is part of the region, except along dimensions that are kept whole.
@@ -496,8 +497,10 @@ impl Attach<'_> {
                         source.filter(|_| self.is_of_its_row(&index, &inside)).is_some_and(|origin| {
                             let mut facts = inside.clone();
                             let there = Access { buffer: origin.sym.clone(), index: index.clone() };
-                            facts.assume(&guard_bounds(&there, origin, &inside));
-                            facts.proves(&guard)
+                            let bounds = guard_bounds(&there, origin, &inside);
+                            facts.assume(&bounds);
+                            let implied = |c: &Cond| facts.proves(c) || deduced(c, &bounds, &inside);
+                            guard.conjuncts().iter().all(implied)
                         });
                     let mut clip = |i: &Index| clipped(i, &guard, &mut inside, &mut inner);
                     accesses.push(if filled { index } else { index.iter().map(&mut clip).collect() });
