@@ -468,6 +468,30 @@ mod tests {
     }
 
     #[test]
+    fn the_two_parts_of_a_number_have_one_owner() {
+        let with = |store: &str| {
+            let text = WARP_TILE
+                .replace("z: out f32[32, 16]", "z: out c64[32, 8]")
+                .replace("for i in 0..16, j in 0..16 { z[16*w + i, j] = acc[w, i, j] }", store);
+            run(&text, "tensorize(acc.i, mma_m16n8k16_bf16)").unwrap()
+        };
+        let text = with(
+            "for i in 0..16, j in 0..8 { z[16*w + i, j] = c64(acc[w, i, 2*j]) + times_i(c64(acc[w, i, 2*j + 1])) }",
+        );
+        let wanted = "for (i, j by 2) in own acc[w, jo, :, :] {
+          z[16*w + i, 4*jo + j/2] = c64(acc[w, jo, i, j]) + times_i(c64(acc[w, jo, i, j + 1]))";
+        assert!(text.contains(wanted), "{wanted}\n{text}");
+        // Those of two numbers, and parts of one from an odd place on, have several.
+        for store in [
+            "for i in 0..16, j in 0..8 { z[16*w + i, j] = c64(acc[w, i, 2*j]) + c64(acc[w, i, 14 - 2*j]) }",
+            "for i in 0..16, j in 0..7 { z[16*w + i, j] = c64(acc[w, i, 2*j + 1]) + c64(acc[w, i, 2*j + 2]) }",
+        ] {
+            let text = with(store);
+            assert!(!text.contains("by 2"), "{store}\n{text}");
+        }
+    }
+
+    #[test]
     fn loads_and_products_may_be_tensorized_in_any_order() {
         let loads = "tensorize(a.i, ldmatrix_x4)\ntensorize(b.k, ldmatrix_x4_trans)\n";
         let product = "tensorize(acc.i, mma_m16n8k16_bf16)\n";

@@ -20,7 +20,7 @@ use crate::layout::Fragment;
 use crate::schedule::facts::Facts;
 use crate::sym::Sym;
 
-use super::{Place, head, independent, inline_lets, rewrite};
+use super::{Place, head, independent, inline_lets, map_elements, rewrite};
 
 /// A buffer that is to be kept in fragments.
 pub(in crate::schedule) struct Tiling {
@@ -223,11 +223,19 @@ fn own_nest(l: &For, tiling: &Tiling, buffers: &HashMap<Sym, Buffer>, place: &Pl
     let [lead @ .., row, column] = &index[..] else { return None };
     let mut facts = place.facts();
     loops.iter().for_each(|o| facts.enter(o));
-    let (i, row_start) = stepped(row, &loops)?;
-    let (j, column_start) = stepped(column, &loops)?;
-    let both = [(i, row_start, tiling.rows), (j, column_start, tiling.columns)];
+    let (i, row_start) = stepped(row, &loops, 1)?;
+    // Each element, or neighbours that belong to one thread.
+    let (run, (j, column_start)) =
+        [1, PAIR].iter().find_map(|run| Some((*run, stepped(column, &loops, *run)?)))?;
+    if run > 1 && !tiling.fragment.has_runs(tiling.rows, tiling.columns, run) {
+        return None;
+    }
+    let both = [(i, row_start, tiling.rows, 1), (j, column_start, tiling.columns, run)];
     // Elements at one place in several tiles have one owner.
-    let at_one_place = |other: &Vec<Index>| other.ends_with(&[row.clone(), column.clone()]);
+    let at_one_place = |other: &Vec<Index>| match &other[..] {
+        [.., r, c] => r == row && (c - column).as_constant().is_some_and(|at| (0..run).contains(&at)),
+        _ => false,
+    };
     let leads = touched.iter().flat_map(|other| &other[..lead.len()]);
     if i == j
         || !touched.iter().all(at_one_place)
@@ -245,24 +253,39 @@ fn own_nest(l: &For, tiling: &Tiling, buffers: &HashMap<Sym, Buffer>, place: &Pl
     };
     let mut windows = Vec::new();
     let mut vars = Vec::new();
-    for (at, start, tile) in both {
+    for (at, start, tile, run) in both {
         let Stmt::For(whole) = nest(at)? else { return None };
         let mut before = place.facts();
         loops[..at].iter().for_each(|o| before.enter(o));
         independent(&whole, &before).ok()?;
-        let extent = loops[at].range.constant_trip_count()?;
+        let extent = run * loops[at].range.constant_trip_count()?;
         if !facts.is_multiple(&start, tile) || extent % tile != 0 {
             return None;
         }
-        let own = loops[at].var.clone();
+        let own = if run == 1 { loops[at].var.clone() } else { loops[at].var.fresh() };
         let outer = (extent > tile).then(|| Sym::new(&format!("{own}o")));
         let first = outer.as_ref().map(|o| Index::var(o).scaled(tile)).unwrap_or_default();
         windows.push(Span::Slice(&start + &first, tile));
         vars.push((at, own, outer, first, extent / tile));
     }
     let shift = |s: &Sym| {
-        let (_, own, _, first, _) = vars.iter().find(|(_, own, ..)| own == s)?;
-        Some(&Index::var(own) + first)
+        let (at, own, _, first, _) = vars.iter().find(|v| loops[v.0].var == *s)?;
+        Some((&Index::var(own) + first).div(if *at == j { run } else { 1 }))
+    };
+    // Within a run, neighbours are told from its first one.
+    let body = match &vars[1] {
+        _ if run == 1 => body,
+        (_, own, _, first, _) => {
+            let from_first = &(&Index::var(own) + first) - &Index::var(&loops[j].var).scaled(run);
+            map_elements(body.to_vec(), &|access| {
+                if access.buffer == tiling.buffer.sym
+                    && let Some(column) = access.index.last_mut()
+                {
+                    *column = &*column + &from_first;
+                }
+            })
+            .into()
+        }
     };
     let body = walk::substitute(&body, &shift);
     let window = Window {
@@ -270,7 +293,7 @@ fn own_nest(l: &For, tiling: &Tiling, buffers: &HashMap<Sym, Buffer>, place: &Pl
         dims: lead.iter().map(|x| Span::At(x.substitute(&shift))).chain(windows).collect(),
     };
     let vars_of_tile = vars.iter().map(|v| v.1.clone()).collect();
-    let owned = Stmt::Own(Own { vars: vars_of_tile, run: 1, window, body: body.into() });
+    let owned = Stmt::Own(Own { vars: vars_of_tile, run, window, body: body.into() });
     let outer =
         loops.iter().enumerate().rev().fold(owned, |inner, (at, l)| match vars.iter().find(|v| v.0 == at) {
             None => Stmt::For(For { body: vec![inner].into(), ..l.clone() }),
@@ -284,6 +307,9 @@ fn own_nest(l: &For, tiling: &Tiling, buffers: &HashMap<Sym, Buffer>, place: &Pl
         });
     Some(outer)
 }
+
+/// Neighbours that the nest of an element may touch together, the parts of a number: the first one at an even place.
+const PAIR: i64 = 2;
 
 /// The elements of a buffer that statements touch; none if there are loops among these.
 fn touched(stmts: &[Stmt], buffer: &Sym) -> Vec<Vec<Index>> {
@@ -319,12 +345,12 @@ fn touches_other_registers(stmts: &[Stmt], buffer: &Sym, buffers: &HashMap<Sym, 
     found
 }
 
-/// The one loop whose variable an index steps by one, and where it starts; other loops may be part of the start.
-fn stepped(index: &Index, loops: &[For]) -> Option<(usize, Index)> {
+/// The one loop whose variable an index steps by so many, and where it starts; other loops may be part of the start.
+fn stepped(index: &Index, loops: &[For], by: i64) -> Option<(usize, Index)> {
     let candidates: Vec<usize> =
-        (0..loops.len()).filter(|l| index.coefficient(&loops[*l].var) == 1).collect();
+        (0..loops.len()).filter(|l| index.coefficient(&loops[*l].var) == by).collect();
     let [at] = candidates[..] else { return None };
-    let start = index - &Index::var(&loops[at].var);
+    let start = index - &Index::var(&loops[at].var).scaled(by);
     let from_0 = matches!(&loops[at].range, Range::Span { lo, step, .. } if lo.as_constant() == Some(0) && step.as_constant() == Some(1));
     (from_0 && !start.mentions(&loops[at].var)).then_some((at, start))
 }
