@@ -54,6 +54,7 @@ const RESERVED: &[&str] = &[
     "max",
     "min",
     "namespace",
+    "negated_if",
     "new",
     "operator",
     "or",

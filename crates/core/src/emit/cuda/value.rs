@@ -2,7 +2,7 @@
 
 use super::body::Body;
 use super::spelling::complex::{self, Complex};
-use super::spelling::convert;
+use super::spelling::{convert, sign};
 use super::text::{Strength, Text};
 use crate::diag::Diagnosis;
 use crate::dtype::DType;
@@ -25,6 +25,15 @@ impl Body<'_> {
                     Some(true) => return self.value(a, dtype),
                     Some(false) => return self.value(b, dtype),
                     None => {}
+                }
+                if let (Value::Unary(UnaryOp::Neg, negated), DType::F32 | DType::F64) = (&**a, dtype)
+                    && negated == b
+                {
+                    let helper =
+                        if dtype == DType::F64 { &sign::NEGATED_IF_F64 } else { &sign::NEGATED_IF_F32 };
+                    self.prelude.require(helper);
+                    let (c, x) = (self.cond(&cond).text, self.value(b, dtype)?.text);
+                    return Ok(Text::primary(format!("negated_if({c}, {x})")));
                 }
                 let c = self.cond(&cond).at_least(Strength::Or);
                 let a = self.value(a, dtype)?.at_least(Strength::Choice);

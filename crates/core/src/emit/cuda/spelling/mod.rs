@@ -12,6 +12,7 @@ pub(super) mod integer;
 pub(super) mod launch;
 pub(super) mod matrix;
 pub(super) mod mbarrier;
+pub(super) mod sign;
 pub(super) mod tensor_map;
 pub(super) mod wgmma;
 

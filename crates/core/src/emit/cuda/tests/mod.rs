@@ -531,3 +531,23 @@ fn a_constant_in_a_remainder_of_few_values_is_kept_from_the_compiler() {
         assert!(!text(steps, row).contains("opaque"), "{steps}: {row}");
     }
 }
+
+#[test]
+fn a_sign_that_depends_on_a_condition_is_a_bit() {
+    let of = |dtype: &str, value: &str| {
+        body(&format!(
+            "program p(x: in {dtype}[64], y: out {dtype}[64]) {{
+               for b in block.x(1) {{ for t in threads(64@1) {{ y[t] = {value} }} }}
+             }}"
+        ))
+    };
+    for dtype in ["f32", "f64"] {
+        let text = of(dtype, "t < 9 ? -x[t] : x[t]");
+        assert!(text.contains("y[tid] = negated_if(tid < 9, x[tid]);"), "{text}");
+        // Another element is another value.
+        let text = of(dtype, "t < 9 ? -x[t] : x[63 - t]");
+        assert!(text.contains("y[tid] = tid < 9 ? -x[tid] : x[-tid + 63];"), "{text}");
+    }
+    let text = of("c64", "t < 9 ? -x[t] : x[t]");
+    assert!(text.contains("y[tid] = tid < 9 ? cneg(x[tid]) : x[tid];"), "{text}");
+}
