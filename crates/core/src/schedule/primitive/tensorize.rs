@@ -31,7 +31,8 @@
 //! Where the record wants a fragment, the buffer's last two dimensions are cut into its tiles, once, and the nests
 //! that touch single elements of it become loops over what each thread owns: `i` becomes a loop `io` over tiles and,
 //! with the column, `for (i, j) in own`, which later steps name by its first variable. Elements at one place of several
-//! tiles have one owner, so such a nest may touch them all. A copy of the loop that the instruction does not fit, such as the general version beside a
+//! tiles have one owner, so such a nest may touch them all; where a fragment gives neighbours in a row to one thread, a nest
+//! over pairs of them (`acc[i, 2*j]` and `acc[i, 2*j + 1]`) becomes `for (i, j by 2) in own`. A copy of the loop that the instruction does not fit, such as the general version beside a
 //! specialised one, stays as it is; the step is refused if it fits none.
 
 use std::collections::HashMap;
