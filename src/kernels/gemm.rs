@@ -51,11 +51,17 @@ pub enum Numbers {
     /// as 3M; Higham, "Stability of a method for multiplying complex matrices with three real matrix multiplications",
     /// SIAM J. Matrix Anal. Appl. 13, 1992). Its error is bounded otherwise: see [`crate::reference::bound`].
     Three,
+    /// As the product of real matrices that says the same (an equivalent real formulation; Day and Heroux, "Solving
+    /// complex-valued linear systems via equivalent real formulations", SIAM J. Sci. Comput. 23, 2001): rows of A as the
+    /// real numbers that they are stored as, twice as many terms, times the matrix of twice the height and width in
+    /// which each number u + iv of B stands as the rows (u, v) and (-v, u), the map of pairs that multiplies by it. Columns
+    /// of the sums are real and imaginary parts of C, side by side. The products are those of the definition.
+    Embedded,
 }
 
 impl fmt::Display for Fixed {
-    /// As the end of a kernel's name: `_m20_n20`, `_parts` or `_three` where numbers are not whole, `_classes4` where rows
-    /// are added up by classes, and `_same` where B is A.
+    /// As the end of a kernel's name: `_m20_n20`, `_parts`, `_three` or `_embedded` where numbers are not whole, `_classes4`
+    /// where rows are added up by classes, and `_same` where B is A.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let named = [("m", self.m), ("n", self.n), ("k", self.k)];
         named
@@ -66,6 +72,7 @@ impl fmt::Display for Fixed {
             Numbers::Whole => "",
             Numbers::Parts => "_parts",
             Numbers::Three => "_three",
+            Numbers::Embedded => "_embedded",
         })?;
         if let Some(classes) = self.classes {
             write!(f, "_classes{}", classes.count)?;
@@ -128,6 +135,10 @@ pub fn specification_at(variant: Variant, fixed: Fixed) -> Program {
             Numbers::Whole => products.at(&[i, j]),
             Numbers::Parts => of_parts(|of_a, of_b| products.at(&[&part(i, of_a), &part(j, of_b)]), op, wide),
             Numbers::Three => of_three(|p| products.at(&[&Index::from(p), i, j]), op, wide),
+            Numbers::Embedded => {
+                let [real, imaginary] = [0, 1].map(|of| products.at(&[i, &part(j, of)]));
+                real.complex(imaginary, wide)
+            }
         };
         let product = alpha * whole.clone();
         let with_old = product.clone() + beta * widened(c.at(&at[0], &at[1]), result);
@@ -160,17 +171,22 @@ impl Products {
         op: Layout,
         declared: DType,
     ) -> Products {
-        let r = te.reduce_axis("k", k);
-        let term = r.var();
         let wider = if numbers == Numbers::Whole { 1 } else { 2 };
+        let terms = if numbers == Numbers::Embedded { k.scaled(wider) } else { k.clone() };
+        let r = te.reduce_axis("k", &terms);
+        let term = r.var();
         let (extents, axes): (&[&Index], &[&str]) = match numbers {
             Numbers::Whole | Numbers::Parts => (&[&m.scaled(wider), &n.scaled(wider)], &["i", "j"]),
             Numbers::Three => (&[&Index::from(3), m, n], &["p", "i", "j"]),
+            Numbers::Embedded => (&[m, &n.scaled(wider)], &["i", "j"]),
         };
         let acc = te.intermediate("acc", declared.accumulator(), extents);
         te.compute(&acc, axes, |at| {
             let terms = match at {
                 [p, i, j] => factor(p, a, op.a, [i, &term]) * factor(p, b, op.b, [&term, j]),
+                [i, j] if numbers == Numbers::Embedded => {
+                    component(a, op.a, [i, &term]) * embedded(b, op.b, [&term, j])
+                }
                 _ => operand(a, op.a, &at[0], &term, declared) * operand(b, op.b, &term, &at[1], declared),
             };
             sum(terms, &[&r])
@@ -247,6 +263,29 @@ fn factor(p: &Index, matrix: &Matrix, op: Op, [row, column]: [&Index; 2]) -> Exp
     select(is(0), real, select(is(1), imaginary, both))
 }
 
+/// Of a row of op(X) as real numbers, real and imaginary parts in turn, the one in a column: an imaginary part is negative
+/// where op(X) is conjugated.
+fn component(matrix: &Matrix, op: Op, [row, column]: [&Index; 2]) -> Expr {
+    let (number, of) = (column.div(2), column.rem(2));
+    let value = stored_part(matrix, op, [row, &number], &of);
+    if is_conjugated(op) { select(Cond::lt(0.into(), of), -value.clone(), value) } else { value }
+}
+
+/// An element of the real matrix that op(X) is as a map of pairs: of the numbers u + iv in a row, its rows `2 row` hold u and v in
+/// turn, its rows `2 row + 1` hold -v and u. Where op(X) is conjugated, each v is negative.
+fn embedded(matrix: &Matrix, op: Op, [row, column]: [&Index; 2]) -> Expr {
+    let (below, beside) = (row.rem(2), column.rem(2));
+    let value = stored_part(matrix, op, [&row.div(2), &column.div(2)], &(row + column).rem(2));
+    let negative = if is_conjugated(op) { Cond::lt(below, beside) } else { Cond::lt(beside, below) };
+    select(negative, -value.clone(), value)
+}
+
+/// The real part (0) or the imaginary part (1) of an element of op(X), as it is stored: nothing is conjugated.
+fn stored_part(matrix: &Matrix, op: Op, [row, column]: [&Index; 2], part: &Index) -> Expr {
+    let (row, column) = if op.transposes() { (column, row) } else { (row, column) };
+    matrix.at(row, &(&column.scaled(2) + part))
+}
+
 /// The product of x + iy and u + iv, either of which may be conjugated, from three products: of x and u, of y and v, and
 /// of x + y and u + v, with y or v negative where the number is conjugated.
 fn of_three(at: impl Fn(i64) -> Expr, op: Layout, dtype: DType) -> Expr {
@@ -309,9 +348,12 @@ fn stored(value: Expr, dtype: DType) -> Expr {
 
 #[cfg(test)]
 mod tests {
-    use super::{Fixed, specification, specification_at};
+    use super::{Fixed, Numbers, is_conjugated, specification, specification_at};
     use crate::kernels::Variant;
-    use warpwright_core::ir::validate;
+    use crate::problem::Layout;
+    use warpwright_core::ir::{Program, parse, validate};
+    use warpwright_sim::exact::{self, Trials};
+    use warpwright_sim::{Mode, Options};
 
     #[test]
     fn the_specification_reads_as_the_definition_of_the_product() {
@@ -328,6 +370,86 @@ mod tests {
         let text = specification_at(variant, fixed).to_string();
         assert!(text.contains("acc[i, j] += conj(A[k, i]) * A[k, j]"), "{text}");
         assert!(!text.contains("B:"), "{text}");
+    }
+
+    #[test]
+    fn embedded_numbers_are_the_rows_of_a_map_of_pairs() {
+        let variant = Variant::new("c128".parse().unwrap(), "nn".parse().unwrap());
+        let fixed = Fixed { n: Some(3), k: Some(5), numbers: Numbers::Embedded, ..Fixed::default() };
+        let text = specification_at(variant, fixed).to_string();
+        for wanted in [
+            "A: in f64[M, 10; lda], B: in f64[5, 6; ldb], C: inout c128[M, 3; ldc]",
+            "alloc acc: f64[M, 6] global",
+            "for k in 0..10 {
+      acc[i, j] += A[i, k] * (j%2 < k%2 ? -B[k/2, 2*(j/2) + (j + k)%2] : B[k/2, 2*(j/2) + (j + k)%2])",
+            "C[i, j] = alpha * (c128(acc[i, 2*j]) + times_i(c128(acc[i, 2*j + 1]))) + beta * C[i, j]",
+        ] {
+            assert!(text.contains(wanted), "{wanted}\n{text}");
+        }
+    }
+
+    /// The product of complex numbers by its definition, on the real numbers that they are stored as.
+    fn in_reals(op: Layout) -> Program {
+        let of = |name: &str, transposed: bool, [row, column]: [&str; 2], part: i64| {
+            let (row, column) = if transposed { (column, row) } else { (row, column) };
+            format!("{name}[{row}, 2*{column} + {part}]")
+        };
+        let a = |part| of("A", op.a.transposes(), ["i", "k"], part);
+        let b = |part| of("B", op.b.transposes(), ["k", "j"], part);
+        let sign = |negative: bool| if negative { "-" } else { "+" };
+        let (of_a, of_b) = (is_conjugated(op.a), is_conjugated(op.b));
+        let shape = |transposed: bool, [rows, columns]: [i64; 2]| {
+            if transposed { [columns, 2 * rows] } else { [rows, 2 * columns] }
+        };
+        let ([am, an], [bm, bn]) = (shape(op.a.transposes(), [4, 5]), shape(op.b.transposes(), [5, 3]));
+        let text = format!(
+            "program p(alpha: c128, beta: c128, beta0: flag,
+                A: in f64[{am}, {an}; lda], B: in f64[{bm}, {bn}; ldb], C: inout c128[4, 3; ldc]) {{
+              alloc re: f64[4, 3] global
+              alloc im: f64[4, 3] global
+              for i in 0..4, j in 0..3 {{
+                re[i, j] = 0
+                for k in 0..5 {{ re[i, j] += {x} * {u} {yv} {y} * {v} }}
+              }}
+              for i in 0..4, j in 0..3 {{
+                im[i, j] = 0
+                for k in 0..5 {{ im[i, j] += 0 {xv} {x} * {v} {yu} {y} * {u} }}
+              }}
+              for i in 0..4, j in 0..3 {{
+                if beta0 {{ C[i, j] = alpha * (c128(re[i, j]) + times_i(c128(im[i, j]))) }}
+                else {{ C[i, j] = alpha * (c128(re[i, j]) + times_i(c128(im[i, j]))) + beta * C[i, j] }}
+              }}
+            }}",
+            x = a(0),
+            y = a(1),
+            u = b(0),
+            v = b(1),
+            yv = sign(of_a == of_b),
+            xv = sign(of_b),
+            yu = sign(of_a),
+        );
+        parse::program(&text).unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    #[test]
+    fn numbers_made_of_parts_are_those_of_the_definition() {
+        for layout in ["nn", "tn", "cn", "nt", "nc", "cc", "ct", "tc"] {
+            let variant = Variant::new("c128".parse().unwrap(), layout.parse().unwrap());
+            let definition = in_reals(variant.layout);
+            let as_they_are = variant.layout.a.transposes() && !variant.layout.b.transposes();
+            for numbers in [Numbers::Embedded, Numbers::Three, Numbers::Parts] {
+                if numbers == Numbers::Parts && !as_they_are {
+                    continue;
+                }
+                let fixed = Fixed { m: Some(4), n: Some(3), k: Some(5), numbers, ..Fixed::default() };
+                let specified = specification_at(variant, fixed);
+                let in_order = Options { mode: Mode::InOrder, ..Options::default() };
+                let trials = Trials { options: in_order, ..Trials::default() };
+                let report = exact::check(&definition, &specified, &[], &trials);
+                let report = report.unwrap_or_else(|e| panic!("{layout} {numbers:?}: {e}"));
+                assert!(report.passed(), "{layout} {numbers:?}:\n{specified}");
+            }
+        }
     }
 
     #[test]

@@ -151,6 +151,14 @@ const FORMS: &[(&str, &str, &str, &str, &str)] = &[
         "nn",
         "unit=mma,numbers=three,instruction=m16n8k4,rows=64,wm=4,wn=2,store=direct",
     ),
+    (
+        "tsmm",
+        "1000000x57x57",
+        "c128",
+        "nn",
+        "unit=mma,numbers=parts,instruction=m16n8k4,team=part,rows=128,wm=8,wn=1,depth=57,stages=1,store=direct",
+    ),
+    ("tsmm", "1000000x33x33", "c64", "nn", "unit=mma,numbers=split-parts,rows=64,wm=4,store=direct"),
     ("tsmm", "1000000x64x64", "f32", "nn", "staging=shared,rows=128,depth=32,tm=8,tn=8,steps=4"),
 ];
 

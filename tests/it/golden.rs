@@ -63,6 +63,13 @@ const OF_FAMILIES: &[(&str, &str, &str, &str, &str)] = &[
     ),
     ("tsmttsm", "23x20x4000", "f64", "tn", "unit=mma,copy=bulk,release=warps,parts=8,depth=16,stages=3"),
     ("tsmm", "2000x12x12", "c128", "nn", "unit=mma,instruction=m8n8k4,rows=32,store=shared,blocks=8"),
+    (
+        "tsmm",
+        "2000x9x7",
+        "c128",
+        "nn",
+        "unit=mma,numbers=parts,instruction=m16n8k4,rows=64,team=part,store=direct,blocks=8",
+    ),
     ("tsmm", "2000x64x64", "f32", "nn", "staging=shared,store=direct,rows=64,tm=8,tn=8,piece=4,blocks=8"),
     ("tsmm", "2000x37x37", "f64", "nn", "unit=mma,instruction=m16n8k4,rows=64,store=shared,blocks=8"),
     ("tsmm", "2000x20x24", "f64", "nn", "unit=mma,instruction=m16n8k8,rows=64,store=direct,blocks=8"),

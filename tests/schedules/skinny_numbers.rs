@@ -8,7 +8,7 @@ use warpwright::tune::record::Gpu;
 use warpwright::tune::wisdom::Wisdom;
 use warpwright_core::target;
 
-use crate::tall_skinny::{forms, holds, problem};
+use crate::tall_skinny::{forms, holds, parameters, problem};
 
 #[test]
 fn three_real_products_make_a_complex_one_where_that_is_permitted() {
@@ -51,6 +51,58 @@ fn three_real_products_make_a_complex_one_where_that_is_permitted() {
         assert!(!allowed(Permissions { any_order: true, ..Permissions::NONE }));
         let usual = family.complete(&Choice::default(), &problem, target::DEFAULT).unwrap();
         assert_ne!(usual.word("numbers"), "three");
+    }
+}
+
+/// As parts, stored straight from registers or through shared memory, by blocks and by parts of them, in bands and in pieces
+/// of rows; rows of whole pieces of 16 bytes and others, dense and some way apart.
+#[test]
+fn complex_numbers_are_multiplied_as_their_parts() {
+    let family = kernels::family("tsmm").unwrap();
+    for (at, (widths, dtype, form)) in [
+        ((1, 2), "c128", "instruction=m16n8k4"),
+        ((2, 3), "c64", ""),
+        ((3, 5), "c128", "instruction=m16n8k4"),
+        ((7, 5), "c64", "rows=256,wm=8"),
+        ((16, 17), "c128", "instruction=m16n8k8,wn=2,copy=one"),
+        ((17, 16), "c64", "wn=2"),
+        ((31, 33), "c128", "instruction=m16n8k16,wn=2,copy=rows"),
+        ((33, 31), "c64", "depth=16,wn=3,stages=2"),
+        ((33, 31), "c128", "instruction=m16n8k4,rows=64,depth=16,stages=3,wn=3"),
+        ((57, 57), "c128", "instruction=m16n8k4,rows=64,wm=4,wn=1,bands=1,depth=57,stages=1"),
+        ((65, 66), "c128", "bands=4,instruction=m16n8k8,depth=16"),
+        ((96, 65), "c64", "bands=2,depth=16"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut problem = problem(family, widths, dtype);
+        problem.ld.a += [0, 0, 1][at % 3];
+        problem.ld.b += [0, 1][at % 2];
+        problem.ld.c += [0, 0, 3][at % 3];
+        let numbers = if dtype == "c128" { "parts" } else { "split-parts" };
+        for (turn, (team, store)) in
+            [("block", "direct"), ("part", "shared"), ("block", "shared"), ("part", "direct")]
+                .into_iter()
+                .enumerate()
+        {
+            // Two of these for each, one after the other.
+            if (turn + 4 - at % 4) % 4 > 1 {
+                continue;
+            }
+            let given = format!("unit=mma,numbers={numbers},team={team},store={store},{form}");
+            let given = parameters(given.trim_end_matches(',')).with("blocks", 2);
+            let choice = family
+                .complete(&given, &problem, target::DEFAULT)
+                .unwrap_or_else(|e| panic!("{widths:?} {given}: {e}"));
+            assert_eq!(
+                (family.needs)(&choice),
+                Permissions { split: dtype == "c64", ..Permissions::NONE },
+                "the products are those of the definition"
+            );
+            let rows = choice.int("rows");
+            holds(family, &problem, &choice, &[0, 1, rows - 1, 2 * rows + 1, 331]);
+        }
     }
 }
 

@@ -523,6 +523,8 @@ fn every_prefix_of_every_form_is_equal_to_the_specification() {
         ("tsmm", (36, 5), "c64", "staging=shared,team=part,wm=2,wn=3,tm=1,tn=6,piece=2,blocks=2"),
         ("tsmm", (20, 70), "c128", "unit=mma,team=part,rows=64,wm=4,wn=1,depth=16,store=shared,blocks=2"),
         ("tsmm", (4, 3), "c128", "unit=mma,numbers=three,rows=32,wm=2,store=direct,blocks=2"),
+        ("tsmm", (5, 3), "c128", "unit=mma,numbers=parts,rows=32,wm=2,store=direct,blocks=2"),
+        ("tsmm", (9, 17), "c64", "unit=mma,numbers=split-parts,team=part,wm=2,store=shared,blocks=2"),
         (
             "tsmm",
             (9, 34),

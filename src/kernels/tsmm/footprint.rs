@@ -4,7 +4,7 @@ use warpwright_core::target::{Capability, Target};
 
 use super::mapping::{
     Tiles, Warps, band, bands, copied_a, depth, in_parts, is_three, moved_a, moved_c, rows, small_extents,
-    staged, staged_bytes, team, terms_at_once, threads,
+    staged, staged_bytes, team, terms_at_once, threads, wider,
 };
 use super::schedule::{columns, pieces_are_aligned, written_at_once};
 use crate::kernels::family::{Choice, Footprint};
@@ -80,12 +80,14 @@ const HALF_OF_SECTOR: f64 = 1.3;
 /// 2.9 and 2.2 % (H200s, 2026-11-23).
 const ENDS: f64 = 2.0;
 
-/// Passes of results that go straight from registers to C, where `across` lanes have pieces of so many elements
-/// side by side: a request touches the sectors of all these pieces, and writes one element of each. None where pieces go
-/// `whole`, which takes that rows are aligned to them.
+/// Passes of results that go straight from registers to C, where `across` lanes have pieces of so many columns of what is
+/// added up side by side: a request touches the sectors of all these pieces, and writes one element of each. None where
+/// pieces go `whole`, which takes that rows are aligned to them.
 fn lone_stores(problem: &Problem, choice: &Choice, piece: i64, across: i64, whole: bool) -> f64 {
     let bytes = problem.dtype().bytes();
     let whole = whole && piece > 1 && pieces_are_aligned(problem, choice, piece);
+    // Elements of C.
+    let piece = ceil(piece, wider(problem, choice));
     if choice.word("store") != "direct" {
         return 0.0;
     }
@@ -111,14 +113,17 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target) -> Foot
     let Warps { high, terms, rows, columns } = Warps::of(problem, choice);
     let (dtype, _) = staged(problem, choice);
     let (bytes, complex) = (dtype.bytes(), dtype.is_complex());
+    let wider = wider(problem, choice);
     let over_rows = problem.shape.m as f64 / rows as f64 * (choice.int("wn") * bands(problem, choice)) as f64;
     // Steps of all warps, an instruction deep.
-    let steps = over_rows * (small_extents(problem, choice).0 / terms) as f64;
+    let steps = over_rows * (wider * small_extents(problem, choice).0 / terms) as f64;
     // As in the family tsmttsm.
     let (products, parts_read) = if is_three(problem, choice) { (3, 2) } else { (1, 1) };
     let fragments = (rows + columns) * terms / 32;
     let [occupied, of_a_product, of_a_read] = staging::cost_of_splitting(choice);
     let small = target.has(Capability::MmaF64Wide) && choice.word("instruction") == "m8n8k4" && !complex;
+    // A lane gives each element of the small matrix that is read as parts its sign, and moves it.
+    let signs = if wider == 1 { 0 } else { 2 * columns * terms / 32 };
     let common = staged_footprint(problem, choice);
     Footprint {
         registers: products * (rows * columns / 32 + 2 * fragments) * bytes / 4 + 24,
@@ -134,6 +139,7 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target) -> Foot
         instructions: common.instructions
             + steps
                 * ((products * fragments) as f64 * of_a_read
+                    + signs as f64
                     + (products * (rows / high * columns / ACROSS)) as f64 * of_a_product
                     + 4.0)
             + over_rows * (rows * columns / 32 * 2) as f64,

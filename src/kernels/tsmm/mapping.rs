@@ -7,11 +7,29 @@ use crate::kernels::gemm::Numbers;
 use crate::kernels::staging::{self, ACROSS, By, Copied, Moved, ceil, copied_at_once};
 use crate::problem::Problem;
 
+/// How products of complex numbers are made. Those of parts are the products of real matrices, of which the long one is A
+/// as it is stored.
+pub(super) fn numbers(problem: &Problem, choice: &Choice) -> Numbers {
+    match staging::numbers(problem, choice) {
+        Numbers::Parts => Numbers::Embedded,
+        other => other,
+    }
+}
+
+/// How many columns of what is added up stand for one of C, and how many of its terms for one of a row of A: two where
+/// complex numbers are taken as their parts.
+pub(super) fn wider(problem: &Problem, choice: &Choice) -> i64 {
+    if numbers(problem, choice) == Numbers::Embedded { 2 } else { 1 }
+}
+
 /// Columns of C of a block of the forms that stage rows: those of a band. Bands begin where matrix instructions or
 /// sectors of 32 bytes do.
 pub(super) fn band(problem: &Problem, choice: &Choice) -> i64 {
     let (n, bands) = (problem.shape.n, choice.int("bands").max(1));
-    let whole = if choice.word("unit") == "mma" { ACROSS } else { 32 / problem.dtype().bytes() };
+    let whole = match choice.word("unit") {
+        "mma" => ACROSS / wider(problem, choice),
+        _ => 32 / problem.dtype().bytes(),
+    };
     if bands == 1 { n } else { ceil(ceil(n, bands), whole) * whole }
 }
 
@@ -21,15 +39,15 @@ pub(super) fn bands(problem: &Problem, choice: &Choice) -> i64 {
 }
 
 /// Of what rows consist in shared memory, and how many of it make a number: the real numbers that complex ones are stored
-/// as, where products are made of three real ones.
+/// as, where products are made of three real ones or of those of their parts.
 pub(super) fn staged(problem: &Problem, choice: &Choice) -> (DType, i64) {
     let dtype = problem.dtype();
-    if is_three(problem, choice) { (dtype.real(), 2) } else { (dtype, 1) }
+    if numbers(problem, choice) == Numbers::Whole { (dtype, 1) } else { (dtype.real(), 2) }
 }
 
 /// Whether a product of complex numbers is made of three real ones.
 pub(super) fn is_three(problem: &Problem, choice: &Choice) -> bool {
-    staging::numbers(problem, choice) == Numbers::Three
+    numbers(problem, choice) == Numbers::Three
 }
 
 /// Terms of the rows of A that a block copies at a time: all of them, or some.
@@ -62,6 +80,11 @@ pub(super) fn team(problem: &Problem, choice: &Choice) -> i64 {
     if in_parts(choice) { 32 * choice.int("wn") } else { threads(problem, choice) }
 }
 
+/// Instructions side by side that cover a band.
+pub(super) fn instructions_across(problem: &Problem, choice: &Choice) -> i64 {
+    ceil(wider(problem, choice) * band(problem, choice), ACROSS)
+}
+
 /// How the warps of a block stand over its rows.
 pub(super) struct Warps {
     /// Rows of an instruction.
@@ -70,7 +93,7 @@ pub(super) struct Warps {
     pub(super) terms: i64,
     /// Rows of a warp.
     pub(super) rows: i64,
-    /// Columns of a warp.
+    /// Columns of a warp: of C, or of the real and imaginary parts that are its.
     pub(super) columns: i64,
 }
 
@@ -81,7 +104,7 @@ impl Warps {
             high,
             terms,
             rows: choice.int("rows") / choice.int("wm").max(1),
-            columns: ceil(ceil(band(problem, choice), ACROSS), choice.int("wn").max(1)) * ACROSS,
+            columns: ceil(instructions_across(problem, choice), choice.int("wn").max(1)) * ACROSS,
         }
     }
 }
@@ -176,8 +199,8 @@ pub(super) fn small_extents(problem: &Problem, choice: &Choice) -> (i64, i64) {
     let (k, depth) = (problem.shape.k, depth(problem, choice));
     let rows = if depth < k { ceil(k, depth) * depth } else { k };
     if choice.word("unit") == "mma" {
-        let Warps { terms, columns, .. } = Warps::of(problem, choice);
-        (ceil(rows, terms) * terms, choice.int("wn") * columns)
+        let (Warps { terms, columns, .. }, wider) = (Warps::of(problem, choice), wider(problem, choice));
+        (ceil(wider * rows, terms) * terms / wider, choice.int("wn") * columns / wider)
     } else {
         let Tiles { across, piece, .. } = Tiles::of(problem, choice);
         (rows, ceil(band(problem, choice), across * piece) * across * piece)
@@ -191,9 +214,15 @@ pub(super) fn paddings(problem: &Problem, choice: &Choice) -> [i64; 3] {
     let whole = 16 / dtype.bytes();
     let (_, columns) = small_extents(problem, choice);
     let mma = choice.word("unit") == "mma";
-    // What a warp reads: of A eight rows and four columns, of the small matrix four rows and eight columns. It writes
-    // eight rows of the result, every other column. Threads read a piece of 16 bytes of several rows.
+    // What a warp reads: of A eight rows and four columns, of the small matrix four rows and eight columns, or, as
+    // parts of numbers, two and eight. It writes eight rows of the result, every other column. Threads read a piece
+    // of 16 bytes of several rows.
+    let embedded = numbers(problem, choice) == Numbers::Embedded;
     let [of_a, of_b, of_c]: [fn(i64) -> bool; 3] = match (mma, dtype) {
+        (true, DType::F64) if embedded => {
+            [|c| matches!(c % 16, 4 | 12), |c| (4..=12).contains(&(c % 16)), |c| c % 16 == 8]
+        }
+        (true, DType::F32) if embedded => [|c| c % 8 == 4, |c| (8..=24).contains(&(c % 32)), |c| c % 16 == 8],
         (true, DType::C128) => [|c| c % 8 == 4, |c| matches!(c % 8, 2 | 6), |c| c % 2 == 1],
         // Both parts of a number at once.
         (true, DType::F32) => [|c| c % 8 == 4, |c| c % 16 == 8, |c| c % 16 == 8],
@@ -211,7 +240,7 @@ pub(super) fn paddings(problem: &Problem, choice: &Choice) -> [i64; 3] {
     [
         pad(moved_a(problem, choice), of_a_number * depth(problem, choice), whole, of_a),
         pad(Moved::Rows, of_a_number * columns, if mma { 1 } else { whole }, of_b),
-        pad(moved_c(problem, choice), band(problem, choice), whole, of_c),
+        pad(moved_c(problem, choice), wider(problem, choice) * band(problem, choice), whole, of_c),
     ]
 }
 
@@ -223,7 +252,8 @@ pub(super) fn staged_bytes(problem: &Problem, choice: &Choice) -> i64 {
     let (rows_of_b, columns_of_b) = small_extents(problem, choice);
     let rows = rows(problem, choice);
     let sums = if is_three(problem, choice) { 3 } else { 1 };
-    let result = if choice.word("store") == "shared" { sums * rows * (band(problem, choice) + c) } else { 0 };
+    let of_a_row = wider(problem, choice) * band(problem, choice) + c;
+    let result = if choice.word("store") == "shared" { sums * rows * of_a_row } else { 0 };
     (choice.int("stages") * rows * (of_a_number * depth + a)
         + rows_of_b * (of_a_number * columns_of_b + b)
         + result)

@@ -10,8 +10,17 @@
 //! - `unit=mma`: the same, but `wm` x `wn` warps multiply by matrix instructions; f32 and complex64 numbers only where they
 //!   may be split into tf32 parts (`numbers=split`).
 //!
-//! Matrix units multiply complex numbers whole, or, with `numbers=three`, by three real products, as in the family
-//! `tsmttsm`: only where somebody asks for it or permits it.
+//! Matrix units multiply complex numbers in one of three ways. With `numbers=whole` each product of two tiles is four of
+//! their real and imaginary parts. With `numbers=parts` the product is the real one that says the same: rows of A as the
+//! 2 K real numbers that they are in memory, times the real matrix of 2 K rows and 2 N columns in which each number
+//! u + iv of B stands as the rows (u, v) and (-v, u). Its columns are the real and imaginary parts of C, side by side in the
+//! registers of one lane. The products are those of the definition, and so is the bound on the error, but whole
+//! instructions leave less over: 57 columns are 114 in tiles of 8 and 114 terms in steps of 4, 1.10 times fewer
+//! multiply-adds than 60 terms by 64 columns of complex numbers. B is staged as it is; what a lane reads of it gets its
+//! sign, which is the lane's own, in registers (`precompute`). With `numbers=three` products are made of three real ones, as
+//! in the family `tsmttsm`: only where somebody asks for it or permits it.
+//!
+//! In complex64, where numbers have to be split (`numbers=split`), the same is `numbers=split-parts`.
 //!
 //! Where rows are staged, they belong to a block, whose warps wait for copies together, or, with `team=part`, each of
 //! its `wm` parts of `wn` warps takes groups of its own, copies them itself and waits for no other: while one of them
@@ -33,12 +42,13 @@ use warpwright_core::dtype::DType;
 use warpwright_core::target::Capability;
 
 use self::mapping::{
-    Tiles, Warps, band, bands, group, in_parts, is_three, moved_a, moved_c, staged, staged_bytes, threads,
+    Tiles, Warps, band, bands, group, in_parts, instructions_across, is_three, moved_a, moved_c, staged,
+    staged_bytes, threads, wider,
 };
 use self::schedule::columns;
 use super::family::{Choice, Constraint, Family, Parameter, Permissions, Value};
 use super::gemm::Fixed;
-use super::staging::{self, ACROSS, Moved, ceil};
+use super::staging::{self, Moved, ceil};
 use crate::problem::{Op, Problem, alignment};
 
 /// The family.
@@ -50,7 +60,7 @@ pub const FAMILY: Family = Family {
         let dense = |moved: Moved| is_staged(choice) && moved != Moved::Strided;
         [dense(moved_a(problem, choice)), false, dense(moved_c(problem, choice))]
     },
-    numbers: staging::numbers,
+    numbers: mapping::numbers,
     classes: |_, _| None,
     suits: |problem| {
         let short = problem.shape.k.max(problem.shape.n);
@@ -188,10 +198,11 @@ const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "numbers",
-        about: "how matrix units take numbers: complex ones whole, or by three real products; those of f32 split into tf32 parts",
+        about: "how matrix units take numbers: complex ones whole, as real and imaginary parts in the product of real matrices that says the same (parts), or by three real products; those of f32 split into tf32 parts, and complex ones of them whole (split) or as real and imaginary parts (split-parts)",
         values: |c, problem, _| match problem.dtype() {
-            DType::F32 | DType::C64 => with_mma(c, ["split"]),
-            DType::C128 => with_mma(c, ["whole", "three"]),
+            DType::F32 => with_mma(c, ["split"]),
+            DType::C64 => with_mma(c, ["split", "split-parts"]),
+            DType::C128 => with_mma(c, ["whole", "parts", "three"]),
             _ => Vec::new(),
         },
     },
@@ -234,7 +245,7 @@ const PARAMETERS: &[Parameter] = &[
             let half = (k % 2 == 0 && k / 2 * bytes % 16 == 0 && k * bytes < 256).then_some(k / 2);
             // And two whose last one is nearly full, where those before would end with many zeros.
             let whole = if c.word("unit") == "mma" {
-                staging::instruction(c.word("instruction")).1
+                staging::instruction(c.word("instruction")).1 / wider(problem, c)
             } else {
                 16 / bytes
             };
@@ -262,7 +273,7 @@ const PARAMETERS: &[Parameter] = &[
         name: "wn",
         about: "warps that share out the columns of C, or stand together in a part",
         values: |c, problem, _| {
-            let shares = staging::shares(ceil(band(problem, c), ACROSS));
+            let shares = staging::shares(instructions_across(problem, c));
             match (c.word("unit"), in_parts(c)) {
                 ("fma", true) => with_stages(c, [1, 2, 4, 3]),
                 (_, true) => with_stages(c, shares.into_iter().filter(|w| *w <= 4)),
@@ -430,7 +441,8 @@ const CONSTRAINTS: &[Constraint] = &[
         on: &["wm", "wn"],
         holds: |c, p, _| {
             let warps = c.int("wm") * c.int("wn");
-            (c.int("wn") - 1) * Warps::of(p, c).columns < band(p, c) && (2..=16).contains(&warps)
+            (c.int("wn") - 1) * Warps::of(p, c).columns < wider(p, c) * band(p, c)
+                && (2..=16).contains(&warps)
         },
     },
     Constraint {
@@ -500,7 +512,9 @@ const CONSTRAINTS: &[Constraint] = &[
     Constraint {
         about: "a piece of a row has a whole number of instructions",
         on: &["instruction", "depth"],
-        holds: |c, p, _| c.int("depth") == p.shape.k || c.int("depth") % Warps::of(p, c).terms == 0,
+        holds: |c, p, _| {
+            c.int("depth") == p.shape.k || wider(p, c) * c.int("depth") % Warps::of(p, c).terms == 0
+        },
     },
     Constraint {
         about: "rows that are copied piece by piece have two pieces at least in shared memory",

@@ -1,10 +1,11 @@
 //! The schedules of the forms.
 
 use super::mapping::{
-    Tiles, Warps, band, bands, copied_a, depth, group, in_parts, is_three, moved_a, moved_c, paddings,
-    staged, team, terms_at_once, threads,
+    Tiles, Warps, band, bands, copied_a, depth, group, in_parts, is_three, moved_a, moved_c, numbers,
+    paddings, staged, team, terms_at_once, threads, wider,
 };
 use crate::kernels::family::Choice;
+use crate::kernels::gemm::Numbers;
 use crate::kernels::staging::{self, ACROSS, Moved, copied_at_once};
 use crate::problem::Problem;
 
@@ -156,9 +157,10 @@ tail(C.u, hoist)
     // The loop in which rows of A are copied, and the steps that make it: once for each group, or piece after piece.
     let (copied_at, across, [before, after]) = if depth < problem.shape.k {
         let pieces = format!(
-            "split({sum}.k, {depth}) -> ko, k
+            "split({sum}.k, {terms}) -> ko, k
 reorder({sum}.ko, {p}{sum}.i, {sum}.j, {sum}.k)
 ",
+            terms = wider(problem, choice) * depth,
             p = over_products(problem, choice, sum),
         );
         // The first piece of a group is on its way while the last one of the group before is multiplied.
@@ -201,21 +203,29 @@ bind(Bs.t, threads)
 /// it, and what lies behind its ends is then zero there.
 fn by_matrix_units(problem: &Problem, choice: &Choice, [block, tiled, sum]: [&str; 3]) -> [String; 3] {
     let Warps { high, terms, rows, columns } = Warps::of(problem, choice);
-    let (instruction, three) = (choice.word("instruction"), is_three(problem, choice));
+    let (instruction, numbers, wider) =
+        (choice.word("instruction"), numbers(problem, choice), wider(problem, choice));
+    let dtype = staged(problem, choice).0;
     let [of_sum, of_tiled] = [sum, tiled].map(|stage| over_products(problem, choice, stage));
     // What is stored of C has no products of its own.
     let of_tiled = if tiled == "C" { String::new() } else { of_tiled };
-    let (of_a, of_b) = if three { ("a.io", "b.jo") } else { ("a.ro", "b.co") };
+    let (of_a, of_b) = match numbers {
+        Numbers::Three => ("a.io", "b.jo"),
+        Numbers::Embedded => ("a.ro", "b.jo"),
+        _ => ("a.ro", "b.co"),
+    };
     let below = if rows > high { format!(", {of_a}, {tiled}.io") } else { String::new() };
     let beside = if columns > ACROSS { format!(", {of_b}, {tiled}.jo") } else { String::new() };
-    let pairs = if pieces_are_aligned(problem, choice, 2) {
-        staging::pairs(tiled, problem.dtype(), problem.shape.n)
+    // Results that go straight from registers to C are whole numbers there.
+    let (of_tiled_row, whole) = if tiled == "C" { (columns / wider, wider == 1) } else { (columns, true) };
+    let pairs = if whole && pieces_are_aligned(problem, choice, 2) {
+        staging::pairs(tiled, if wider == 1 { problem.dtype() } else { dtype }, wider * problem.shape.n)
     } else {
         String::new()
     };
     let warps = if in_parts(choice) {
         format!(
-            "split({tiled}.j, {columns}) -> wn, j
+            "split({tiled}.j, {of_tiled_row}) -> wn, j
 reorder({tiled}.wn, {of_tiled}{tiled}.i, {tiled}.j)
 bind({tiled}.wn, threads@32)
 "
@@ -223,29 +233,37 @@ bind({tiled}.wn, threads@32)
     } else {
         format!(
             "split({tiled}.i, {rows}) -> wm, i
-split({tiled}.j, {columns}) -> wn, j
+split({tiled}.j, {of_tiled_row}) -> wn, j
 reorder({tiled}.wm, {tiled}.wn, {of_tiled}{tiled}.i, {tiled}.j)
 bind({tiled}.wm, {tiled}.wn, threads@32)
 "
         )
     };
-    let fragments = if three {
-        format!(
+    // Where a fragment is more than a copy of what is staged, it is made of that as soon as all of it is there.
+    let fragments = match numbers {
+        Numbers::Three => format!(
             "compute_at(Bs, {block})
 precompute({sum}.ks, 1) -> a
 precompute({sum}.ks, 2) -> b
 storage_order(b, c, r)
 "
-        )
-    } else {
-        format!(
+        ),
+        Numbers::Embedded => format!(
+            "compute_at(a, {sum}.ks)
+compute_at(Bs, {block})
+precompute({sum}.ks, 2) -> b
+storage_order(b, c, r)
+"
+        ),
+        _ => format!(
             "compute_at(a, {sum}.ks)
 cache_read(Bs, {sum}, reg) -> b
 compute_at(b, {sum}.ks)
 compute_at(Bs, {block})
 "
-        )
+        ),
     };
+    let three = numbers == Numbers::Three;
     let products = if three { format!(", a.p, b.p, {of_sum}{of_tiled}") } else { String::new() };
     [
         warps + &format!("compute_at({sum}, {tiled}.wn)\n"),
@@ -257,7 +275,6 @@ split({sum}.j, {ACROSS}) -> ni, j
 reorder({sum}.ks, {of_sum}{sum}.mi, {sum}.ni, {sum}.i, {sum}.j, {sum}.k)
 tensorize({sum}.i, mma_{instruction}_{dtype})
 ",
-            dtype = staged(problem, choice).0,
         ),
         format!(
             "{pairs}unroll({sum}.ks, {sum}.mi, {sum}.ni{below}{beside}{products})\n",
@@ -271,11 +288,13 @@ fn over_products(problem: &Problem, choice: &Choice, stage: &str) -> String {
     if is_three(problem, choice) { format!("{stage}.p, ") } else { String::new() }
 }
 
-/// Whether so many elements that go straight from registers to C lie at a multiple of their size in each of its rows.
+/// Whether so many columns of what is added up that go straight from registers to C lie at a multiple of their size in each
+/// of its rows.
 pub(super) fn pieces_are_aligned(problem: &Problem, choice: &Choice, piece: i64) -> bool {
-    let aligned =
-        choice.word("store") == "shared" || piece * problem.dtype().bytes() <= problem.alignment_of_rows().c;
-    aligned && problem.shape.n % piece == 0
+    let wider = wider(problem, choice);
+    let bytes = piece * problem.dtype().bytes() / wider;
+    let aligned = choice.word("store") == "shared" || bytes <= problem.alignment_of_rows().c;
+    aligned && wider * problem.shape.n % piece == 0
 }
 
 /// The same for threads. They write pieces where rows of the result consist of such.

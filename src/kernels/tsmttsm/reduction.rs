@@ -203,9 +203,10 @@ pub(super) fn of_rows(problem: &Problem, choice: &Choice) -> &'static str {
 /// behind, these become one as they are read.
 fn second_pass(problem: &Problem, choice: &Choice, sets: Option<i64>) -> String {
     let shares = second_pass_shares(problem, choice);
-    // Where numbers come in parts, a row of C takes two rows of sums, and an element four sums.
+    // Where numbers come in parts, a row of C takes two rows of sums, and an element four sums, or two of one row.
     let (outer, unrolled) = match numbers(problem, choice) {
         Numbers::Whole => ("sub.t, sub.i, sub.j", "acc.t"),
+        Numbers::Embedded => ("sub.t, sub.i, sub.j", "acc.j, acc.t"),
         Numbers::Parts => ("sub.t, sub.j, sub.i", "acc.i, acc.j, acc.t"),
         Numbers::Three => ("sub.t, sub.j, sub.p, sub.i", "acc.p, acc.t"),
     };
