@@ -176,6 +176,15 @@ impl<'p> Lowering<'p> {
             Value::Select(cond, a, b) => match self.test(cond)? {
                 Test::Constant(true) => self.value(a, into, stmt),
                 Test::Constant(false) => self.value(b, into, stmt),
+                // A sign is chosen: what it stands before is computed, and loaded, once for both.
+                test if matches!(&**a, Value::Unary(UnaryOp::Neg, negated) if negated == b) => {
+                    let from = self.value(b, None, stmt)?;
+                    let to = self.target(into);
+                    self.emit(Op::Move { to, from, dtype: None });
+                    let then = vec![Op::Unary { op: UnaryOp::Neg, to, from: to, dtype }];
+                    self.emit(Op::If { test, then, otherwise: Vec::new(), site: None });
+                    Ok(to)
+                }
                 test => {
                     let to = self.target(into);
                     let then = self.arm(a, to, dtype, stmt)?;
