@@ -15,7 +15,7 @@
 //!
 //! - *Complex.* The real and the imaginary part of a sum of K complex products are sums of 2K real ones whose
 //!   magnitudes are at most |x| |y|; scaling by a complex alpha mixes the parts. n = 2K + 8 and a factor 2
-//!   cover both.
+//!   cover both. The same sums are those of the real product that says the same (`Numbers::Embedded`).
 //! - *Complex, by three real products.* (x + iy)(u + iv) is made of P = xu, Q = yv and R = (x + y)(u + v), as P - Q and
 //!   R - P - Q, and likewise with other signs where numbers are conjugated. With S = sum (|x| + |y|) (|u| + |v|), which is
 //!   at least the magnitude of each of the three sums, P - Q has an error of (K + 1) u S at most, and R - P - Q, whose R
