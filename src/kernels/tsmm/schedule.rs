@@ -239,8 +239,31 @@ bind({tiled}.wm, {tiled}.wn, threads@32)
 "
         )
     };
-    // Where a fragment is more than a copy of what is staged, it is made of that as soon as all of it is there.
-    let fragments = match numbers {
+    let fragments = fragments(numbers, block, sum);
+    let three = numbers == Numbers::Three;
+    let products = if three { format!(", a.p, b.p, {of_sum}{of_tiled}") } else { String::new() };
+    [
+        warps + &format!("compute_at({sum}, {tiled}.wn)\n"),
+        format!(
+            "split({sum}.k, {terms}) -> ks, k
+reorder({sum}.ks, {of_sum}{sum}.i, {sum}.j, {sum}.k)
+{fragments}split({sum}.i, {high}) -> mi, i
+split({sum}.j, {ACROSS}) -> ni, j
+reorder({sum}.ks, {of_sum}{sum}.mi, {sum}.ni, {sum}.i, {sum}.j, {sum}.k)
+tensorize({sum}.i, mma_{instruction}_{dtype})
+",
+        ),
+        format!(
+            "{pairs}unroll({sum}.ks, {sum}.mi, {sum}.ni{below}{beside}{products})\n",
+            products = products.trim_end_matches(", "),
+        ),
+    ]
+}
+
+/// The steps that make the fragments of matrix units, and bring the small matrix to shared memory: where a fragment is more
+/// than a copy of what is staged, it is made of that as soon as all of it is there.
+fn fragments(numbers: Numbers, block: &str, sum: &str) -> String {
+    match numbers {
         Numbers::Three => format!(
             "compute_at(Bs, {block})
 precompute({sum}.ks, 1) -> a
@@ -262,25 +285,7 @@ compute_at(b, {sum}.ks)
 compute_at(Bs, {block})
 "
         ),
-    };
-    let three = numbers == Numbers::Three;
-    let products = if three { format!(", a.p, b.p, {of_sum}{of_tiled}") } else { String::new() };
-    [
-        warps + &format!("compute_at({sum}, {tiled}.wn)\n"),
-        format!(
-            "split({sum}.k, {terms}) -> ks, k
-reorder({sum}.ks, {of_sum}{sum}.i, {sum}.j, {sum}.k)
-{fragments}split({sum}.i, {high}) -> mi, i
-split({sum}.j, {ACROSS}) -> ni, j
-reorder({sum}.ks, {of_sum}{sum}.mi, {sum}.ni, {sum}.i, {sum}.j, {sum}.k)
-tensorize({sum}.i, mma_{instruction}_{dtype})
-",
-        ),
-        format!(
-            "{pairs}unroll({sum}.ks, {sum}.mi, {sum}.ni{below}{beside}{products})\n",
-            products = products.trim_end_matches(", "),
-        ),
-    ]
+    }
 }
 
 /// The loop of a stage over the three real products that make a complex one, as the beginning of a list of loops.

@@ -13,8 +13,8 @@ use std::collections::HashMap;
 use crate::diag::Diagnosis;
 use crate::index::Index;
 use crate::ir::{
-    Access, Assign, Buffer, Dim, For, If, Instruction, Mode, Operand, Own, Range, Space, Span, Stmt, Value,
-    Window, walk,
+    Access, Assign, Body, Buffer, Dim, For, If, Instruction, Mode, Operand, Own, Range, Space, Span, Stmt,
+    Value, Window, walk,
 };
 use crate::layout::Fragment;
 use crate::schedule::facts::Facts;
@@ -200,8 +200,8 @@ pub(in crate::schedule) fn own_nests(
     })
 }
 
-/// The nest rooted at `l` as a loop over owned elements, if it goes through tiles of the buffer.
-fn own_nest(l: &For, tiling: &Tiling, buffers: &HashMap<Sym, Buffer>, place: &Place) -> Option<Stmt> {
+/// The loops of the nest rooted at `l`, one directly inside the other, and what stands inside them all.
+fn taken_apart(l: &For) -> (Vec<For>, Body) {
     let mut loops = vec![head(l)];
     let mut body = l.body.clone();
     loop {
@@ -211,9 +211,26 @@ fn own_nest(l: &For, tiling: &Tiling, buffers: &HashMap<Sym, Buffer>, place: &Pl
                 loops.push(head(inner));
                 body = inner.body.clone();
             }
-            _ => break,
+            _ => return (loops, body),
         }
     }
+}
+
+/// Statements with the last index of a buffer moved.
+fn with_columns_moved(body: &Body, buffer: &Sym, by: &Index) -> Body {
+    let moved = map_elements(body.to_vec(), &|access| {
+        if access.buffer == *buffer
+            && let Some(column) = access.index.last_mut()
+        {
+            *column = &*column + by;
+        }
+    });
+    moved.into()
+}
+
+/// The nest rooted at `l` as a loop over owned elements, if it goes through tiles of the buffer.
+fn own_nest(l: &For, tiling: &Tiling, buffers: &HashMap<Sym, Buffer>, place: &Place) -> Option<Stmt> {
+    let (loops, body) = taken_apart(l);
     let touched = touched(&body, &tiling.buffer.sym);
     let index = touched.first()?;
     // A product of register tiles is for an instruction: its operands are spread in different ways.
@@ -277,14 +294,7 @@ fn own_nest(l: &For, tiling: &Tiling, buffers: &HashMap<Sym, Buffer>, place: &Pl
         _ if run == 1 => body,
         (_, own, _, first, _) => {
             let from_first = &(&Index::var(own) + first) - &Index::var(&loops[j].var).scaled(run);
-            map_elements(body.to_vec(), &|access| {
-                if access.buffer == tiling.buffer.sym
-                    && let Some(column) = access.index.last_mut()
-                {
-                    *column = &*column + &from_first;
-                }
-            })
-            .into()
+            with_columns_moved(&body, &tiling.buffer.sym, &from_first)
         }
     };
     let body = walk::substitute(&body, &shift);
