@@ -248,6 +248,8 @@ pub(super) struct Copied {
     pub(super) threads: i64,
     /// Who moves them.
     pub(super) by: By,
+    /// Whether it is asked for all pieces of a thread at once whether they are there; else for each.
+    pub(super) asks_once: bool,
 }
 
 impl Copied {
@@ -311,8 +313,7 @@ impl Copied {
         self.can_keep_place() && !self.always_keeps_place()
     }
 
-    /// The steps for a tile. Whether all of it is there is asked once. What a bulk copy brings is left as it is: the
-    /// pipeline makes the copy.
+    /// The steps for a tile. What a bulk copy brings is left as it is: the pipeline makes the copy.
     pub(super) fn steps(&self, tile: &str, keep_place: bool) -> String {
         let Copied { piece, threads, dtype, .. } = *self;
         if self.by == By::Bulk {
@@ -346,7 +347,8 @@ bind({tile}.t, threads)
             By::Loading => String::new(),
             _ => format!("tensorize({tile}.e, cp_async{}_{dtype})\n", dtype.bytes() * piece),
         };
-        format!("{shared_out}unroll({tile}.u)\ntail({tile}.u, hoist)\n{moved}")
+        let once = if self.asks_once { format!("tail({tile}.u, hoist)\n") } else { String::new() };
+        format!("{shared_out}unroll({tile}.u)\n{once}{moved}")
     }
 }
 

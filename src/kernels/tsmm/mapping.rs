@@ -176,7 +176,7 @@ pub(super) fn copied_a(problem: &Problem, choice: &Choice) -> Copied {
         Moved::AsOne => align / dtype.bytes(),
         _ => copied_at_once(dtype, of_a_number * problem.shape.k, columns, align),
     };
-    Copied { moved, dtype, columns, piece, threads: team(problem, choice), by: By::Asking }
+    Copied { moved, dtype, columns, piece, threads: team(problem, choice), by: By::Asking, asks_once: true }
 }
 
 /// How the rows of C are moved.

@@ -444,10 +444,17 @@ pub(super) fn copied(problem: &Problem, choice: &Choice) -> [Copied; 2] {
                 Moved::AsOne => (width, align / dtype.bytes()),
                 _ => (staged, copied_at_once(dtype, width, staged, align)),
             };
-            Copied { moved, dtype, columns, piece, threads, by: By::of(choice) }
+            // Two ways through a few copies are more instructions than what each of them asks.
+            let of_a_thread = ceil(choice.int("depth") * ceil(columns, piece), threads);
+            let asks_once = classes(problem, choice).is_none() || of_a_thread > FEW_COPIES;
+            Copied { moved, dtype, columns, piece, threads, by: By::of(choice), asks_once }
         },
     )
 }
+
+/// As many copies of a thread are few. Of A^T B in f32 121 wide, 8 x 8 elements a thread, the loop over groups of 16 rows has
+/// 1151 instructions where each of two copies asks, and 1231 in two ways otherwise, 1024 of them multiply-adds.
+const FEW_COPIES: i64 = 4;
 
 /// Elements at multiples of which rows of A and of B begin in shared memory, for those that are read at once. Where one
 /// copy serves both, for those of either.

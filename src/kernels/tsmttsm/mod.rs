@@ -28,7 +28,9 @@
 //!   it as the one piece of memory that it is.
 //!   A group of dense rows may be copied as the one piece of memory that it is, by asynchronous copies of all threads
 //!   (`copy=one`) or by one bulk copy that one warp asks for (`copy=bulk`, the fewest instructions and registers), or row by row,
-//!   so that rows in shared memory are as long as suits the tiles and the banks. Before a group is overwritten all warps of
+//!   so that rows in shared memory are as long as suits the tiles and the banks. Rows that are no whole pieces of 16 bytes
+//!   start in two or four ways; with `copy=classes` those that start alike are added up by blocks of their own, which copy and
+//!   read 16 bytes at a time, and C is put together from the sums of all classes (`crate::kernels::classes`). Before a group is overwritten all warps of
 //!   the block meet; with `unit=mma` and `copy=bulk` it is enough that each of them gives it back (`release=warps`).
 //! - `unit=mma`: groups of rows are staged in shared memory likewise. `wm` x `wn` warps share out C in tiles of matrix
 //!   instructions, `wk` such sets of warps share out the rows of a group. Lanes read four rows together; where the rows that

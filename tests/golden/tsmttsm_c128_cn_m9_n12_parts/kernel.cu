@@ -86,15 +86,14 @@ tsmttsm_c128_cn_m9_n12_parts_1(int K, const double* __restrict__ A, const double
                 #pragma unroll
                 for (int u = 0; u < 4; ++u) {
                     cp_async16(&As[As_at(p, 4*u + tid/16, 2*(tid%16))],
-                        &A[2304*p + 288*g + 72*u + 18*(tid/16) + 2*(tid%16)],
-                            max(0, min(2, -2*(tid%16) + 18)));
+                        &A[2304*p + 288*g + 72*u + 18*(tid/16) + 2*(tid%16)], -2*(tid%16) > -18 ? 2 : 0);
                 }
             } else {
                 const double* a = &A[2304*p + 288*g + 18*(tid/16) + 2*(tid%16)];
                 #pragma unroll 1
                 for (int u = 0; u < 4; ++u) {
                     cp_async16(&As[As_at(p, 4*u + tid/16, 2*(tid%16))], &a[0],
-                        128*p + 16*g + 4*u + tid/16 < K ? max(0, min(2, -2*(tid%16) + 18)) : 0);
+                        128*p + 16*g + 4*u + tid/16 < K && -2*(tid%16) > -18 ? 2 : 0);
                     a += 72;
                 }
             }
@@ -125,15 +124,15 @@ tsmttsm_c128_cn_m9_n12_parts_1(int K, const double* __restrict__ A, const double
             if (128*ko + 16*g + tid/16 + 268 < K) {
                 #pragma unroll
                 for (int u = 0; u < 4; ++u) {
-                    cp_async16(&As[As_at((ko + 2)%3, 4*u + tid/16, 2*(tid%16))], &a[72*u],
-                        max(0, min(2, -2*(tid%16) + 18)));
+                    cp_async16(&As[As_at((ko + 2)%3, 4*u + tid/16, 2*(tid%16))], &a[72*u], -2*(tid%16) > -18
+                        ? 2 : 0);
                 }
             } else {
                 #pragma unroll 1
                 for (int u = 0; u < 4; ++u) {
                     cp_async16(&As[As_at((ko + 2)%3, 4*u + tid/16, 2*(tid%16))],
                         &A[2304*(long long)ko + 288*g + 72*u + 18*(tid/16) + 2*(tid%16) + 4608],
-                            128*ko + 16*g + 4*u + tid/16 + 256 < K ? max(0, min(2, -2*(tid%16) + 18)) : 0);
+                            128*ko + 16*g + 4*u + tid/16 + 256 < K && -2*(tid%16) > -18 ? 2 : 0);
                 }
             }
             if (128*ko + 16*g + (tid + 8)/12 + 266 < K) {

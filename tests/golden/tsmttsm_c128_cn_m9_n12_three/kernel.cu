@@ -80,15 +80,14 @@ tsmttsm_c128_cn_m9_n12_three_1(int K, const double* __restrict__ A, const double
                 #pragma unroll
                 for (int u = 0; u < 2; ++u) {
                     cp_async16(&As[As_at(p, 8*u + tid/16, 2*(tid%16))],
-                        &A[2304*p + 288*g + 144*u + 18*(tid/16) + 2*(tid%16)],
-                            max(0, min(2, -2*(tid%16) + 18)));
+                        &A[2304*p + 288*g + 144*u + 18*(tid/16) + 2*(tid%16)], -2*(tid%16) > -18 ? 2 : 0);
                 }
             } else {
                 const double* a = &A[2304*p + 288*g + 18*(tid/16) + 2*(tid%16)];
                 #pragma unroll 1
                 for (int u = 0; u < 2; ++u) {
                     cp_async16(&As[As_at(p, 8*u + tid/16, 2*(tid%16))], &a[0],
-                        128*p + 16*g + 8*u + tid/16 < K ? max(0, min(2, -2*(tid%16) + 18)) : 0);
+                        128*p + 16*g + 8*u + tid/16 < K && -2*(tid%16) > -18 ? 2 : 0);
                     a += 144;
                 }
             }
@@ -96,15 +95,14 @@ tsmttsm_c128_cn_m9_n12_three_1(int K, const double* __restrict__ A, const double
                 #pragma unroll
                 for (int u = 0; u < 2; ++u) {
                     cp_async16(&Bs[Bs_at(p, 8*u + tid/16, 2*(tid%16))],
-                        &B[3072*p + 384*g + 192*u + 24*(tid/16) + 2*(tid%16)],
-                            max(0, min(2, -2*(tid%16) + 24)));
+                        &B[3072*p + 384*g + 192*u + 24*(tid/16) + 2*(tid%16)], -2*(tid%16) > -24 ? 2 : 0);
                 }
             } else {
                 const double* b = &B[3072*p + 384*g + 24*(tid/16) + 2*(tid%16)];
                 #pragma unroll 1
                 for (int u = 0; u < 2; ++u) {
                     cp_async16(&Bs[Bs_at(p, 8*u + tid/16, 2*(tid%16))], &b[0],
-                        128*p + 16*g + 8*u + tid/16 < K ? max(0, min(2, -2*(tid%16) + 24)) : 0);
+                        128*p + 16*g + 8*u + tid/16 < K && -2*(tid%16) > -24 ? 2 : 0);
                     b += 192;
                 }
             }
@@ -120,29 +118,29 @@ tsmttsm_c128_cn_m9_n12_three_1(int K, const double* __restrict__ A, const double
             if (128*ko + 16*g + tid/16 + 264 < K) {
                 #pragma unroll
                 for (int u = 0; u < 2; ++u) {
-                    cp_async16(&As[As_at((ko + 2)%3, 8*u + tid/16, 2*(tid%16))], &a[144*u],
-                        max(0, min(2, -2*(tid%16) + 18)));
+                    cp_async16(&As[As_at((ko + 2)%3, 8*u + tid/16, 2*(tid%16))], &a[144*u], -2*(tid%16) > -18
+                        ? 2 : 0);
                 }
             } else {
                 #pragma unroll 1
                 for (int u = 0; u < 2; ++u) {
                     cp_async16(&As[As_at((ko + 2)%3, 8*u + tid/16, 2*(tid%16))],
                         &A[2304*(long long)ko + 288*g + 144*u + 18*(tid/16) + 2*(tid%16) + 4608],
-                            128*ko + 16*g + 8*u + tid/16 + 256 < K ? max(0, min(2, -2*(tid%16) + 18)) : 0);
+                            128*ko + 16*g + 8*u + tid/16 + 256 < K && -2*(tid%16) > -18 ? 2 : 0);
                 }
             }
             if (128*ko + 16*g + tid/16 + 264 < K) {
                 #pragma unroll
                 for (int u = 0; u < 2; ++u) {
-                    cp_async16(&Bs[Bs_at((ko + 2)%3, 8*u + tid/16, 2*(tid%16))], &b[192*u],
-                        max(0, min(2, -2*(tid%16) + 24)));
+                    cp_async16(&Bs[Bs_at((ko + 2)%3, 8*u + tid/16, 2*(tid%16))], &b[192*u], -2*(tid%16) > -24
+                        ? 2 : 0);
                 }
             } else {
                 #pragma unroll 1
                 for (int u = 0; u < 2; ++u) {
                     cp_async16(&Bs[Bs_at((ko + 2)%3, 8*u + tid/16, 2*(tid%16))],
                         &B[3072*(long long)ko + 384*g + 192*u + 24*(tid/16) + 2*(tid%16) + 6144],
-                            128*ko + 16*g + 8*u + tid/16 + 256 < K ? max(0, min(2, -2*(tid%16) + 24)) : 0);
+                            128*ko + 16*g + 8*u + tid/16 + 256 < K && -2*(tid%16) > -24 ? 2 : 0);
                 }
             }
         }

@@ -541,6 +541,9 @@ mod tests {
             ("4*t + e < N ? x[b, 4*t + e] : 0", "max(0, min(4, N - 4*t))"),
             ("4*t + e < N && t < 7 ? x[b, 4*t + e] : 0", "t < 7 ? max(0, min(4, N - 4*t)) : 0"),
             ("b < M ? x[b, 4*t + e] : 0", "4"),
+            // Of pieces that are there as a whole or not at all, it is asked which.
+            ("4*t + e < 60 ? x[b, 4*t + e] : 0", "0 < -4*t + 60 ? 4 : 0"),
+            ("4*t + e < 62 ? x[b, 4*t + e] : 0", "max(0, min(4, -4*t + 62))"),
         ] {
             let text = run(&copy(load), step).unwrap();
             let wanted = format!("cp_async16_f32(s[t, :], x[b, 4*t +: 4], {valid})");

@@ -397,6 +397,11 @@ fn first_where(cond: &Cond, var: &Sym, extent: i64, facts: &Facts) -> Result<Ind
     let all = Index::constant(extent);
     let count = match count {
         None => all,
+        // All of them or none.
+        Some(limit) if facts.is_multiple(&limit, extent) => {
+            outside = outside.and(Cond::lt(0.into(), limit));
+            all
+        }
         Some(limit) => Index::default().maximum(&all.minimum(&limit)),
     };
     Ok(facts.ranges().simplify(&Index::select(outside, count, Index::default())))
