@@ -1,7 +1,8 @@
 // What a GPU can do at most while it reads its memory and multiplies doubles on its matrix units at once: every lane
 // loads 16 bytes, and for each of them its warp executes X products of 16 x 8 x 4 on what was loaded, straight from
 // registers. No shared memory, no index arithmetic to speak of, no results. So no kernel with X products for each 16
-// bytes of its operands can be faster.
+// bytes of its operands can be faster, as those of A^T B are (2 X flop/byte). Then the same where every lane also writes as
+// many bytes as it has read, as A C does (X flop for each byte that is read or written).
 //
 // For each X it prints GB/s and TFLOP/s twice: over four launches after a pause, and over 300 launches after 300 others,
 // when the clock has come to where the GPU's limit of power lets it; on zeros, which take little power, and on random
@@ -34,7 +35,8 @@ __global__ void fill(double* p, size_t n) {
     }
 }
 
-template <int X> __global__ void __launch_bounds__(THREADS) reads_and_products(const double2* p, size_t n, double* out) {
+template <int X, bool WRITES>
+__global__ void __launch_bounds__(THREADS) reads_and_products(const double2* p, size_t n, double2* written, double* out) {
     double sums[4][4] = {};
     const size_t step = size_t(gridDim.x) * blockDim.x;
     size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
@@ -49,6 +51,7 @@ template <int X> __global__ void __launch_bounds__(THREADS) reads_and_products(c
         for (int u = 0; u < IN_FLIGHT; ++u) {
 #pragma unroll
             for (int x = 0; x < X; ++x) multiply(sums[x % 4], now[u].x, now[u].y, x % 2 ? now[u].x : now[u].y);
+            if (WRITES) __stcs(&written[i + u * step], now[u]);
         }
 #pragma unroll
         for (int u = 0; u < IN_FLIGHT; ++u) now[u] = next[u];
@@ -64,10 +67,11 @@ template <int X> __global__ void __launch_bounds__(THREADS) reads_and_products(c
 static cudaEvent_t before, after;
 
 // Seconds of one of so many launches.
-template <int X> double seconds(const double2* p, double* out, int multiprocessors, int launches) {
+template <int X, bool WRITES>
+double seconds(const double2* p, double2* written, double* out, int multiprocessors, int launches) {
     cudaEventRecord(before);
     for (int i = 0; i < launches; ++i) {
-        reads_and_products<X><<<4 * multiprocessors, THREADS>>>(p, BYTES / sizeof(double2), out);
+        reads_and_products<X, WRITES><<<4 * multiprocessors, THREADS>>>(p, BYTES / sizeof(double2), written, out);
     }
     cudaEventRecord(after);
     cudaEventSynchronize(after);
@@ -76,17 +80,26 @@ template <int X> double seconds(const double2* p, double* out, int multiprocesso
     return milliseconds / 1e3 / launches;
 }
 
-template <int X> void measure(const double2* p, double* out, int multiprocessors) {
-    seconds<X>(p, out, multiprocessors, 2);
+template <int X, bool WRITES> void measure(const double2* p, double2* written, double* out, int multiprocessors) {
+    seconds<X, WRITES>(p, written, out, multiprocessors, 2);
     const timespec pause = {0, 300000000};
     nanosleep(&pause, nullptr);
-    const double rested = seconds<X>(p, out, multiprocessors, 4);
-    seconds<X>(p, out, multiprocessors, 300);
-    const double sustained = seconds<X>(p, out, multiprocessors, 300);
-    const double flops = BYTES / 512.0 * X * (2 * 16 * 8 * 4);
-    printf("  %2d flop/byte: after a pause %4.0f GB/s %5.1f TFLOP/s, sustained %4.0f GB/s %5.1f TFLOP/s\n", 2 * X,
-           BYTES / rested / 1e9, flops / rested / 1e12, BYTES / sustained / 1e9, flops / sustained / 1e12);
+    const double rested = seconds<X, WRITES>(p, written, out, multiprocessors, 4);
+    seconds<X, WRITES>(p, written, out, multiprocessors, 300);
+    const double sustained = seconds<X, WRITES>(p, written, out, multiprocessors, 300);
+    const double bytes = double(BYTES) * (WRITES ? 2 : 1), flops = BYTES / 512.0 * X * (2 * 16 * 8 * 4);
+    printf("  %2.0f flop/byte%s: after a pause %4.0f GB/s %5.1f TFLOP/s, sustained %4.0f GB/s %5.1f TFLOP/s\n", flops / bytes,
+           WRITES ? ", half of them written" : "", bytes / rested / 1e9, flops / rested / 1e12, bytes / sustained / 1e9,
+           flops / sustained / 1e12);
     fflush(stdout);
+}
+
+template <int... X> void measure_reads(const double2* p, double2* written, double* out, int multiprocessors) {
+    (measure<X, false>(p, written, out, multiprocessors), ...);
+}
+
+template <int... X> void measure_reads_and_writes(const double2* p, double2* written, double* out, int multiprocessors) {
+    (measure<X, true>(p, written, out, multiprocessors), ...);
 }
 
 int main() {
@@ -95,10 +108,11 @@ int main() {
         printf("this needs a GPU of compute capability 9.0 or newer; skipped\n");
         return 0;
     }
-    double2* p;
+    double2 *p, *written;
     double* out;
-    if (cudaMalloc(&p, BYTES) != cudaSuccess || cudaMalloc(&out, sizeof(double)) != cudaSuccess) {
-        printf("there is no room for 4 GiB; skipped\n");
+    if (cudaMalloc(&p, BYTES) != cudaSuccess || cudaMalloc(&written, BYTES) != cudaSuccess ||
+        cudaMalloc(&out, sizeof(double)) != cudaSuccess) {
+        printf("there is no room for 8 GiB; skipped\n");
         return 0;
     }
     cudaEventCreate(&before);
@@ -107,13 +121,8 @@ int main() {
         if (what[0] == 'z') cudaMemset(p, 0, BYTES);
         else fill<<<2048, THREADS>>>((double*)p, BYTES / sizeof(double));
         printf("%s, %s\n", device.name, what);
-        measure<1>(p, out, device.multiProcessorCount);
-        measure<2>(p, out, device.multiProcessorCount);
-        measure<3>(p, out, device.multiProcessorCount);
-        measure<4>(p, out, device.multiProcessorCount);
-        measure<5>(p, out, device.multiProcessorCount);
-        measure<6>(p, out, device.multiProcessorCount);
-        measure<8>(p, out, device.multiProcessorCount);
+        measure_reads<1, 2, 3, 4, 5, 6, 7, 8>(p, written, out, device.multiProcessorCount);
+        measure_reads_and_writes<4, 5, 6, 7, 8, 10, 12, 14, 16>(p, written, out, device.multiProcessorCount);
     }
     if (cudaDeviceSynchronize() != cudaSuccess) {
         printf("failed: %s\n", cudaGetErrorString(cudaGetLastError()));
