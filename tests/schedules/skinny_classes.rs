@@ -59,13 +59,32 @@ fn rows_of_all_classes_are_added_up() {
     let family = kernels::family("tsmttsm").unwrap();
     for (at, (dtype, widths)) in WIDTHS.into_iter().enumerate() {
         let problem = problem(family, widths, dtype);
-        let choice = chosen(family, &problem, ["parts=4", "parts=8,stages=2", "parts=12,stages=3"][at % 3]);
+        let form =
+            ["parts=4", "parts=8,stages=2,transposed=false", "parts=12,stages=3,transposed=true"][at % 3];
+        let choice = chosen(family, &problem, form);
         let rounds = 4 * choice.int("depth") * choice.int("parts");
         holds(family, &problem, &choice, &[0, 3, 4, 133, rounds - 1, rounds + 1]);
         // Copies of 16 bytes, but where windows of such pieces would be wider than tiles are.
         let text = (family.schedule)(&problem, &choice);
         let bytes = if widths.0 == 127 { "cp_async8_" } else { "cp_async16_" };
         assert!(text.contains(bytes), "{dtype} {widths:?}: {text}");
+    }
+}
+
+/// Tiles of which one threads in four or so would have none side by side, and far apart.
+#[test]
+fn tiles_beyond_the_window_are_copied_as_far_as_they_go() {
+    let family = kernels::family("tsmttsm").unwrap();
+    for (dtype, widths, form) in [
+        ("f64", (5, 128), "unit=fma,tm=9,tn=1,transposed=false"),
+        ("f64", (5, 128), "unit=fma,tm=9,tn=1,transposed=true"),
+        ("f32", (113, 116), "tm=8,tn=8,transposed=true"),
+        ("f32", (113, 116), "tm=8,tn=8,transposed=false"),
+        ("f32", (57, 59), "tm=4,tn=8,transposed=false"),
+    ] {
+        let problem = problem(family, widths, dtype);
+        let choice = chosen(family, &problem, &format!("{form},parts=4,block=256,depth=8,stages=2"));
+        holds(family, &problem, &choice, &[3, 257]);
     }
 }
 

@@ -99,10 +99,12 @@ impl Threads {
     pub(super) fn of(problem: &Problem, choice: &Choice) -> Threads {
         let area = area(problem, choice);
         let (mt, nt) = (ceil(area[0], choice.int("tm")), ceil(area[1], choice.int("tn")));
-        // Whole fours where that leaves few without a tile: so warps end where rows of tiles do.
+        // Whole fours where that leaves few without a tile: so warps end where rows of tiles do. Tiles that lie side by side
+        // are as many as there are.
+        let in_fours = classes(problem, choice).is_some() && choice.flag("transposed");
         let [mt, nt] = [mt, nt].map(|threads| {
             let more = (4 - threads % 4) % 4;
-            if classes(problem, choice).is_some() && 8 * more <= threads { threads + more } else { threads }
+            if in_fours && 8 * more <= threads { threads + more } else { threads }
         });
         // Neighbours read a panel in pairs, if the last of an odd number has one.
         let nt = if choice.flag("panel") && choice.flag(staging::INTERLEAVED) { nt + nt % 2 } else { nt };
