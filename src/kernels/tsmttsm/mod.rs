@@ -347,7 +347,9 @@ const PARAMETERS: &[Parameter] = &[
             // As many rows for each slice of threads.
             let slices = Threads::of(problem, c).slices;
             let depths = [4, 8, 2, 1, 16, 32].map(|rows| slices * rows);
-            with_stages(c, depths.into_iter().filter(|d| *d <= slices.max(256)))
+            // Of classes a single row is no group: what each round leaves over would not be known.
+            let least = if mapping::classes(problem, c).is_some() { 2 } else { 1 };
+            with_stages(c, depths.into_iter().filter(|d| (least..=slices.max(256)).contains(d)))
         },
     },
     Parameter {
