@@ -76,8 +76,9 @@ fn rows_of_all_classes_are_added_up() {
 fn tiles_beyond_the_window_are_copied_as_far_as_they_go() {
     let family = kernels::family("tsmttsm").unwrap();
     for (dtype, widths, form) in [
-        ("f64", (5, 128), "unit=fma,tm=9,tn=1,transposed=false"),
-        ("f64", (5, 128), "unit=fma,tm=9,tn=1,transposed=true"),
+        ("f32", (5, 125), "tm=10,tn=2,transposed=false"),
+        ("f32", (5, 125), "tm=10,tn=2,transposed=true"),
+        ("c64", (5, 127), "tm=10,tn=2,transposed=false"),
         ("f32", (113, 116), "tm=8,tn=8,transposed=true"),
         ("f32", (113, 116), "tm=8,tn=8,transposed=false"),
         ("f32", (57, 59), "tm=4,tn=8,transposed=false"),
@@ -96,10 +97,11 @@ fn rows_that_start_alike_or_are_copied_otherwise_have_no_classes() {
         assert!(refusal.contains("copy"), "{refusal}");
     };
     refused(&problem(family, (64, 32), "f32"), "copy=classes,staging=shared");
-    refused(&problem(family, (33, 33), "f64"), "copy=classes,unit=mma");
+    refused(&problem(family, (33, 33), "f64"), "copy=classes");
     let mut apart = problem(family, (33, 33), "f32");
     apart.ld.a += 1;
     refused(&apart, "copy=classes,staging=shared");
+    refused(&problem(family, (33, 33), "f32"), "copy=classes,staging=shared,tm=7");
     // Six blocks are not as many for each of four classes.
     let odd = problem(family, (33, 33), "f32");
     let refusal = family.complete(&parameters("copy=classes,staging=shared,parts=6"), &odd, target::DEFAULT);

@@ -35,9 +35,11 @@ pub(super) fn class_count(problem: &Problem, choice: &Choice) -> i64 {
     classes(problem, choice).map_or(1, |classes| classes.count)
 }
 
-/// Whether rows can be added up by classes: dense ones of two matrices, whose products are not divided into areas.
+/// Whether rows can be added up by classes: dense ones of two matrices, whose products are not divided into areas. Doubles
+/// are read one by one by matrix units, wherever they start.
 pub(super) fn may_be_classed(problem: &Problem, choice: &Choice) -> bool {
-    !problem.same && areas(problem, choice) == 1 && Classes::of(problem, WIDEST).is_some()
+    let doubles = problem.dtype().real() == DType::F64;
+    !doubles && !problem.same && areas(problem, choice) == 1 && Classes::of(problem, WIDEST).is_some()
 }
 
 /// Elements after which the next row that a block reads of A and of B begins, where rows are dense.

@@ -601,6 +601,13 @@ const CONSTRAINTS: &[Constraint] = &[
         },
     },
     Constraint {
+        about: "rows that are copied in whole pieces are not read element by element: tiles are of even sides",
+        on: &[staging::COPY, "tm", "tn"],
+        holds: |c, p, _| {
+            mapping::classes(p, c).is_none() || ["tm", "tn"].iter().all(|side| c.int(side) % 2 == 0)
+        },
+    },
+    Constraint {
         about: "as many blocks add up the rows of each class",
         on: &[staging::COPY, "parts"],
         holds: |c, p, _| c.int("parts") % mapping::class_count(p, c) == 0,
