@@ -23,7 +23,8 @@ pub struct Classes {
 /// The part of `count` rows, one behind the other, that is read for the row of each class: whole pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    classes: Classes,
+    /// The classes, those of A and of B alike.
+    pub classes: Classes,
     /// Elements of a row.
     pub width: i64,
     /// Elements of the window.

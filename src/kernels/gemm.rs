@@ -8,7 +8,7 @@ use warpwright_core::ir::Program;
 use warpwright_core::te::{Expr, Expression, Tensor, by_flag, select, sum};
 
 use super::Variant;
-use super::classes::Classes;
+use super::classes::{Classes, Window};
 use crate::problem::{Layout, Op};
 
 /// Extents that are constants of a kernel; the others are arguments of each call.
@@ -125,9 +125,12 @@ pub fn specification_at(variant: Variant, fixed: Fixed) -> Program {
     let tensor = te.update("C", result, &extents(&c).iter().collect::<Vec<_>>());
     let c = Matrix { tensor, dtype: result, flat: c.2 };
     te.align(&c.tensor, variant.align.c);
-    let products = match fixed.classes {
-        Some(classes) => Products::by_classes(&mut te, classes, [&a, &b], [&m, &n, &k], op.a),
-        None => Products::at_once(&mut te, fixed.numbers, [&a, &b], [&m, &n, &k], op, declared),
+    let products = match (fixed.classes, a.flat, b.flat) {
+        (Some(classes), Some(of_a), Some(of_b)) => {
+            let windows = [of_a, of_b].map(|width| classes.window(width));
+            Products::by_classes(&mut te, windows, [&a, &b], [&m, &n, &k], op.a)
+        }
+        _ => Products::at_once(&mut te, fixed.numbers, [&a, &b], [&m, &n, &k], op, declared),
     };
     let value = |at: &[Index]| {
         let (i, j) = (&at[0], &at[1]);
@@ -157,8 +160,10 @@ pub fn specification_at(variant: Variant, fixed: Fixed) -> Program {
 
 /// The sums of products that elements of C are made of.
 struct Products {
-    /// The intermediate tensors that make a sum together.
-    sums: Vec<Tensor>,
+    /// The sums.
+    all: Tensor,
+    /// What has to be added to them: the terms that are left over.
+    rest: Option<Tensor>,
 }
 
 impl Products {
@@ -191,22 +196,19 @@ impl Products {
             };
             sum(terms, &[&r])
         });
-        Products { sums: vec![acc] }
+        Products { all: acc, rest: None }
     }
 
     /// Sums over the rows of each class, which lie somewhere in the products of windows; and over the rows behind the last
     /// whole round of classes.
     fn by_classes(
         te: &mut Expression,
-        classes: Classes,
+        [of_a, of_b]: [Window; 2],
         [a, b]: [&Matrix; 2],
         [m, n, k]: [&Index; 3],
         op: Op,
     ) -> Products {
-        let window =
-            |matrix: &Matrix| classes.window(matrix.flat.unwrap_or_else(|| panic!("rows are dense")));
-        let (of_a, of_b) = (window(a), window(b));
-        let dtype = a.dtype;
+        let (dtype, classes) = (a.dtype, of_a.classes);
         let term = |row_of_a: Index, row_of_b: Index| {
             let left = widened(a.tensor.at(&[&row_of_a]), dtype);
             let left = if is_conjugated(op) && dtype.is_complex() { left.conj() } else { left };
@@ -217,7 +219,7 @@ impl Products {
         let each = te.intermediate("each", dtype.accumulator(), &[&count, &columns_of_a, &columns_of_b]);
         let r = te.reduce_axis("k", &k.div(classes.count));
         te.compute(&each, &["q", "i", "j"], |at| {
-            let [q, i, j] = at else { unreachable!("three axes") };
+            let (q, i, j) = (&at[0], &at[1], &at[2]);
             let first = |rows: i64, start: Index| &r.var().scaled(rows) + &start;
             sum(term(&first(of_a.rows(), of_a.start(q)) + i, &first(of_b.rows(), of_b.start(q)) + j), &[&r])
         });
@@ -234,12 +236,15 @@ impl Products {
             let element = |width: i64, column: &Index| &row.scaled(width) + column;
             sum(term(element(of_a.width, &at[0]), element(of_b.width, &at[1])), &[&left_over])
         });
-        Products { sums: vec![acc, rest] }
+        Products { all: acc, rest: Some(rest) }
     }
 
     fn at(&self, index: &[&Index]) -> Expr {
-        let all = self.sums.iter().map(|sum| sum.at(index));
-        all.reduce(|a, b| a + b).unwrap_or_else(|| unreachable!("there is a sum"))
+        let all = self.all.at(index);
+        match &self.rest {
+            Some(rest) => all + rest.at(index),
+            None => all,
+        }
     }
 }
 

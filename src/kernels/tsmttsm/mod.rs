@@ -57,6 +57,7 @@
 //! In all forms C may be divided into `areas`, each of blocks of its own: a C of 128 x 128 complex128 is as large as all
 //! registers of a multiprocessor. What is staged is then the columns of the area.
 
+mod constraints;
 mod footprint;
 mod mapping;
 mod reduction;
@@ -66,10 +67,8 @@ use warpwright_core::diag::Diagnosis;
 use warpwright_core::dtype::DType;
 use warpwright_core::target::Capability;
 
-use self::mapping::{
-    APART, Threads, WHOLE, Warps, area, areas, group_bytes, read, slices_bytes, tiled_columns,
-};
-use super::family::{Choice, Constraint, Family, Parameter, Permissions, Value};
+use self::mapping::{APART, Threads, WHOLE, area, areas, read};
+use super::family::{Choice, Family, Parameter, Permissions, Value};
 use super::gemm::{Fixed, Numbers};
 use super::staging::{self, ACROSS, By, Copied, Moved, ceil};
 use crate::problem::{Alignment, Op, Problem};
@@ -91,7 +90,7 @@ pub const FAMILY: Family = Family {
         fixed(problem).is_ok() && problem.shape.k >= 8 * short
     },
     parameters: PARAMETERS,
-    constraints: CONSTRAINTS,
+    constraints: constraints::CONSTRAINTS,
     needs: |choice| Permissions {
         any_order: matches!(choice.word("reduction"), "global" | "local"),
         three_multiplications: choice.word("numbers") == "three",
@@ -463,163 +462,3 @@ fn tiles(extent: i64) -> Vec<i64> {
     tiles.sort_by_key(|t| (10 * over(*t) > extent || *t > 8, (t - 8).abs()));
     tiles
 }
-
-const CONSTRAINTS: &[Constraint] = &[
-    Constraint {
-        about: "a thread that reads panels of A takes all rows of C",
-        on: &["panel", "tm"],
-        holds: |c, p, _| !c.flag("panel") || c.int("tm") == area(p, c)[0],
-    },
-    Constraint {
-        about: "a block has too few threads to cover C once",
-        on: &["block", "tm", "tn"],
-        holds: |c, p, _| Threads::of(p, c).covering() <= c.int("block"),
-    },
-    Constraint {
-        about: "a block has too few threads for pairs of them that cover C once",
-        on: &["block", "tn", staging::INTERLEAVED],
-        holds: |c, p, _| Threads::of(p, c).covering() <= c.int("block"),
-    },
-    Constraint {
-        about: "a thread's elements of C and of the operands do not fit in 255 registers",
-        on: &["tm", "tn", "transposed"],
-        holds: |c, p, _| {
-            // A row that is loaded ahead is not counted: the fastest kernel measured for complex64 9 x 9 has one, and by
-            // this count would need 234 (one H200, 2026-11-22).
-            let (tm, tn) = (c.int("tm"), c.int("tn"));
-            // A panel is multiplied as it is read.
-            let read = if c.flag("panel") { 4 + mapping::rows_of_a_panel(p, c) * tn } else { tm + tn };
-            (tm * tn + read) * p.result_dtype().bytes() / 4 <= 224
-        },
-    },
-    Constraint {
-        about: "rows that a thread reads at a time take at most a quarter of its registers",
-        on: &["tm", "tn", "unroll"],
-        holds: |c, p, _| {
-            let rows = c.int("unroll");
-            rows == 1 || rows * (c.int("tm") + c.int("tn")) * p.result_dtype().bytes() / 4 <= 64
-        },
-    },
-    Constraint {
-        about: "the slices of a block do not fit in shared memory",
-        on: &["staging", "block", "tm", "tn", "parts"],
-        holds: |c, p, t| {
-            c.word("staging") == "shared" || slices_bytes(p, c) <= i64::from(t.limits.shared_per_block_opt_in)
-        },
-    },
-    Constraint {
-        about: "A and B are one, and tiles of either shape need rows of the same length in shared memory",
-        on: &["staging", "tm", "tn", "transposed"],
-        holds: |c, p, _| {
-            !mapping::one_copy(p, c) || c.word("staging") == "registers" || {
-                let [a, b] = tiled_columns(p, c);
-                a == b
-            }
-        },
-    },
-    Constraint {
-        about: "warps would have no part of C",
-        on: &["instruction", "wm", "wn"],
-        holds: |c, p, _| {
-            let w = Warps::of(p, c);
-            let [height, width] = area(p, c);
-            (c.int("wm") - 1) * w.rows < height && (c.int("wn") - 1) * w.columns < width
-        },
-    },
-    Constraint {
-        about: "a block has 2 to 16 warps",
-        on: &["wm", "wn", "wk"],
-        holds: |c, _, _| (2..=16).contains(&(c.int("wm") * c.int("wn") * c.int("wk"))),
-    },
-    Constraint {
-        about: "a lane's elements of C and of the operands do not fit in its registers",
-        on: &["instruction", "wm", "wn", "wk"],
-        holds: |c, p, t| {
-            let w = Warps::of(p, c);
-            let threads = 32 * c.int("wm") * c.int("wn") * c.int("wk");
-            let most = (i64::from(t.limits.registers_per_block) / threads).min(255);
-            let bytes =
-                read(p, c).dtype().bytes() * if staging::numbers(p, c) == Numbers::Three { 3 } else { 1 };
-            (w.rows * w.columns + (w.rows + w.columns) * w.terms) / 32 * bytes / 4 <= most - 40
-        },
-    },
-    Constraint {
-        about: "a group of rows that one bulk copy brings is no whole number of 16 bytes",
-        on: &[staging::COPY, "depth"],
-        holds: |c, p, _| {
-            let whole = |width: i64| c.int("depth") * width * p.dtype().bytes() % 16 == 0;
-            c.word(staging::COPY) != staging::BULK || (whole(p.shape.m) && whole(p.shape.n))
-        },
-    },
-    Constraint {
-        about: "a set of warps has a whole number of instructions in a group of rows",
-        on: &["instruction", "wk", "depth"],
-        holds: |c, p, _| c.int("depth") % (c.int("wk") * Warps::of(p, c).terms) == 0,
-    },
-    Constraint {
-        about: "rows that are read together are as far apart as instructions can share out, a whole number of times in a group",
-        on: &["instruction", "wk", "depth", APART],
-        holds: |c, p, _| {
-            let (apart, terms) = (mapping::apart(c), Warps::of(p, c).terms);
-            apart == 1 || 4 * apart % terms == 0 && c.int("depth") / c.int("wk") % (4 * apart) == 0
-        },
-    },
-    Constraint {
-        about: "a slice of threads has a whole number of panels in a group of rows",
-        on: &["panel", "depth"],
-        holds: |c, p, _| {
-            let rows = c.int("depth") / mapping::slices_of_a_group(p, c);
-            rows % mapping::rows_of_a_panel(p, c) == 0
-        },
-    },
-    Constraint {
-        about: "a thread that reads whole pieces multiplies as many rows of a group as there are ways in which they start",
-        on: &[WHOLE, "depth"],
-        holds: |c, p, _| !c.flag(WHOLE) || mapping::rows_of_a_thread(p, c) % mapping::rows_of_a_round(p) == 0,
-    },
-    Constraint {
-        about: "a thread that reads whole pieces multiplies as many rows in a row as there are ways in which they start",
-        on: &[WHOLE, "steps"],
-        holds: |c, p, _| !c.flag(WHOLE) || c.int("steps") % mapping::rows_of_a_round(p) == 0,
-    },
-    Constraint {
-        about: "a thread multiplies its rows of a group in whole numbers of steps",
-        on: &["depth", "steps"],
-        holds: |c, p, _| {
-            let steps = c.int("steps");
-            steps == 0 || mapping::rows_of_a_thread(p, c) % steps == 0
-        },
-    },
-    Constraint {
-        about: "groups of rows that are copied as one consist of whole pieces",
-        on: &["depth"],
-        holds: |c, p, _| {
-            let ([a, b], align) = (mapping::moved(p, c), p.alignment());
-            [(a, p.shape.m, align.a), (b, p.shape.n, align.b)].iter().all(|(moved, columns, align)| {
-                *moved != Moved::AsOne || c.int("depth") * columns * p.dtype().bytes() % align == 0
-            })
-        },
-    },
-    Constraint {
-        about: "rows that are copied in whole pieces are not read element by element: tiles are of even sides",
-        on: &[staging::COPY, "tm", "tn"],
-        holds: |c, p, _| {
-            mapping::classes(p, c).is_none() || ["tm", "tn"].iter().all(|side| c.int(side) % 2 == 0)
-        },
-    },
-    Constraint {
-        about: "as many blocks add up the rows of each class",
-        on: &[staging::COPY, "parts"],
-        holds: |c, p, _| c.int("parts") % mapping::class_count(p, c) == 0,
-    },
-    Constraint {
-        about: "registers hold one group of rows ahead, so there are 1 or 2 stages",
-        on: &[staging::COPY, "stages"],
-        holds: |c, _, _| By::of(c) != By::Loading || c.int("stages") <= 2,
-    },
-    Constraint {
-        about: "the groups of rows do not fit in shared memory",
-        on: &["depth", "stages"],
-        holds: |c, p, t| c.int("stages") * group_bytes(p, c) <= i64::from(t.limits.shared_per_block_opt_in),
-    },
-];

@@ -160,35 +160,26 @@ set_scope(mine, reg)
         };
     }
     let classes = class_count(problem, choice);
-    if classes > 1 {
+    let (block, bind) = match (classes > 1, several) {
         // The rows of a round of classes lie one behind the other: their blocks are neighbours.
-        return Parts {
-            split: format!(
-                "split_reduce(each.ko, {}, order=cyclic) -> part, g
-split(part.k, {rows}) -> s, k
-rfactor(part.s) -> slice
-cache_write(slice, reg) -> mine
-",
-                parts / classes
-            ),
-            taken_by: "slice",
-            block: "slice.g, slice.q",
-            bind: format!("bind(slice.g, block.y)\nbind(slice.q, block.x{asked})\n"),
-            last: second_pass(problem, choice, Some(sets)),
-        };
-    }
+        (true, _) => ("slice.g, slice.q", format!("bind(slice.g, block.y)\nbind(slice.q, block.x{asked})\n")),
+        (false, true) => ("slice.bj", bind("slice")),
+        (false, false) => ("slice.g", bind("slice")),
+    };
     Parts {
         split: format!(
-            "split_reduce(acc.ko, {parts}, order=cyclic) -> part, g
+            "split_reduce({sums}.ko, {}, order=cyclic) -> part, g
 split(part.k, {rows}) -> s, k
 rfactor(part.s) -> slice
 cache_write(slice, reg) -> mine
 {}",
-            over_areas("slice")
+            parts / classes,
+            over_areas("slice"),
+            sums = of_rows(problem, choice),
         ),
         taken_by: "slice",
-        block: if several { "slice.bj" } else { "slice.g" },
-        bind: bind("slice"),
+        block,
+        bind,
         last: second_pass(problem, choice, Some(sets)),
     }
 }
@@ -216,13 +207,17 @@ fn second_pass(problem: &Problem, choice: &Choice, sets: Option<i64>) -> String 
     let together = ceil(of_a_thread, ceil(of_a_thread, most.max(4)));
     let as_they_are_read =
         if sets.is_some() { "set_scope(part, reg)\ncompute_at(part, sum.g)\nunroll(part.s)\n" } else { "" };
+    let adds_up = format!(
+        "split_reduce({sums}.g, {shares}, combine=shared, order=cyclic) -> sub, t
+cache_write(sub, reg) -> sum
+split(sum.g, {together}) -> go, g
+",
+        sums = of_rows(problem, choice),
+    );
     if class_count(problem, choice) > 1 {
         // A block for each row of each class; and a launch that takes of each what belongs to C.
         return format!(
-            "split_reduce(each.g, {shares}, combine=shared, order=cyclic) -> sub, t
-cache_write(sub, reg) -> sum
-split(sum.g, {together}) -> go, g
-cache_write(each, reg) -> whole
+            "{adds_up}cache_write(each, reg) -> whole
 bind(each.q, block.y)
 bind(each.i, block.x)
 bind(each.j, threads)
@@ -243,10 +238,7 @@ unroll(acc.q)
         );
     }
     format!(
-        "split_reduce(acc.g, {shares}, combine=shared, order=cyclic) -> sub, t
-cache_write(sub, reg) -> sum
-split(sum.g, {together}) -> go, g
-bind(C.i, block.x)
+        "{adds_up}bind(C.i, block.x)
 bind(C.j, threads)
 set_scope(acc, reg)
 compute_at(acc, C.j)
