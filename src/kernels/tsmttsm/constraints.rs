@@ -151,7 +151,7 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
         },
     },
     Constraint {
-        about: "as many blocks add up the rows of each class",
+        about: "each class of rows has as many blocks as any other: parts is a multiple of their number",
         on: &[staging::COPY, "parts"],
         holds: |c, p, _| c.int("parts") % mapping::class_count(p, c) == 0,
     },
