@@ -85,6 +85,35 @@ fn choices_drawn_from_the_space_compute_the_same() {
 }
 
 #[test]
+fn tiles_of_widths_that_are_no_whole_16_bytes_compute_the_same() {
+    let family = kernels::family("tsmm").unwrap();
+    for (dtype, widths, pieces) in [
+        ("f32", (49, 33), vec![13, 7, 17]),
+        ("f32", (54, 50), vec![9, 14, 6]),
+        ("f32", (127, 3), vec![19, 11, 13]),
+        ("c64", (35, 49), vec![5, 7, 9]),
+        ("f64", (33, 6), vec![11, 7, 9]),
+    ] {
+        let mut problem = problem(family, widths, dtype);
+        problem.ld.c += i64::from(widths.1 == 33);
+        let mut found = Vec::new();
+        for piece in pieces {
+            let given = Choice::default().with("unit", "fma").with("staging", "shared").with("piece", piece);
+            let mut choices = Vec::new();
+            family.choices(&problem, target::DEFAULT, Permissions::NONE, &given, &mut |choice| {
+                choices.push(choice.clone());
+                true
+            });
+            for choice in choices.iter().skip(5).step_by(choices.len() / 2 + 1) {
+                holds(family, &problem, choice, &[0, 203]);
+                found.push(choice.int("piece"));
+            }
+        }
+        assert!(found.len() >= 4, "{dtype} {widths:?}: {found:?}");
+    }
+}
+
+#[test]
 fn choices_drawn_for_wide_products_can_be_made() {
     const WIDTHS: [(i64, i64); 6] = [(128, 128), (65, 128), (96, 127), (125, 77), (5, 128), (128, 3)];
     for family in kernels::FAMILIES {

@@ -148,20 +148,23 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target) -> Foot
 }
 
 fn tile_footprint(problem: &Problem, choice: &Choice) -> Footprint {
-    let Tiles { down, across, piece } = Tiles::of(problem, choice);
-    let (tm, bytes) = (choice.int("tm"), problem.dtype().bytes());
+    let tiles = Tiles::of(problem, choice);
+    let Tiles { down, across, piece } = tiles;
+    let (tm, bytes, dtype) = (choice.int("tm"), problem.dtype().bytes(), problem.dtype());
     let tn = ceil(choice.int("tn"), piece) * piece;
     // The zeros at the end of the last piece of a row are multiplied too.
     let (k, at_once) = (small_extents(problem, choice).0 as f64, terms_at_once(problem, choice));
     // Warps times groups of rows.
     // Lanes that have no tile take as long as the others.
     let lanes = if in_parts(choice) { team(problem, choice) } else { ceil(down * across, 32) * 32 };
-    let tiles = problem.shape.m as f64 / (down * tm) as f64;
-    let warps = tiles * (lanes * bands(problem, choice)) as f64 / 32.0;
-    let loads = tm as f64 / at_once as f64 + (tn / piece) as f64;
+    let groups = problem.shape.m as f64 / (down * tm) as f64;
+    let warps = groups * (lanes * bands(problem, choice)) as f64 / 32.0;
+    let ([pieces, single], read) = (tiles.loads(dtype, tn), tiles.at_once(dtype));
+    let loads = tm as f64 / at_once as f64 + (pieces + single) as f64;
     let [a_in_pairs, b_in_pairs] = staging::read_in_pairs(across, choice.flag(staging::INTERLEAVED));
     let of_a = tm as f64 / at_once as f64 * staging::passes(at_once * bytes, a_in_pairs);
-    let of_b = (tn / piece) as f64 * staging::passes(piece * bytes, b_in_pairs);
+    let of_b = pieces as f64 * staging::passes(read * bytes, b_in_pairs)
+        + single as f64 * staging::passes(bytes, b_in_pairs);
     let common = staged_footprint(problem, choice);
     Footprint {
         registers: (tm * tn + tm * at_once + tn) * bytes / 4 + 30,
@@ -172,7 +175,7 @@ fn tile_footprint(problem: &Problem, choice: &Choice) -> Footprint {
             * if problem.dtype().is_complex() { 4.0 } else { 1.0 },
         wavefronts: common.wavefronts
             + warps * k * (of_a + of_b)
-            + lone_stores(problem, choice, piece, across, true),
+            + lone_stores(problem, choice, piece, across, piece == read),
         instructions: common.instructions + warps * k * (loads + 1.0),
         ..common
     }

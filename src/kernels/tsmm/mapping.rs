@@ -110,7 +110,8 @@ impl Warps {
 }
 
 /// How the threads of a block, or of a part of it, stand over its rows: each has `tm` rows, `down` apart, and its columns in pieces of
-/// `piece`, `piece * across` apart.
+/// `piece`, `piece * across` apart. Pieces that are read at once are of 16 bytes or half of that; a larger one is all that a thread
+/// has, and is read in several pieces of 16 bytes.
 pub(super) struct Tiles {
     /// Threads along the rows.
     pub(super) down: i64,
@@ -132,6 +133,49 @@ impl Tiles {
         };
         Tiles { down, across, piece }
     }
+
+    /// Columns of the small matrix that a thread reads at once.
+    pub(super) fn at_once(&self, dtype: DType) -> i64 {
+        self.piece.min(16 / dtype.bytes()).max(1)
+    }
+
+    /// Loads by which it reads its columns of a row of it, and how many of these are of single columns: what is left of a
+    /// piece that is no whole number of those of 16 bytes.
+    pub(super) fn loads(&self, dtype: DType, columns: i64) -> [i64; 2] {
+        let (at_once, pieces) = (self.at_once(dtype), ceil(columns, self.piece));
+        [pieces * (self.piece / at_once), pieces * (self.piece % at_once)]
+    }
+
+    /// Elements from one piece to the next in a row of the small matrix in shared memory, and bytes of them 16 to a bank group: as
+    /// long as pieces are, or, of those that are no whole 16 bytes, so much longer that they begin with such, and in different banks.
+    pub(super) fn step(&self, dtype: DType) -> i64 {
+        let whole = 16 / dtype.bytes();
+        if self.piece <= whole {
+            return self.piece;
+        }
+        let pieces = ceil(self.piece, whole);
+        (pieces + i64::from(self.across > 1 && pieces % 2 == 0)) * whole
+    }
+}
+
+/// The widest tiles of one piece, and the most widths of them that are worth trying.
+const WIDEST_TILE: i64 = 20;
+const MOST_TILES: usize = 4;
+
+/// Widths of tiles that are no whole 16 bytes and share out a row among some threads with as little left over as can be:
+/// 13 columns of 49 each for four threads, 7 for seven. Those that leave least over come first.
+pub(super) fn odd_tiles(problem: &Problem, choice: &Choice) -> Vec<i64> {
+    let (n, whole) = (band(problem, choice), 16 / problem.dtype().bytes());
+    if whole == 1 {
+        return Vec::new();
+    }
+    let over = |tile: i64| ceil(n, tile) * tile - n;
+    let mut tiles: Vec<i64> = (2..=n).map(|across| ceil(n, across)).collect();
+    tiles.dedup();
+    tiles.retain(|t| (whole + 1..=WIDEST_TILE).contains(t) && t % whole != 0);
+    tiles.sort_by_key(|t| (over(*t), (t - 10).abs()));
+    tiles.truncate(MOST_TILES);
+    tiles
 }
 
 /// Whether neighbouring lanes may stand below and beside each other in turn: there are several of them beside each other, and
@@ -239,9 +283,23 @@ pub(super) fn paddings(problem: &Problem, choice: &Choice) -> [i64; 3] {
     };
     [
         pad(moved_a(problem, choice), of_a_number * depth(problem, choice), whole, of_a),
-        pad(Moved::Rows, of_a_number * columns, if mma { 1 } else { whole }, of_b),
+        // Rows of tiles with room between them are whole pieces of 16 bytes anyhow.
+        if between_tiles(problem, choice) > 0 {
+            0
+        } else {
+            pad(Moved::Rows, of_a_number * columns, if mma { 1 } else { whole }, of_b)
+        },
         pad(moved_c(problem, choice), wider(problem, choice) * band(problem, choice), whole, of_c),
     ]
+}
+
+/// Elements by which a row of the small matrix is longer in shared memory because there is room between tiles.
+pub(super) fn between_tiles(problem: &Problem, choice: &Choice) -> i64 {
+    if choice.word("unit") == "mma" {
+        return 0;
+    }
+    let tiles = Tiles::of(problem, choice);
+    small_extents(problem, choice).1 / tiles.piece * (tiles.step(problem.dtype()) - tiles.piece)
 }
 
 /// Bytes of shared memory of a block of the forms that stage rows.
@@ -255,7 +313,7 @@ pub(super) fn staged_bytes(problem: &Problem, choice: &Choice) -> i64 {
     let of_a_row = wider(problem, choice) * band(problem, choice) + c;
     let result = if choice.word("store") == "shared" { sums * rows * of_a_row } else { 0 };
     (choice.int("stages") * rows * (of_a_number * depth + a)
-        + rows_of_b * (of_a_number * columns_of_b + b)
+        + rows_of_b * (of_a_number * columns_of_b + b + between_tiles(problem, choice))
         + result)
         * dtype.bytes()
 }

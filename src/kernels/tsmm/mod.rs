@@ -284,16 +284,18 @@ const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "tm",
         about: "rows of a thread",
-        values: |c, _, _| with_tiles(c, [8, 4, 2, 1, 16, 12]),
+        values: |c, _, _| with_tiles(c, [8, 4, 2, 1, 16, 12, 6, 10]),
     },
     Parameter {
         name: "piece",
-        about: "neighbouring columns of a thread",
+        about: "neighbouring columns of a thread: 16 bytes or a part of them, or all that it has where these are other widths that share out a row evenly",
         values: |c, problem, _| {
             let most = 16 / problem.dtype().bytes();
             let whole = problem.shape.n >= most && most > 1;
             let halves = (most > 2).then_some(most / 2);
-            with_tiles(c, if whole { [most].into_iter().chain(halves).chain([1]).collect() } else { vec![1] })
+            let tiles = mapping::odd_tiles(problem, c);
+            let pieces = [most].into_iter().chain(halves).chain([1]).chain(tiles);
+            with_tiles(c, if whole { pieces.collect() } else { vec![1] })
         },
     },
     Parameter {
@@ -302,9 +304,11 @@ const PARAMETERS: &[Parameter] = &[
         values: |c, problem, _| {
             let piece = c.int("piece").max(1);
             let n = band(problem, c);
+            // What is no piece of 16 bytes is all that a thread has.
+            let most = if piece * problem.dtype().bytes() > 16 { piece } else { MOST_COLUMNS };
             let widest = (n + piece - 1) / piece * piece;
             let mut counts: Vec<i64> =
-                (1..=MOST_COLUMNS).map(|n| n * piece).filter(|n| *n <= widest.min(MOST_COLUMNS)).collect();
+                (1..=MOST_COLUMNS).map(|n| n * piece).filter(|n| *n <= widest.min(most)).collect();
             // Tiles that leave little over, of eight columns or so.
             let waste = move |t: i64| (n + t - 1) / t * t - n;
             counts.retain(|t| 4 * waste(*t) <= n);

@@ -304,10 +304,23 @@ pub(super) fn pieces_are_aligned(problem: &Problem, choice: &Choice, piece: i64)
 
 /// The same for threads. They write pieces where rows of the result consist of such.
 fn by_tiles(problem: &Problem, choice: &Choice, [block, tiled, sum]: [&str; 3]) -> [String; 3] {
-    let Tiles { down, across, piece } = Tiles::of(problem, choice);
+    let tiles = Tiles::of(problem, choice);
+    let Tiles { down, across, piece } = tiles;
     let (at_once, steps) = (terms_at_once(problem, choice), choice.int("steps").max(1));
     let wide = |step: &str, of: i64| if of > 1 { format!("vectorize({step})\n") } else { String::new() };
-    let whole = pieces_are_aligned(problem, choice, piece);
+    let (read, dtype) = (tiles.at_once(problem.dtype()), problem.dtype());
+    let whole = piece == read && pieces_are_aligned(problem, choice, piece);
+    // Tiles that are no piece of 16 bytes begin with one, and are read in such.
+    let (apart_in_b, read_b) = match tiles.step(dtype) - piece {
+        _ if piece == read => (String::new(), wide("b.c", piece)),
+        longer => (
+            if longer > 0 { format!("storage_align(Bs, c/{piece}, {longer})\n") } else { String::new() },
+            format!(
+                "split(b.c, {read}) -> c, e\n{}vectorize(b.e)\n",
+                if piece % read > 0 { "tail(b.c, peel)\n" } else { "" }
+            ),
+        ),
+    };
     // The loop over the terms that are read at once; of several that are unrolled, the compiler reads the later ones
     // while it multiplies the earlier. What steps leave over stands apart, and has no more terms than there are.
     let whole_steps = depth(problem, choice) % (steps * at_once) == 0;
@@ -354,12 +367,11 @@ compute_at({sum}, {innermost})
 cache_read(Bs, {sum}, reg) -> b
 compute_at(b, {sum}.k)
 compute_at(Bs, {block})
-{}",
+{apart_in_b}{}",
             wide("a.c", at_once),
         ),
         format!(
-            "{}{}unroll({steps}{sum}.k, {sum}.i, {sum}.j)\n",
-            wide("b.c", piece),
+            "{read_b}{}unroll({steps}{sum}.k, {sum}.i, {sum}.j)\n",
             if whole { wide(&format!("{tiled}.j"), piece) } else { String::new() },
             steps = if steps > 1 { format!("{sum}.kk, ") } else { String::new() },
         ),

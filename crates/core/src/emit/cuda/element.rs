@@ -205,6 +205,9 @@ impl Body<'_> {
         let axes: Vec<usize> = match (&buffer.layout, nested) {
             (_, Some(rows)) => rows.into_iter().map(|(axis, _)| axis).collect(),
             (Some(layout), None) => {
+                if let Some(element) = self.element_of_a_tile(name, layout, index) {
+                    return element;
+                }
                 let arguments: Vec<_> = index.iter().map(|i| self.index(i).text).collect();
                 let function = self.layout_function(buffer, layout);
                 return format!("{name}[{function}({})]", arguments.join(", "));
@@ -238,6 +241,22 @@ impl Body<'_> {
         let outer: String =
             outer.iter().map(|(axis, _)| format!("[{}]", self.index(&index[*axis]).text)).collect();
         Some(format!("(&{name}{outer}[0][0])[{}]", self.index(&x).text))
+    }
+
+    /// An element of a layout by tiles whose place in its tile is known: nobody divides to find that.
+    fn element_of_a_tile(&mut self, name: &str, layout: &Layout, index: &[Index]) -> Option<String> {
+        let offset = self.ranges.simplify(&layout.apply(index));
+        let is_plain = offset.terms().iter().all(|(atom, _)| matches!(atom, Atom::Var(_)));
+        let was_plain = layout.offset.terms().iter().all(|(atom, _)| matches!(atom, Atom::Var(_)));
+        if !is_plain || was_plain {
+            return None;
+        }
+        Some(match self.counted_from_a_loop(&offset) {
+            Some((from, count)) => {
+                format!("(&{name}[{}])[{}]", self.index(&from).text, self.index(&count).text)
+            }
+            None => format!("{name}[{}]", self.index(&offset).text),
+        })
     }
 
     /// An index as what it is where loops that are not unrolled stand, and what unrolled ones add to that.

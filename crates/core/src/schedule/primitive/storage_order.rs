@@ -54,7 +54,7 @@ pub enum Part {
 }
 
 impl Part {
-    fn read(text: &str) -> Option<Part> {
+    pub(super) fn read(text: &str) -> Option<Part> {
         let number = |n: &str| n.parse::<i64>().ok().filter(|n| *n > 0);
         if let Some((axis, by)) = text.split_once('/') {
             return Some(Part::Over(axis.into(), number(by)?));
@@ -65,7 +65,7 @@ impl Part {
         Some(Part::Whole(text.into()))
     }
 
-    fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         match self {
             Part::Whole(axis) => axis.clone(),
             Part::Over(axis, by) => format!("{axis}/{by}"),
@@ -213,6 +213,10 @@ mod tests {
             layout(plain, "storage_order(s, c, r)\nstorage_align(s, c, 4)\n").unwrap(),
             "(r, c) => 12*c + r"
         );
+        assert_eq!(
+            layout(plain, "storage_align(s, c/12, 4)\n").unwrap(),
+            "(r, c) => 176*r + 16*(c/12) + c%12"
+        );
         assert_eq!(layout(plain, "swizzle(s)\n").unwrap(), "(r, c) => 128*r + 4*xor(c/4, r) + c%4");
         assert_eq!(
             layout("s: f32[8, 128] shared layout (r, c) => 132*r + c", "storage_align(s, r, 4)\n").unwrap(),
@@ -254,6 +258,8 @@ mod tests {
             ("s: f32[8, 128] shared", "storage_order(s, c, q)", "the axes are r, c"),
             ("s: f32[8, 128] shared", "storage_order(s, r, c/8)", "not injective"),
             ("s: f32[8, 128] shared", "storage_align(s, c, 1)", "neighbours along it"),
+            ("s: f32[8, 128] shared", "storage_align(s, r/2, 1)", "no neighbours along it"),
+            ("s: f32[8, 128] shared", "storage_align(s, c%8, 1)", "tiles of one are wanted"),
             ("s: f32[8, 128] shared layout (r, c) => 132*r + c", "swizzle(s)", "cannot be swizzled"),
             ("s: f32[8, 128] reg", "swizzle(s)", "not in shared memory"),
             ("s: f32[8, 128] shared", "swizzle(x)", "no intermediate buffer `x`"),
