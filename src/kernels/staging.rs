@@ -105,7 +105,7 @@ impl Moved {
         // Rows of one element have no columns for tiles to stand over.
         match (dense && columns > 1, copy) {
             (false, _) => Moved::Strided,
-            (true, "rows" | THROUGH_REGISTERS) => Moved::Rows,
+            (true, BY_ROWS | THROUGH_REGISTERS) => Moved::Rows,
             (true, "one" | BULK) => Moved::AsOne,
             (true, _) if in_pieces => Moved::Rows,
             (true, _) => Moved::AsOne,
@@ -118,6 +118,9 @@ pub(super) const COPY: &str = "copy";
 
 /// Its value by which the rows of a group arrive by one bulk copy.
 pub(super) const BULK: &str = "bulk";
+
+/// Its value by which rows are copied one after the other.
+pub(super) const BY_ROWS: &str = "rows";
 
 /// Its value by which rows pass through the registers of the threads that share them out: they are loaded while the
 /// group before is multiplied, and stored before the next one is.
@@ -164,10 +167,10 @@ pub(super) fn via(choice: &Choice) -> &'static str {
 
 /// Its values where matrices are `moved` so by each, the likelier first; none where they make no difference.
 pub(super) fn copies<M: PartialEq>(moved: impl Fn(&str) -> M) -> Vec<&'static str> {
-    match (moved("one") == moved("rows"), moved("") == moved("rows")) {
+    match (moved("one") == moved(BY_ROWS), moved("") == moved(BY_ROWS)) {
         (true, _) => Vec::new(),
-        (false, true) => vec!["rows", "one"],
-        (false, false) => vec!["one", "rows"],
+        (false, true) => vec![BY_ROWS, "one"],
+        (false, false) => vec!["one", BY_ROWS],
     }
 }
 

@@ -26,6 +26,10 @@
 //! its `wm` parts of `wn` warps takes groups of its own, copies them itself and waits for no other: while one of them
 //! waits or stores, the others multiply.
 //!
+//! A thread has its columns in pieces of up to 16 bytes, which it reads at once, or (`piece` as large as `tn`) as one piece of
+//! another width: 13 columns each for four threads leave 3 of 52 over, where pieces of four leave 11 of 60. The small matrix
+//! then leaves room between pieces in shared memory, so that each begins with 16 bytes.
+//!
 //! Dense rows of A and C move as one piece of memory (`copy=one`) or row by row, as in the family `tsmttsm`.
 //!
 //! Where rows are staged, a large small matrix may be divided into `bands` of columns, each for blocks of its own, which
@@ -266,7 +270,7 @@ const PARAMETERS: &[Parameter] = &[
         name: "wm",
         about: "warps, or parts of a block, that share out these rows",
         values: |c, _, _| {
-            if in_parts(c) { with_stages(c, [4, 8, 12, 2, 16]) } else { with_mma(c, [4, 2, 8, 1]) }
+            if in_parts(c) { with_stages(c, [4, 8, 12, 2, 16, 10, 6]) } else { with_mma(c, [4, 2, 8, 1]) }
         },
     },
     Parameter {
