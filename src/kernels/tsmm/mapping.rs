@@ -302,12 +302,24 @@ pub(super) fn between_tiles(problem: &Problem, choice: &Choice) -> i64 {
     small_extents(problem, choice).1 / tiles.piece * (tiles.step(problem.dtype()) - tiles.piece)
 }
 
+/// Rows of the small matrix in shared memory beyond those that are multiplied: threads that unroll several reads of terms have
+/// room for all of the last ones.
+fn beyond_the_last(problem: &Problem, choice: &Choice) -> i64 {
+    if choice.word("unit") == "mma" {
+        return 0;
+    }
+    let (depth, unrolled) =
+        (depth(problem, choice), choice.int("steps").max(1) * terms_at_once(problem, choice));
+    ceil(depth, unrolled) * unrolled - depth
+}
+
 /// Bytes of shared memory of a block of the forms that stage rows.
 pub(super) fn staged_bytes(problem: &Problem, choice: &Choice) -> i64 {
     let [a, b, c] = paddings(problem, choice);
     let (dtype, of_a_number) = staged(problem, choice);
     let depth = depth(problem, choice);
     let (rows_of_b, columns_of_b) = small_extents(problem, choice);
+    let rows_of_b = rows_of_b + beyond_the_last(problem, choice);
     let rows = rows(problem, choice);
     let sums = if is_three(problem, choice) { 3 } else { 1 };
     let of_a_row = wider(problem, choice) * band(problem, choice) + c;
