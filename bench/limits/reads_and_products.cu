@@ -1,8 +1,9 @@
-// What a GPU can do at most while it reads its memory and multiplies doubles on its matrix units at once: every lane
-// loads 16 bytes, and for each of them its warp executes X products of 16 x 8 x 4 on what was loaded, straight from
-// registers. No shared memory, no index arithmetic to speak of, no results. So no kernel with X products for each 16
-// bytes of its operands can be faster, as those of A^T B are (2 X flop/byte). Then the same where every lane also writes as
-// many bytes as it has read, as A C does (X flop for each byte that is read or written).
+// What a GPU does that reads its memory and multiplies doubles on its matrix units at once, with nothing else to do: every
+// lane loads 16 bytes, and for each of them its warp executes X products of 16 x 8 x 4 on what was loaded, straight from
+// registers. No shared memory, no index arithmetic to speak of, no results. Products A^T B have 2 X flop/byte. It is a
+// yardstick, no bound: A^H B in complex128 has been up to 6 % faster
+// (bench/results/h200-2026-11-25-limits-and-odd-tiles.txt). Then the same where every lane also writes as many bytes as
+// it has read, as A C does (X flop for each byte that is read or written).
 //
 // For each X it prints GB/s and TFLOP/s twice: over four launches after a pause, and over 300 launches after 300 others,
 // when the clock has come to where the GPU's limit of power lets it; on zeros, which take little power, and on random

@@ -114,6 +114,32 @@ fn tiles_of_widths_that_are_no_whole_16_bytes_compute_the_same() {
 }
 
 #[test]
+fn fifteen_tiles_beside_each_other_stand_as_sixteen_where_rows_are_copied() {
+    let family = kernels::family("tsmttsm").unwrap();
+    let by_rows = |tile: i64| {
+        Choice::default()
+            .with("unit", "fma")
+            .with("staging", "shared")
+            .with("copy", "rows")
+            .with("block", 256)
+            .with("tm", tile)
+            .with("tn", tile)
+            .with("depth", 16)
+            .with("stages", 2)
+            .with("parts", 2)
+            .with("transposed", true)
+    };
+    for (width, tile, threads) in [(116, 8, 256), (128, 8, 256), (60, 4, 256), (104, 8, 169)] {
+        let problem = problem(family, (width, width), "f32");
+        let choice = family.complete(&by_rows(tile), &problem, target::DEFAULT).unwrap();
+        assert_eq!((family.footprint)(&problem, &choice, target::DEFAULT).threads, threads, "{width}");
+        if width == 116 {
+            holds(family, &problem, &choice, &[0, 37]);
+        }
+    }
+}
+
+#[test]
 fn choices_drawn_for_wide_products_can_be_made() {
     const WIDTHS: [(i64, i64); 6] = [(128, 128), (65, 128), (96, 127), (125, 77), (5, 128), (128, 3)];
     for family in kernels::FAMILIES {

@@ -139,15 +139,15 @@ impl Tiles {
         self.piece.min(16 / dtype.bytes()).max(1)
     }
 
-    /// Loads by which it reads its columns of a row of it, and how many of these are of single columns: what is left of a
-    /// piece that is no whole number of those of 16 bytes.
+    /// Loads by which a thread reads so many columns of a row of it: those of as many as are read at once, and those of single
+    /// ones, which are left of a piece that is no whole number of 16 bytes.
     pub(super) fn loads(&self, dtype: DType, columns: i64) -> [i64; 2] {
         let (at_once, pieces) = (self.at_once(dtype), ceil(columns, self.piece));
         [pieces * (self.piece / at_once), pieces * (self.piece % at_once)]
     }
 
-    /// Elements from one piece to the next in a row of the small matrix in shared memory, and bytes of them 16 to a bank group: as
-    /// long as pieces are, or, of those that are no whole 16 bytes, so much longer that they begin with such, and in different banks.
+    /// Elements from one piece to the next in a row of the small matrix in shared memory: as many as a piece has, or, where it
+    /// is larger than 16 bytes, an odd number of 16 bytes, so that pieces begin at such and in different banks.
     pub(super) fn step(&self, dtype: DType) -> i64 {
         let whole = 16 / dtype.bytes();
         if self.piece <= whole {
@@ -160,7 +160,7 @@ impl Tiles {
 
 /// The widest tiles of one piece, and the most widths of them that are worth trying.
 const WIDEST_TILE: i64 = 20;
-const MOST_TILES: usize = 4;
+const MOST_TILES: usize = 6;
 
 /// Widths of tiles that are no whole 16 bytes and share out a row among some threads with as little left over as can be:
 /// 13 columns of 49 each for four threads, 7 for seven. Those that leave least over come first.
@@ -294,7 +294,7 @@ pub(super) fn paddings(problem: &Problem, choice: &Choice) -> [i64; 3] {
 }
 
 /// Elements by which a row of the small matrix is longer in shared memory because there is room between tiles.
-pub(super) fn between_tiles(problem: &Problem, choice: &Choice) -> i64 {
+fn between_tiles(problem: &Problem, choice: &Choice) -> i64 {
     if choice.word("unit") == "mma" {
         return 0;
     }

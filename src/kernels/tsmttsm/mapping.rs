@@ -461,8 +461,9 @@ pub(super) fn copied(problem: &Problem, choice: &Choice) -> [Copied; 2] {
 }
 
 /// As many copies of a thread are few. Of A^T B in f32 121 wide, 8 x 8 elements a thread, the loop over groups of 16 rows has
-/// 1151 instructions where each of two copies asks, and 1231 in two ways otherwise, 1024 of them multiply-adds. Of 58 other products in f32
-/// and c64 whose rows are copied so nine gained 2 to 5 % and two lost 3 to 4; 16 by matrix units lost 0.6 % in the mean (one H200, 2026-11-25).
+/// 1151 instructions where each of two copies asks, and 1231 in two ways otherwise, 1024 of them multiply-adds. Of 58 products in f32
+/// and c64 whose rows are copied one by one nine gained 2 to 5 % and two lost 3 to 4; 13 by matrix units lost 0.7 % in the mean
+/// (by the ratio to cuBLAS, bench/results/h200-2026-11-25-limits-and-odd-tiles.txt).
 const FEW_COPIES: i64 = 4;
 
 /// Elements at multiples of which rows of A and of B begin in shared memory, for those that are read at once. Where one

@@ -119,7 +119,8 @@ impl Primitive for StorageAlign {
     fn apply(&self, program: &Program) -> Result<Program, Diagnosis> {
         let padded = with_layout(program, &self.buffer, &|storage| match &self.axis {
             Part::Over(axis, tile) => self.between_tiles(axis, *tile, storage),
-            Part::Whole(axis) | Part::Rest(axis, _) => self.along(axis, storage),
+            Part::Whole(axis) => self.along(axis, storage),
+            Part::Rest(..) => Err(self.refuse("it is neither an axis nor tiles of one")),
         })?;
         check_vectors(padded)
     }
