@@ -336,3 +336,29 @@ pub(super) fn terms_at_once(problem: &Problem, choice: &Choice) -> i64 {
     let (most, depth) = (16 / problem.dtype().bytes(), depth(problem, choice));
     (1..=most).rev().find(|t| most % t == 0 && depth % t == 0).unwrap_or(1)
 }
+
+#[cfg(test)]
+mod tests {
+    use warpwright_core::dtype::DType;
+
+    use super::Tiles;
+
+    #[test]
+    fn tiles_begin_with_16_bytes_in_different_banks() {
+        let step = |piece, across, dtype| Tiles { down: 8, across, piece }.step(dtype);
+        assert_eq!([4, 2, 1].map(|piece| step(piece, 4, DType::F32)), [4, 2, 1]);
+        assert_eq!([5, 9, 12, 13, 17].map(|piece| step(piece, 4, DType::F32)), [12, 12, 12, 20, 20]);
+        assert_eq!([5, 7].map(|piece| step(piece, 4, DType::C64)), [6, 10]);
+        // One beside the other needs no other banks.
+        assert_eq!(step(13, 1, DType::F32), 16);
+    }
+
+    #[test]
+    fn what_is_left_of_a_tile_is_read_one_by_one() {
+        let loads = |piece, columns, dtype| Tiles { down: 8, across: 4, piece }.loads(dtype, columns);
+        assert_eq!(loads(13, 13, DType::F32), [3, 1]);
+        assert_eq!(loads(7, 7, DType::C64), [3, 1]);
+        assert_eq!(loads(4, 12, DType::F32), [3, 0]);
+        assert_eq!(loads(1, 6, DType::F32), [6, 0]);
+    }
+}

@@ -69,6 +69,33 @@ fn nobody_divides_for_an_element_of_rows_that_lie_densely() {
 }
 
 #[test]
+fn nobody_divides_for_an_element_of_a_tile_whose_place_in_it_is_known() {
+    let text = |column: &str| {
+        source(&format!(
+            "program tiles(y: out f32[8, 52]) {{
+                for b in block.x(1) {{
+                    alloc s: f32[8, 52] shared layout (r, c) => 80*r + 20*(c/13) + c%13
+                    for t in threads(52@1) {{
+                        for r in 0..8 {{ s[r, t] = 1 }}
+                    }}
+                    for t in threads(4@1) {{
+                        for r in 0..8, j in unroll 0..13 {{ y[r, 13*t + j] = s[r, {column}] }}
+                    }}
+                }}
+            }}"
+        ))
+        .text
+    };
+    let inside = text("13*t + j");
+    assert!(inside.contains("(&s[80*r + 20*tid])[j]"), "{inside}");
+    let last = text("13*t + 12");
+    assert!(last.contains("s[80*r + 20*tid + 12]"), "{last}");
+    // Where an element may be in any tile, it is looked for.
+    let anywhere = text("4*j + t");
+    assert!(anywhere.contains("s[s_at(r, 4*j + tid)]"), "{anywhere}");
+}
+
+#[test]
 fn what_stands_in_for_an_unrolled_loop_stays_rolled() {
     let text = source(
         "program copy(n: size, x: in f32[n], y: out f32[n]) {
