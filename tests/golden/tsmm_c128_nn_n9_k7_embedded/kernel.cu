@@ -38,9 +38,6 @@ __device__ __forceinline__ void mma_m16n8k4_f64(double (&d)[4], const double (&a
           "d"(b[0]));
 }
 
-__device__ __forceinline__ double2 times_i(double2 a) { return make_double2(-a.y, a.x); }
-__device__ __forceinline__ double2 cadd(double2 a, double2 b) { return make_double2(a.x + b.x, a.y + b.y); }
-
 __device__ __forceinline__ double2 cmul(double2 a, double2 b) {
     return make_double2(a.x*b.x - a.y*b.y, a.x*b.y + a.y*b.x);
 }
@@ -152,20 +149,15 @@ tsmm_c128_nn_n9_k7_embedded(int M, double2 alpha, double2 beta, bool beta0, bool
                             if (beta0) {
                                 if (alpha1) {
                                     C[(long long)(m + 512*blk + i)*ldc + 4*jo + j/2] =
-                                        cadd(make_double2(acc[jo][2*r], 0.0),
-                                            times_i(make_double2(acc[jo][2*r + 1], 0.0)));
+                                        make_double2(acc[jo][2*r], acc[jo][2*r + 1]);
                                 } else {
                                     C[(long long)(m + 512*blk + i)*ldc + 4*jo + j/2] =
-                                        cmul(alpha,
-                                            cadd(make_double2(acc[jo][2*r], 0.0),
-                                                times_i(make_double2(acc[jo][2*r + 1], 0.0))));
+                                        cmul(alpha, make_double2(acc[jo][2*r], acc[jo][2*r + 1]));
                                 }
                             } else {
                                 C[(long long)(m + 512*blk + i)*ldc + 4*jo + j/2] =
-                                    cfma(alpha,
-                                        cadd(make_double2(acc[jo][2*r], 0.0),
-                                            times_i(make_double2(acc[jo][2*r + 1], 0.0))),
-                                                cmul(beta, C[(long long)(m + 512*blk + i)*ldc + 4*jo + j/2]));
+                                    cfma(alpha, make_double2(acc[jo][2*r], acc[jo][2*r + 1]),
+                                        cmul(beta, C[(long long)(m + 512*blk + i)*ldc + 4*jo + j/2]));
                             }
                         }
                     }

@@ -41,9 +41,6 @@ __device__ __forceinline__ void let_next_launch_begin() {
     asm volatile("griddepcontrol.launch_dependents;");
 }
 
-__device__ __forceinline__ double2 times_i(double2 a) { return make_double2(-a.y, a.x); }
-__device__ __forceinline__ double2 cadd(double2 a, double2 b) { return make_double2(a.x + b.x, a.y + b.y); }
-
 __device__ __forceinline__ double2 cmul(double2 a, double2 b) {
     return make_double2(a.x*b.x - a.y*b.y, a.x*b.y + a.y*b.x);
 }
@@ -236,15 +233,11 @@ tsmttsm_c128_cn_m9_n12_parts_2(double2 alpha, double2 beta, bool beta0, double2*
         }
         if (beta0) {
             C[(long long)i*ldc + tid] =
-                cmul(alpha,
-                    cadd(make_double2(acc[0][0] + acc[1][1], 0.0),
-                        times_i(make_double2(acc[0][1] - acc[1][0], 0.0))));
+                cmul(alpha, make_double2(acc[0][0] + acc[1][1], acc[0][1] - acc[1][0]));
         } else {
             C[(long long)i*ldc + tid] =
-                cfma(alpha,
-                    cadd(make_double2(acc[0][0] + acc[1][1], 0.0),
-                        times_i(make_double2(acc[0][1] - acc[1][0], 0.0))),
-                            cmul(beta, C[(long long)i*ldc + tid]));
+                cfma(alpha, make_double2(acc[0][0] + acc[1][1], acc[0][1] - acc[1][0]),
+                    cmul(beta, C[(long long)i*ldc + tid]));
         }
     }
 }

@@ -95,6 +95,14 @@ impl Body<'_> {
     }
 
     fn binary(&mut self, op: BinaryOp, a: &Value, b: &Value, dtype: DType) -> Result<Text, Diagnosis> {
+        if let Some((re, im)) = parts_of(op, a, b)
+            && dtype.is_complex()
+            && [re, im].map(|part| self.type_of(part)) == [Some(dtype.real()); 2]
+        {
+            let (re, im) = (self.value(re, dtype.real())?.text, self.value(im, dtype.real())?.text);
+            let make = if dtype.real() == DType::F64 { "make_double2" } else { "make_float2" };
+            return Ok(Text::primary(format!("{make}({re}, {im})")));
+        }
         if let (BinaryOp::Add, Some(_)) = (op, complex_functions(dtype)) {
             // Complex multiply-adds are not fused by the compiler.
             for (product, addend) in [(a, b), (b, a)] {
@@ -238,6 +246,17 @@ impl Body<'_> {
         } else {
             &convert::FLOAT_TO_BF16_BY_INTEGERS
         });
+    }
+}
+
+/// The real and the imaginary part where a sum puts a complex number together of them: x + i y, both of real types.
+fn parts_of<'v>(op: BinaryOp, a: &'v Value, b: &'v Value) -> Option<(&'v Value, &'v Value)> {
+    match (op, a, b) {
+        (BinaryOp::Add, Value::Cast(_, re), Value::Unary(UnaryOp::TimesI, imaginary)) => match &**imaginary {
+            Value::Cast(_, im) => Some((re, im)),
+            _ => None,
+        },
+        _ => None,
     }
 }
 

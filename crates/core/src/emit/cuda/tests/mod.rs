@@ -189,6 +189,27 @@ fn vector_loops_are_wide_moves() {
 }
 
 #[test]
+fn real_and_imaginary_parts_are_put_together_without_adding() {
+    assert_text(
+        &statements(
+            "program whole(N: size, X: in f64[N, 2], Y: out c128[N]) {
+                for b in block.x(ceil(N, 32)) {
+                    for t in threads(32@1) {
+                        if 32*b + t < N {
+                            Y[32*b + t] = c128(X[32*b + t, 0]) + times_i(c128(X[32*b + t, 1]))
+                        }
+                    }
+                }
+            }",
+        ),
+        "
+        const int n = 32*b + tid;
+        if (n < N) Y[n] = make_double2(X[2*(long long)n], X[2*(long long)n + 1]);
+        ",
+    );
+}
+
+#[test]
 fn complex_products_are_fused_and_conjugated() {
     assert_text(
         &statements(
