@@ -130,7 +130,7 @@ pub struct PermissionOptions {
     #[arg(long)]
     pub allow_three_multiplications: bool,
     /// Permit kernels that make products in f32 and complex64 on matrix units, of three products of tf32 parts (3xTF32): faster
-    /// where matrices are wide, but the bound of their error is twelve times as large, numbers below 1e-31 lose bits, and an
+    /// where matrices are wide, but the bound of their error is larger for sums of less than 120 terms, numbers below 5e-35 lose bits, and an
     /// infinity may become NaN.
     #[arg(long)]
     pub allow_split: bool,

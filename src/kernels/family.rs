@@ -24,7 +24,7 @@ pub struct Permissions {
     pub any_order: bool,
     /// Make complex products of three real ones, whose error is bounded by more ([`crate::reference::bound`]).
     pub three_multiplications: bool,
-    /// Make f32 products on matrix units of three products of tf32 parts, whose error is bounded by more, too.
+    /// Make f32 products on matrix units of three products of tf32 parts, whose error is bounded by more where sums are short.
     pub split: bool,
 }
 

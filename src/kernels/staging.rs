@@ -51,9 +51,15 @@ pub(super) fn splits(choice: &Choice) -> bool {
 const SPLIT: f64 = 5.0;
 
 /// What a matrix instruction of a choice takes beside one that multiplies numbers as they are: of the pipe that it occupies,
-/// of instructions, and of instructions for each element that is read.
-pub(super) fn cost_of_splitting(choice: &Choice) -> [f64; 3] {
-    if splits(choice) { [SPLIT, 3.0, 3.0] } else { [1.0; 3] }
+/// of instructions, and of instructions for each element that is read. Three instructions multiply parts of real numbers and eight
+/// scale and add what they give, twelve and sixteen where numbers are complex; a number is read by one, and split by five.
+pub(super) fn cost_of_splitting(problem: &Problem, choice: &Choice) -> [f64; 3] {
+    let whole = problem.dtype().is_complex() && numbers(problem, choice) == Numbers::Whole;
+    match (splits(choice), whole) {
+        (false, _) => [1.0; 3],
+        (true, false) => [SPLIT, 11.0, 6.0],
+        (true, true) => [SPLIT, 28.0, 11.0],
+    }
 }
 
 /// The matrix instructions on a type that a GPU has, the most usual first.

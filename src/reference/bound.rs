@@ -27,10 +27,14 @@
 //!   cover all of it. An infinity may make a NaN of a part, since it may stand in R, P and Q at once.
 //! - *f32 split into tf32 parts.* x is taken as x0 + x1, x0 being its leading eleven bits, so |x1| <= 2^-10 |x|; of x1 the
 //!   hardware multiplies eleven bits again, which loses 2^-10 |x1| at most. x0 y0 + x0 y1 + x1 y0 then differs from x y by
-//!   the product x1 y1 and by what was lost of x1 and y1: 3 2^-20 |x| |y|, and a little. Three times as many terms are added
-//!   up, on matrix units: n = 3K + 4, or 6K + 8 for complex numbers. This holds for numbers of 2^-103 and more in
-//!   absolute value: of smaller ones x1 is subnormal, which the hardware may take for 0. Of an infinity x1 is NaN, so an
-//!   infinite element of C may become NaN.
+//!   the product x1 y1 and by what was lost of x1 and y1: 3 2^-20 |x| |y|, and a little. Matrix units add up the eight
+//!   products x0 y0 of an instruction, 16 where numbers are complex, with the error of matrix units for each (below), those of the
+//!   other two with one that is 2^9 times smaller, and both together are rounded once more: 34 u over the magnitude of these eight
+//!   terms, 67 u over those of complex numbers. What instructions give is added up with one rounding each, to nearest: there
+//!   are K/8 of them and 16 at the end of a sum, where rows are left over. So n = K/8 + 54, for complex numbers
+//!   K/8 + 91 and the factor 2: less than that of plain sums, with what is lost of the parts, from about 120 terms on.
+//!   This holds for numbers of 2^-114 and more in absolute value: of smaller ones what is left over, though multiplied by 256, is
+//!   subnormal, which the hardware may take for 0.
 //! - *Storage narrower than the accumulator.* One more rounding, of the result.
 //! - *Matrix units.* Products are exact, but the sums inside one instruction are aligned and truncated
 //!   (Fasi, Higham, Mikaitis and Pranesh, "Numerical behavior of NVIDIA tensor cores", PeerJ Computer
@@ -65,11 +69,11 @@ impl Rounding {
         }
         let accumulator = dtype.accumulator();
         let split = multiplications == Multiplications::Split;
-        let on_matrix_units = dtype.is_half() || precision == Precision::Tf32 || split;
+        let on_matrix_units = dtype.is_half() || precision == Precision::Tf32;
         let unit = unit_roundoff(accumulator) * if on_matrix_units { 4.0 } else { 1.0 };
         let (terms, factor) = match (dtype.is_complex(), multiplications) {
-            (false, Multiplications::Split) => (3.0 * k as f64 + 4.0, 1.0),
-            (true, Multiplications::Split) => (6.0 * k as f64 + 8.0, 2.0),
+            (false, Multiplications::Split) => ((k as f64 / 8.0).ceil() + 54.0, 1.0),
+            (true, Multiplications::Split) => ((k as f64 / 8.0).ceil() + 91.0, 2.0),
             (false, _) => (k as f64 + 4.0, 1.0),
             (true, Multiplications::Four) => (2.0 * k as f64 + 8.0, 2.0),
             (true, Multiplications::Three) => (3.0 * k as f64 + 12.0, 2.0),
@@ -79,10 +83,12 @@ impl Rounding {
             _ if split => factor * 3.0 * 2f64.powi(-20) * (1.0 + 2f64.powi(-9)),
             _ => 0.0,
         };
+        // Each product is one of three, and each of those has parts.
+        let underflows = if split { 6.0 * k as f64 + 8.0 } else { terms };
         Rounding {
             relative: factor * terms * (unit + unit_roundoff(DType::F64)) * (1.0 + 4.0 * unit) + cut,
             storing: if accumulator == result { 0.0 } else { unit_roundoff(result) },
-            absolute: terms * smallest(accumulator) + smallest(result),
+            absolute: underflows * smallest(accumulator) + smallest(result),
         }
     }
 

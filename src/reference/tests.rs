@@ -1,7 +1,7 @@
 use num_complex::Complex64;
 use warpwright_core::dtype::DType;
 
-use super::{Class, Region, class, expected};
+use super::{Class, Region, Rounding, class, expected};
 use crate::inputs::{Operands, sprinkle};
 use crate::matrix::Matrix;
 use crate::problem::{Multiplications, Op, Problem};
@@ -240,20 +240,32 @@ fn three_real_products_have_a_bound_of_their_own() {
     assert_eq!(right.compare_by(three, &o.c), right.compare_by(four, &o.c));
 }
 
-/// C = A B in f32, every product made of so many of tf32 parts, added up in f32.
-fn computed_by_parts(p: &Problem, o: &Operands, products: usize) -> Matrix {
+/// C = A B in f32, every product made of so many of tf32 parts: eight terms at a time in `instruction`, and what these give added
+/// up in f32.
+fn computed_by_parts(
+    p: &Problem,
+    o: &Operands,
+    products: usize,
+    instruction: fn(f32, &[(f32, f32)]) -> f32,
+) -> Matrix {
     let leading = |x: f32| f32::from_bits(x.to_bits() & 0xffff_e000);
+    let split = |x: f32| [leading(x), leading(256.0 * (x - leading(x)))];
     let mut result = o.c.clone();
     for row in 0..p.shape.m as usize {
         for column in 0..p.shape.n as usize {
             let mut sum = 0f32;
-            for k in 0..p.shape.k as usize {
-                let (x, y) = (o.a.get(row, k).re as f32, o.b.get(k, column).re as f32);
-                let [x0, y0] = [x, y].map(leading);
-                let [x1, y1] = [x - x0, y - y0].map(leading);
-                for (x, y) in [(x0, y0), (x1, y0), (x0, y1)].into_iter().take(products) {
-                    sum += x * y;
+            let terms: Vec<usize> = (0..p.shape.k as usize).collect();
+            for eight in terms.chunks(8) {
+                let factors = eight.iter().map(|k| {
+                    let (x, y) = (o.a.get(row, *k).re as f32, o.b.get(*k, column).re as f32);
+                    (split(x), split(y))
+                });
+                let [mut whole, mut rest] = [Vec::new(), Vec::new()];
+                for ([x0, x1], [y0, y1]) in factors {
+                    whole.push((x0, y0));
+                    rest.extend([(x1, y0), (x0, y1)].into_iter().take(products - 1));
                 }
+                sum += (instruction(0.0, &rest) / 256.0) + instruction(0.0, &whole);
             }
             result.set(row, column, Complex64::new(f64::from(sum), 0.0));
         }
@@ -261,21 +273,76 @@ fn computed_by_parts(p: &Problem, o: &Operands, products: usize) -> Matrix {
     result
 }
 
+/// Terms added up one after the other, each sum rounded to nearest.
+fn to_nearest(start: f32, terms: &[(f32, f32)]) -> f32 {
+    terms.iter().fold(start, |sum, (x, y)| sum + x * y)
+}
+
+/// Terms added up as matrix units do it: cut off, towards zero, behind the last place of the largest.
+fn cut_off(start: f32, terms: &[(f32, f32)]) -> f32 {
+    let exact: Vec<f64> =
+        terms.iter().map(|(x, y)| f64::from(*x) * f64::from(*y)).chain([f64::from(start)]).collect();
+    let largest = exact.iter().fold(0f64, |m, x| m.max(x.abs()));
+    if largest == 0.0 {
+        return 0.0;
+    }
+    let place = 2f64.powi(largest.log2().floor() as i32 - 23);
+    let sum: f64 = exact.iter().map(|x| (x / place).trunc() * place).sum();
+    let rounded = sum as f32;
+    if f64::from(rounded).abs() > sum.abs() { f32::from_bits(rounded.to_bits() - 1) } else { rounded }
+}
+
 #[test]
 fn products_of_three_parts_have_a_bound_that_those_of_fewer_do_not_keep() {
-    for k in [1, 2, 5, 17] {
-        let p = problem(&format!("9x8x{k}"), "f32", "nn");
-        let o = Operands::random(&p, 5).unwrap();
-        let right = expected(&p, &o.a, &o.b, None, &Region::whole(&p));
-        let judged =
-            |products| right.compare_by(Multiplications::Split, &computed_by_parts(&p, &o, products));
-        let comparison = judged(3);
-        assert!(comparison.passed() && comparison.max_error > 0.0, "{k}: {:?}", comparison.first_wrong);
-        assert!(!judged(2).passed() && !judged(1).passed(), "{k}");
-        // One term has to be right to more digits than are split off.
-        let usual = right.compare(&computed_by_parts(&p, &o, 3));
-        assert!(usual.bound < comparison.bound && (k > 1 || !usual.passed()), "{k}: {usual:?}");
+    for instruction in [to_nearest, cut_off] {
+        for k in [1, 2, 5, 17, 100] {
+            let p = problem(&format!("9x8x{k}"), "f32", "nn");
+            let o = Operands::random(&p, 5).unwrap();
+            let right = expected(&p, &o.a, &o.b, None, &Region::whole(&p));
+            let judged = |products| {
+                let found = computed_by_parts(&p, &o, products, instruction);
+                right.compare_by(Multiplications::Split, &found)
+            };
+            let comparison = judged(3);
+            assert!(comparison.passed() && comparison.max_error > 0.0, "{k}: {:?}", comparison.first_wrong);
+            assert!(!judged(2).passed() && !judged(1).passed(), "{k}");
+            // One term has to be right to more digits than are split off.
+            let usual = right.compare(&computed_by_parts(&p, &o, 3, instruction));
+            assert!(usual.bound < comparison.bound && (k > 1 || !usual.passed()), "{k}: {usual:?}");
+        }
     }
+}
+
+#[test]
+fn long_sums_of_split_numbers_have_a_smaller_bound_than_plain_ones() {
+    for (dtype, layout) in [("f32", "tn"), ("c64", "cn")] {
+        let smaller = |k: u64| {
+            let precision = problem("1x1x1", dtype, layout).precision;
+            let of = |by| Rounding::of(precision, k, by).bound(1.0, 1.0);
+            of(Multiplications::Split) < of(Multiplications::Four)
+        };
+        assert!(!smaller(60) && smaller(130), "{dtype}");
+        assert!([1000, 1_000_000].into_iter().all(smaller));
+    }
+}
+
+#[test]
+fn sums_that_matrix_units_add_up_themselves_shrink() {
+    // Of positive terms, whose sum is as large as their magnitudes are together.
+    let p = problem("1x1x20000", "f32", "nn");
+    let mut o = Operands::random(&p, 3).unwrap();
+    for matrix in [&mut o.a, &mut o.b] {
+        let old = matrix.clone();
+        matrix.fill(|row, column| Complex64::new(old.get(row, column).re.abs(), 0.0));
+    }
+    let right = expected(&p, &o.a, &o.b, None, &Region::whole(&p));
+    let off = |found: f32| (f64::from(found) / right.value(0, 0).re - 1.0).abs();
+    let by_parts = off(computed_by_parts(&p, &o, 3, cut_off).get(0, 0).re as f32);
+    let terms: Vec<(f32, f32)> =
+        (0..20000).map(|k| (o.a.get(0, k).re as f32, o.b.get(k, 0).re as f32)).collect();
+    let alone = off(terms.chunks(8).fold(0f32, cut_off));
+    let plain = off(terms.iter().fold(0f32, |sum, (x, y)| x.mul_add(*y, sum)));
+    assert!(alone > 20.0 * by_parts && by_parts < plain.max(1e-6), "{alone:e} {by_parts:e} {plain:e}");
 }
 
 #[test]

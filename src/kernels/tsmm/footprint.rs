@@ -120,7 +120,7 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target) -> Foot
     // As in the family tsmttsm.
     let (products, parts_read) = if is_three(problem, choice) { (3, 2) } else { (1, 1) };
     let fragments = (rows + columns) * terms / 32;
-    let [occupied, of_a_product, of_a_read] = staging::cost_of_splitting(choice);
+    let [occupied, of_a_product, of_a_read] = staging::cost_of_splitting(problem, choice);
     let small = target.has(Capability::MmaF64Wide) && choice.word("instruction") == "m8n8k4" && !complex;
     // A lane gives each element of the small matrix that is read as parts its sign, and moves it.
     let signs = if wider == 1 { 0 } else { 2 * columns * terms / 32 };

@@ -190,7 +190,7 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target, common:
     let (products, parts_read) = if numbers(problem, choice) == Numbers::Three { (3, 2) } else { (1, 1) };
     let fragments = (rows + columns) * terms / 32;
     let [of_a, of_b] = conflicts(problem, choice);
-    let [occupied, of_a_product, of_a_read] = staging::cost_of_splitting(choice);
+    let [occupied, of_a_product, of_a_read] = staging::cost_of_splitting(problem, choice);
     let area = area(problem, choice).map(|width| parts_read * width);
     let small = target.has(Capability::MmaF64Wide)
         && choice.word("instruction") == "m8n8k4"

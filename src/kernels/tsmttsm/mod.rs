@@ -51,7 +51,7 @@
 //! is bounded otherwise: see `crate::reference::bound`.
 //!
 //! In f32 and complex64 matrix units multiply only where somebody asks for it or permits it: each product is made of three
-//! of tf32 parts (`numbers=split`, known as 3xTF32), whose error has a larger bound: see `crate::reference::bound`. Complex
+//! of tf32 parts (`numbers=split`, known as 3xTF32), whose error has a bound of its own: see `crate::reference::bound`. Complex
 //! numbers are taken whole then, or as columns of parts (`numbers=split-parts`).
 //!
 //! In all forms C may be divided into `areas`, each of blocks of its own: a C of 128 x 128 complex128 is as large as all

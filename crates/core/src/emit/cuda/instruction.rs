@@ -6,6 +6,7 @@ use super::spelling::{Helper, async_copy, chained, matrix, tensor_map, wgmma};
 use super::text::Strength;
 use super::threads::Executing;
 use crate::diag::Diagnosis;
+use crate::dtype::DType;
 use crate::index::Index;
 use crate::instr::{self, Behaviour, Lane, Record};
 use crate::ir::{Access, Instruction, Operand, Span, Window};
@@ -48,10 +49,12 @@ impl Body<'_> {
     fn multiply(&mut self, record: &Record, d: &Window, a: &Window, b: &Window) -> Result<(), Diagnosis> {
         let dtype = self.unit.buffer(&a.buffer)?.dtype;
         if let (true, Behaviour::Multiply { m, k, conjugate, .. }) = (dtype.is_complex(), record.behaviour) {
-            let (real, text) = if m == 8 && self.unit.has(Capability::MmaF64Wide) {
+            let (real, text) = if dtype == DType::C64 {
+                matrix::complex_split(record.name, conjugate)
+            } else if m == 8 && self.unit.has(Capability::MmaF64Wide) {
                 matrix::complex_stacked(record.name, conjugate)
             } else {
-                matrix::complex(dtype, record.name, [m, k], conjugate)
+                matrix::complex(record.name, [m, k], conjugate)
             };
             self.prelude.require(real);
             self.prelude.require_text(&text);

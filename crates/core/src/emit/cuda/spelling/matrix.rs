@@ -1,7 +1,6 @@
 //! `ldmatrix` and `mma.sync`. Fragments of 16-bit elements are kept in pairs, as `unsigned`.
 
 use super::{Helper, barrier};
-use crate::dtype::DType;
 
 pub(in crate::emit::cuda) static LDMATRIX_X4: Helper = Helper {
     needs: &[&barrier::SHARED_ADDRESS],
@@ -83,7 +82,7 @@ __device__ __forceinline__ void mma_m16n8k16_f64(double (&d)[4], const double (&
 }"#,
 };
 
-/// One instruction on tf32, which ignores what lies behind ten bits after the point.
+/// Instructions on tf32, which ignore what lies behind ten bits after the point: added to what is there, and alone.
 static MMA_M16N8K8_TF32: Helper = Helper {
     needs: &[],
     text: r#"// d += a b: 16 x 8 += (16 x 8) (8 x 8), of which ten bits after the point are multiplied
@@ -91,55 +90,133 @@ __device__ __forceinline__ void mma_m16n8k8_tf32(float (&d)[4], const unsigned (
     asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
         : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+// d = a b
+__device__ __forceinline__ void product_m16n8k8_tf32(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %10, %10, %10};"
+        : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(0.0f));
 }"#,
 };
 
-/// The product of f32 fragments, of three of their tf32 parts: the leading eleven bits, and what is left, of which again
-/// eleven are multiplied. The product of what is left over of both is too small to count. The small ones come first.
-pub(in crate::emit::cuda) static MMA_M16N8K8_F32: Helper = Helper {
-    needs: &[&MMA_M16N8K8_TF32],
-    text: r#"// x as its leading eleven bits and the rest
+/// A number in f32 as two in tf32: its leading eleven bits, and what is left, of which again eleven are multiplied. That is
+/// multiplied by 256, so that what is left of small numbers is no subnormal one. The leading part is always finite: it meets
+/// zeros as what is left of other numbers, and an infinity is in the rest.
+static SPLIT: Helper = Helper {
+    needs: &[],
+    text: r#"// x as its leading eleven bits, and 256 times the rest
 template <int N> __device__ __forceinline__ void split(const float (&x)[N], unsigned (&leading)[N], unsigned (&rest)[N]) {
+    const float largest = __uint_as_float(0x7f7fe000u);
     #pragma unroll
     for (int i = 0; i < N; ++i) {
-        leading[i] = __float_as_uint(x[i]) & 0xffffe000u;
-        rest[i] = __float_as_uint(x[i] - __uint_as_float(leading[i]));
+        leading[i] = __float_as_uint(fminf(fmaxf(x[i], -largest), largest)) & 0xffffe000u;
+        rest[i] = __float_as_uint(256.0f*(x[i] - __uint_as_float(leading[i])));
     }
-}
+}"#,
+};
 
-// d += a b: 16 x 8 += (16 x 8) (8 x 8), each product of three of tf32 parts
+/// The product of f32 fragments, of three of their tf32 parts. The product of what is left over of both is too small to count.
+///
+/// Matrix units cut sums off, always towards zero, so a long sum that they add up themselves shrinks by as much each time. They
+/// add up the terms of an instruction, and threads add those to what is there, rounding to nearest.
+static SPLIT_PRODUCT: Helper = Helper {
+    needs: &[&MMA_M16N8K8_TF32, &SPLIT],
+    text: r#"// d = a b: 16 x 8 = (16 x 8) (8 x 8), each product of three of tf32 parts
+__device__ __forceinline__ void split_product(float (&d)[4], const unsigned (&a0)[4], const unsigned (&a1)[4], const unsigned (&b0)[2], const unsigned (&b1)[2]) {
+    float rest[4];
+    product_m16n8k8_tf32(rest, a1, b0);
+    mma_m16n8k8_tf32(rest, a0, b1);
+    product_m16n8k8_tf32(d, a0, b0);
+    #pragma unroll
+    for (int i = 0; i < 4; ++i) d[i] = fmaf(rest[i], 1.0f/256, d[i]);
+}"#,
+};
+
+/// The sum of two such products.
+static SPLIT_PRODUCTS: Helper = Helper {
+    needs: &[&MMA_M16N8K8_TF32, &SPLIT],
+    text: r#"// d = a b + x y: 16 x 8 = (16 x 8) (8 x 8) + (16 x 8) (8 x 8), each product of three of tf32 parts
+__device__ __forceinline__ void split_products(float (&d)[4], const unsigned (&a0)[4], const unsigned (&a1)[4], const unsigned (&b0)[2], const unsigned (&b1)[2],
+                                               const unsigned (&x0)[4], const unsigned (&x1)[4], const unsigned (&y0)[2], const unsigned (&y1)[2]) {
+    float rest[4];
+    product_m16n8k8_tf32(rest, a1, b0);
+    mma_m16n8k8_tf32(rest, a0, b1);
+    mma_m16n8k8_tf32(rest, x1, y0);
+    mma_m16n8k8_tf32(rest, x0, y1);
+    product_m16n8k8_tf32(d, a0, b0);
+    mma_m16n8k8_tf32(d, x0, y0);
+    #pragma unroll
+    for (int i = 0; i < 4; ++i) d[i] = fmaf(rest[i], 1.0f/256, d[i]);
+}"#,
+};
+
+/// A sum of such products.
+pub(in crate::emit::cuda) static MMA_M16N8K8_F32: Helper = Helper {
+    needs: &[&SPLIT_PRODUCT],
+    text: r#"// d += a b: 16 x 8 += (16 x 8) (8 x 8), each product of three of tf32 parts
 __device__ __forceinline__ void mma_m16n8k8_f32(float (&d)[4], const float (&a)[4], const float (&b)[2]) {
     unsigned a0[4], a1[4], b0[2], b1[2];
     split(a, a0, a1);
     split(b, b0, b1);
-    mma_m16n8k8_tf32(d, a1, b0);
-    mma_m16n8k8_tf32(d, a0, b1);
-    mma_m16n8k8_tf32(d, a0, b0);
+    float ab[4];
+    split_product(ab, a0, a1, b0, b1);
+    #pragma unroll
+    for (int i = 0; i < 4; ++i) d[i] += ab[i];
 }"#,
 };
 
-/// The product of complex fragments, in so many rows and terms, and the instruction on real ones that it is made of.
+/// A sum of products of complex numbers in f32. The parts of numbers are split once for all products that they are factors
+/// of, and matrix units add up the two products that make a part of the result.
+pub(in crate::emit::cuda) fn complex_split(name: &str, conjugate: bool) -> (&'static Helper, String) {
+    let op = operand(conjugate);
+    // (x + iy)(u + iv) = xu - yv + i(xv + yu), and with the conjugate xu + yv + i(xv - yu).
+    let (by_v, by_u) = if conjugate { ("y", "m") } else { ("m", "y") };
+    let text = format!(
+        "// d += {op} b: 16 x 8 += (16 x 8) (8 x 8), complex, each product of real parts of three of tf32 parts
+__device__ __forceinline__ void {name}(float2 (&d)[4], const float2 (&a)[4], const float2 (&b)[2]) {{
+    float x[4], y[4], u[2], v[2];
+    #pragma unroll
+    for (int i = 0; i < 4; ++i) {{ x[i] = a[i].x; y[i] = a[i].y; }}
+    #pragma unroll
+    for (int i = 0; i < 2; ++i) {{ u[i] = b[i].x; v[i] = b[i].y; }}
+    // m is -y.
+    unsigned x0[4], x1[4], y0[4], y1[4], m0[4], m1[4], u0[2], u1[2], v0[2], v1[2];
+    split(x, x0, x1);
+    split(y, y0, y1);
+    split(u, u0, u1);
+    split(v, v0, v1);
+    #pragma unroll
+    for (int i = 0; i < 4; ++i) {{ m0[i] = y0[i] ^ 0x80000000u; m1[i] = y1[i] ^ 0x80000000u; }}
+    float re[4], im[4];
+    split_products(re, x0, x1, u0, u1, {by_v}0, {by_v}1, v0, v1);
+    split_products(im, x0, x1, v0, v1, {by_u}0, {by_u}1, u0, u1);
+    #pragma unroll
+    for (int i = 0; i < 4; ++i) d[i] = make_float2(d[i].x + re[i], d[i].y + im[i]);
+}}"
+    );
+    (&SPLIT_PRODUCTS, text)
+}
+
+/// The product of complex fragments in f64, in so many rows and terms, and the instruction on real ones that it is made of.
 pub(in crate::emit::cuda) fn complex(
-    dtype: DType,
     name: &str,
     [m, k]: [i64; 2],
     conjugate: bool,
 ) -> (&'static Helper, String) {
-    let (real, helper) = match (dtype, m, k) {
-        (DType::C64, ..) => ("mma_m16n8k8_f32", &MMA_M16N8K8_F32),
-        (_, 8, _) => ("mma_m8n8k4_f64", &MMA_M8N8K4_F64),
-        (_, _, 4) => ("mma_m16n8k4_f64", &MMA_M16N8K4_F64),
+    let (real, helper) = match (m, k) {
+        (8, _) => ("mma_m8n8k4_f64", &MMA_M8N8K4_F64),
+        (_, 4) => ("mma_m16n8k4_f64", &MMA_M16N8K4_F64),
         _ => ("mma_m16n8k8_f64", &MMA_M16N8K8_F64),
     };
-    let part = if dtype == DType::C64 { "float" } else { "double" };
     let (sums, left, right) = (m * 8 / 32, m * k / 32, k * 8 / 32);
     let op = operand(conjugate);
     // (x + iy)(u + iv) = xu - yv + i(xv + yu), and with the conjugate xu + yv + i(xv - yu).
     let (real_by_v, imaginary_by_u) = if conjugate { ("ay", "minus") } else { ("minus", "ay") };
     let text = format!(
         "// d += {op} b: {m} x 8 += ({m} x {k}) ({k} x 8), complex, by four products of real and imaginary parts
-__device__ __forceinline__ void {name}({part}2 (&d)[{sums}], const {part}2 (&a)[{left}], const {part}2 (&b)[{right}]) {{
-    {part} re[{sums}], im[{sums}], ax[{left}], ay[{left}], minus[{left}], bx[{right}], by[{right}];
+__device__ __forceinline__ void {name}(double2 (&d)[{sums}], const double2 (&a)[{left}], const double2 (&b)[{right}]) {{
+    double re[{sums}], im[{sums}], ax[{left}], ay[{left}], minus[{left}], bx[{right}], by[{right}];
     #pragma unroll
     for (int i = 0; i < {sums}; ++i) {{ re[i] = d[i].x; im[i] = d[i].y; }}
     #pragma unroll
@@ -151,7 +228,7 @@ __device__ __forceinline__ void {name}({part}2 (&d)[{sums}], const {part}2 (&a)[
     {real}(re, {real_by_v}, by);
     {real}(im, {imaginary_by_u}, bx);
     #pragma unroll
-    for (int i = 0; i < {sums}; ++i) d[i] = make_{part}2(re[i], im[i]);
+    for (int i = 0; i < {sums}; ++i) d[i] = make_double2(re[i], im[i]);
 }}"
     );
     (helper, text)
