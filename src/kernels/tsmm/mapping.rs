@@ -75,6 +75,18 @@ pub(super) fn group(problem: &Problem, choice: &Choice) -> i64 {
     if in_parts(choice) { rows / choice.int("wm").max(1) } else { rows }
 }
 
+/// Rows of a group by which so many multiprocessors have one or two groups each, in multiples of eight, where they have few rows each.
+/// The usual groups would leave some of them with one more than others: 10000 rows are 157 groups of 64 on 132, or 125 of 80.
+pub(super) fn even_groups(rows: i64, multiprocessors: u32) -> Vec<i64> {
+    let shares = [1, 2].map(|groups| ceil(ceil(rows, groups * i64::from(multiprocessors)), 8) * 8);
+    let mut shares: Vec<i64> = shares.into_iter().filter(|share| *share <= MOST_EVEN_ROWS).collect();
+    shares.dedup();
+    shares
+}
+
+/// The most rows of such groups: of more, one group more or less does not count.
+const MOST_EVEN_ROWS: i64 = 128;
+
 /// Threads that copy them.
 pub(super) fn team(problem: &Problem, choice: &Choice) -> i64 {
     if in_parts(choice) { 32 * choice.int("wn") } else { threads(problem, choice) }
@@ -341,7 +353,7 @@ pub(super) fn terms_at_once(problem: &Problem, choice: &Choice) -> i64 {
 mod tests {
     use warpwright_core::dtype::DType;
 
-    use super::Tiles;
+    use super::{Tiles, even_groups};
 
     #[test]
     fn tiles_begin_with_16_bytes_in_different_banks() {
@@ -351,6 +363,14 @@ mod tests {
         assert_eq!([5, 7].map(|piece| step(piece, 4, DType::C64)), [6, 10]);
         // One beside the other needs no other banks.
         assert_eq!(step(13, 1, DType::F32), 16);
+    }
+
+    #[test]
+    fn groups_of_short_matrices_share_out_evenly() {
+        assert_eq!(even_groups(10_000, 132), [80, 40]);
+        assert_eq!(even_groups(30_000, 132), [120], "228 rows for one group are too many");
+        assert_eq!(even_groups(50, 132), [8]);
+        assert!(even_groups(1_000_000, 132).is_empty());
     }
 
     #[test]

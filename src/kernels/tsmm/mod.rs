@@ -232,11 +232,16 @@ const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "rows",
         about: "rows of A that a block takes at a time",
-        values: |c, _, _| match (c.word("unit"), in_parts(c)) {
+        values: |c, problem, target| match (c.word("unit"), in_parts(c)) {
             // The tiles of the parts say how many.
             ("fma", true) => Vec::new(),
             (_, true) => with_stages(c, [64, 128, 32, 192, 256, 96]),
-            (_, false) => with_stages(c, [64, 128, 32, 256, 16]),
+            (_, false) => {
+                let usual = [64, 128, 32, 256, 16];
+                let even = mapping::even_groups(problem.shape.m, target.sm_count.value);
+                let even = even.into_iter().filter(|rows| !usual.contains(rows));
+                with_stages(c, usual.into_iter().chain(even))
+            }
         },
     },
     Parameter {
@@ -387,7 +392,7 @@ const PARAMETERS: &[Parameter] = &[
         values: |c, problem, target| {
             // Blocks of several bands fill the multiprocessors together.
             let all = i64::from(target.sm_count.value) / bands(problem, c);
-            let groups = (problem.shape.m / mapping::rows(problem, c).max(1)).max(1);
+            let groups = ceil(problem.shape.m, mapping::rows(problem, c)).max(1);
             let mut counts: Vec<i64> =
                 [2, 1, 3, 4].iter().map(|n| n * all).filter(|b| *b <= groups).collect();
             if counts.is_empty() {
