@@ -31,10 +31,11 @@
 //!   products x0 y0 of an instruction, 16 where numbers are complex, with the error of matrix units for each (below), those of the
 //!   other two with one that is 2^9 times smaller, and both together are rounded once more: 34 u over the magnitude of these eight
 //!   terms, 67 u over those of complex numbers. What instructions give is added up with one rounding each, to nearest: there
-//!   are K/8 of them and 16 at the end of a sum, where rows are left over. So n = K/8 + 54, for complex numbers
-//!   K/8 + 91 and the factor 2: less than that of plain sums, with what is lost of the parts, from about 120 terms on.
-//!   This holds for numbers of 2^-114 and more in absolute value: of smaller ones what is left over, though multiplied by 256, is
-//!   subnormal, which the hardware may take for 0.
+//!   are K/8 of them, K/4 in the real product that says the same as a complex one, and 16 at the end of a sum, where rows are
+//!   left over. So n = K/8 + 54, for complex numbers K/4 + 91 and the factor 2: less than that of plain sums, with what is lost
+//!   of the parts, from about 120 terms on. This holds for numbers of 2^-114 and more in absolute value: of smaller ones what is
+//!   left over, though multiplied by 256, is subnormal, which the hardware may take for 0. An infinity is kept in the rest of a
+//!   number; until a GPU has been seen to keep it, an infinite element of C may become NaN.
 //! - *Storage narrower than the accumulator.* One more rounding, of the result.
 //! - *Matrix units.* Products are exact, but the sums inside one instruction are aligned and truncated
 //!   (Fasi, Higham, Mikaitis and Pranesh, "Numerical behavior of NVIDIA tensor cores", PeerJ Computer
@@ -73,7 +74,7 @@ impl Rounding {
         let unit = unit_roundoff(accumulator) * if on_matrix_units { 4.0 } else { 1.0 };
         let (terms, factor) = match (dtype.is_complex(), multiplications) {
             (false, Multiplications::Split) => ((k as f64 / 8.0).ceil() + 54.0, 1.0),
-            (true, Multiplications::Split) => ((k as f64 / 8.0).ceil() + 91.0, 2.0),
+            (true, Multiplications::Split) => ((k as f64 / 4.0).ceil() + 91.0, 2.0),
             (false, _) => (k as f64 + 4.0, 1.0),
             (true, Multiplications::Four) => (2.0 * k as f64 + 8.0, 2.0),
             (true, Multiplications::Three) => (3.0 * k as f64 + 12.0, 2.0),

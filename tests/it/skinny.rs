@@ -174,17 +174,9 @@ fn numbers_are_split_where_it_is_asked_for() {
         json("show tsmttsm --size 9x9x500 --layout tn --param unit=mma,numbers=split --stage cuda --json", 0);
     // Each product is one of three, and matrix units begin anew with each instruction.
     let calls = |of: &str| shown.to_string().matches(of).count();
-    let of_parts = [
-        "product_m16n8k8_tf32(rest, a1, b0)",
-        "mma_m16n8k8_tf32(rest, a0, b1)",
-        "product_m16n8k8_tf32(d, a0, b0)",
-    ];
-    assert_eq!(of_parts.map(calls), [1; 3], "{shown}");
-    assert_eq!(
-        [calls("split_product(ab, a0, a1, b0, b1)"), calls("mma_m16n8k8_tf32(d, a0, b0)")],
-        [1, 0],
-        "{shown}"
-    );
+    let of_parts = ["(rest, a1, b0)", "(rest, a0, b1)", "(d, a0, b0)"];
+    assert_eq!(of_parts.map(|operands| calls(&format!("mma_m16n8k8_tf32{operands}"))), [1; 3], "{shown}");
+    assert_eq!(calls("float ab[4] = {}, rest[4] = {};"), 1, "{shown}");
 }
 
 #[test]

@@ -69,13 +69,6 @@ __device__ __forceinline__ void mma_m16n8k8_tf32(float (&d)[4], const unsigned (
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-// d = a b
-__device__ __forceinline__ void product_m16n8k8_tf32(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
-    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %10, %10, %10};"
-        : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(0.0f));
-}
-
 // x as its leading eleven bits, and 256 times the rest
 template <int N> __device__ __forceinline__ void split(const float (&x)[N], unsigned (&leading)[N], unsigned (&rest)[N]) {
     const float largest = __uint_as_float(0x7f7fe000u);
@@ -86,14 +79,11 @@ template <int N> __device__ __forceinline__ void split(const float (&x)[N], unsi
     }
 }
 
-// d = a b: 16 x 8 = (16 x 8) (8 x 8), each product of three of tf32 parts
-__device__ __forceinline__ void split_product(float (&d)[4], const unsigned (&a0)[4], const unsigned (&a1)[4], const unsigned (&b0)[2], const unsigned (&b1)[2]) {
-    float rest[4];
-    product_m16n8k8_tf32(rest, a1, b0);
+// d += a0 b0, and rest += a1 b0 + a0 b1: 16 x 8 += (16 x 8) (8 x 8)
+__device__ __forceinline__ void add_parts(float (&d)[4], float (&rest)[4], const unsigned (&a0)[4], const unsigned (&a1)[4], const unsigned (&b0)[2], const unsigned (&b1)[2]) {
+    mma_m16n8k8_tf32(rest, a1, b0);
     mma_m16n8k8_tf32(rest, a0, b1);
-    product_m16n8k8_tf32(d, a0, b0);
-    #pragma unroll
-    for (int i = 0; i < 4; ++i) d[i] = fmaf(rest[i], 1.0f/256, d[i]);
+    mma_m16n8k8_tf32(d, a0, b0);
 }
 
 // d += a b: 16 x 8 += (16 x 8) (8 x 8), each product of three of tf32 parts
@@ -101,10 +91,10 @@ __device__ __forceinline__ void mma_m16n8k8_f32(float (&d)[4], const float (&a)[
     unsigned a0[4], a1[4], b0[2], b1[2];
     split(a, a0, a1);
     split(b, b0, b1);
-    float ab[4];
-    split_product(ab, a0, a1, b0, b1);
+    float ab[4] = {}, rest[4] = {};
+    add_parts(ab, rest, a0, a1, b0, b1);
     #pragma unroll
-    for (int i = 0; i < 4; ++i) d[i] += ab[i];
+    for (int i = 0; i < 4; ++i) d[i] += fmaf(rest[i], 1.0f/256, ab[i]);
 }
 
 // Lets the blocks of the next launch, which waits for this one itself, take what room there is.

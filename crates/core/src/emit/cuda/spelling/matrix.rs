@@ -82,7 +82,7 @@ __device__ __forceinline__ void mma_m16n8k16_f64(double (&d)[4], const double (&
 }"#,
 };
 
-/// Instructions on tf32, which ignore what lies behind ten bits after the point: added to what is there, and alone.
+/// One instruction on tf32, which ignores what lies behind ten bits after the point.
 static MMA_M16N8K8_TF32: Helper = Helper {
     needs: &[],
     text: r#"// d += a b: 16 x 8 += (16 x 8) (8 x 8), of which ten bits after the point are multiplied
@@ -90,13 +90,6 @@ __device__ __forceinline__ void mma_m16n8k8_tf32(float (&d)[4], const unsigned (
     asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
         : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
-
-// d = a b
-__device__ __forceinline__ void product_m16n8k8_tf32(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
-    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %10, %10, %10};"
-        : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(0.0f));
 }"#,
 };
 
@@ -116,53 +109,32 @@ template <int N> __device__ __forceinline__ void split(const float (&x)[N], unsi
 }"#,
 };
 
-/// The product of f32 fragments, of three of their tf32 parts. The product of what is left over of both is too small to count.
+/// The products of parts that make those of f32 fragments. The product of what is left over of both is too small to count.
+static ADD_PARTS: Helper = Helper {
+    needs: &[&MMA_M16N8K8_TF32, &SPLIT],
+    text: r#"// d += a0 b0, and rest += a1 b0 + a0 b1: 16 x 8 += (16 x 8) (8 x 8)
+__device__ __forceinline__ void add_parts(float (&d)[4], float (&rest)[4], const unsigned (&a0)[4], const unsigned (&a1)[4], const unsigned (&b0)[2], const unsigned (&b1)[2]) {
+    mma_m16n8k8_tf32(rest, a1, b0);
+    mma_m16n8k8_tf32(rest, a0, b1);
+    mma_m16n8k8_tf32(d, a0, b0);
+}"#,
+};
+
+/// The product of f32 fragments, of three of their tf32 parts.
 ///
 /// Matrix units cut sums off, always towards zero, so a long sum that they add up themselves shrinks by as much each time. They
 /// add up the terms of an instruction, and threads add those to what is there, rounding to nearest.
-static SPLIT_PRODUCT: Helper = Helper {
-    needs: &[&MMA_M16N8K8_TF32, &SPLIT],
-    text: r#"// d = a b: 16 x 8 = (16 x 8) (8 x 8), each product of three of tf32 parts
-__device__ __forceinline__ void split_product(float (&d)[4], const unsigned (&a0)[4], const unsigned (&a1)[4], const unsigned (&b0)[2], const unsigned (&b1)[2]) {
-    float rest[4];
-    product_m16n8k8_tf32(rest, a1, b0);
-    mma_m16n8k8_tf32(rest, a0, b1);
-    product_m16n8k8_tf32(d, a0, b0);
-    #pragma unroll
-    for (int i = 0; i < 4; ++i) d[i] = fmaf(rest[i], 1.0f/256, d[i]);
-}"#,
-};
-
-/// The sum of two such products.
-static SPLIT_PRODUCTS: Helper = Helper {
-    needs: &[&MMA_M16N8K8_TF32, &SPLIT],
-    text: r#"// d = a b + x y: 16 x 8 = (16 x 8) (8 x 8) + (16 x 8) (8 x 8), each product of three of tf32 parts
-__device__ __forceinline__ void split_products(float (&d)[4], const unsigned (&a0)[4], const unsigned (&a1)[4], const unsigned (&b0)[2], const unsigned (&b1)[2],
-                                               const unsigned (&x0)[4], const unsigned (&x1)[4], const unsigned (&y0)[2], const unsigned (&y1)[2]) {
-    float rest[4];
-    product_m16n8k8_tf32(rest, a1, b0);
-    mma_m16n8k8_tf32(rest, a0, b1);
-    mma_m16n8k8_tf32(rest, x1, y0);
-    mma_m16n8k8_tf32(rest, x0, y1);
-    product_m16n8k8_tf32(d, a0, b0);
-    mma_m16n8k8_tf32(d, x0, y0);
-    #pragma unroll
-    for (int i = 0; i < 4; ++i) d[i] = fmaf(rest[i], 1.0f/256, d[i]);
-}"#,
-};
-
-/// A sum of such products.
 pub(in crate::emit::cuda) static MMA_M16N8K8_F32: Helper = Helper {
-    needs: &[&SPLIT_PRODUCT],
+    needs: &[&ADD_PARTS],
     text: r#"// d += a b: 16 x 8 += (16 x 8) (8 x 8), each product of three of tf32 parts
 __device__ __forceinline__ void mma_m16n8k8_f32(float (&d)[4], const float (&a)[4], const float (&b)[2]) {
     unsigned a0[4], a1[4], b0[2], b1[2];
     split(a, a0, a1);
     split(b, b0, b1);
-    float ab[4];
-    split_product(ab, a0, a1, b0, b1);
+    float ab[4] = {}, rest[4] = {};
+    add_parts(ab, rest, a0, a1, b0, b1);
     #pragma unroll
-    for (int i = 0; i < 4; ++i) d[i] += ab[i];
+    for (int i = 0; i < 4; ++i) d[i] += fmaf(rest[i], 1.0f/256, ab[i]);
 }"#,
 };
 
@@ -188,14 +160,19 @@ __device__ __forceinline__ void {name}(float2 (&d)[4], const float2 (&a)[4], con
     split(v, v0, v1);
     #pragma unroll
     for (int i = 0; i < 4; ++i) {{ m0[i] = y0[i] ^ 0x80000000u; m1[i] = y1[i] ^ 0x80000000u; }}
-    float re[4], im[4];
-    split_products(re, x0, x1, u0, u1, {by_v}0, {by_v}1, v0, v1);
-    split_products(im, x0, x1, v0, v1, {by_u}0, {by_u}1, u0, u1);
+    float re[4] = {{}}, im[4] = {{}}, rest_of_re[4] = {{}}, rest_of_im[4] = {{}};
+    add_parts(re, rest_of_re, x0, x1, u0, u1);
+    add_parts(re, rest_of_re, {by_v}0, {by_v}1, v0, v1);
+    add_parts(im, rest_of_im, x0, x1, v0, v1);
+    add_parts(im, rest_of_im, {by_u}0, {by_u}1, u0, u1);
     #pragma unroll
-    for (int i = 0; i < 4; ++i) d[i] = make_float2(d[i].x + re[i], d[i].y + im[i]);
+    for (int i = 0; i < 4; ++i) {{
+        d[i].x += fmaf(rest_of_re[i], 1.0f/256, re[i]);
+        d[i].y += fmaf(rest_of_im[i], 1.0f/256, im[i]);
+    }}
 }}"
     );
-    (&SPLIT_PRODUCTS, text)
+    (&ADD_PARTS, text)
 }
 
 /// The product of complex fragments in f64, in so many rows and terms, and the instruction on real ones that it is made of.
