@@ -85,8 +85,9 @@ if part bench; then
     step "$binary" bench dgemm --dtype f64 --sizes 1024,4096 --record "$out"
 fi
 if part limits; then
-    # What no kernel can pass that reads and multiplies, reads and writes padded rows, or is short: programs of their own,
-    # for which there has to be nvcc.
+    # The errors of split numbers beside those of threads; and what no kernel can pass that reads and multiplies, reads and
+    # writes padded rows, or is short: programs of their own, for which there has to be nvcc.
+    python3 bench/limits/split_errors.py "$binary" | tee "$out/limits-split_errors.txt"
     if command -v nvcc >/dev/null; then
         python3 bench/limits/register_file.py | tee "$out/limits-register_file.txt"
         limits=$(mktemp)

@@ -41,6 +41,10 @@ pub fn parameters(
     // What others have found need not suit this version, this problem or this table: it has to make a kernel that fits.
     let make = |given: &Choice| -> Option<Kernel> {
         let choice = family.complete(given, problem, target).ok()?;
+        // What needs no permission for a longer sum may need one here.
+        if !family.permits(permissions, problem, &choice) {
+            return None;
+        }
         let kernel = family.build(problem, &choice).ok()?;
         compile::validated(kernel.program(), target).is_ok().then_some(kernel)
     };

@@ -129,9 +129,9 @@ pub struct PermissionOptions {
     /// their error is half as large again, and does not tell real and imaginary parts apart.
     #[arg(long)]
     pub allow_three_multiplications: bool,
-    /// Permit kernels that make products in f32 and complex64 on matrix units, of three products of tf32 parts (3xTF32): faster
-    /// where matrices are wide, but the bound of their error is larger for sums of less than 120 terms, numbers below 5e-35 lose bits, and an
-    /// infinity may become NaN.
+    /// Permit kernels that make products in f32 and complex64 on matrix units, of three products of tf32 parts (3xTF32), for sums of
+    /// less than 43 terms (26 complex ones) too, where the bound of their error is larger than that of plain sums; for longer ones it
+    /// is not, and they need no permission.
     #[arg(long)]
     pub allow_split: bool,
 }

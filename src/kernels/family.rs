@@ -14,8 +14,9 @@ use warpwright_core::target::Target;
 pub use super::choice::{Choice, Value, Word, parse_parameter};
 use super::classes::Classes;
 use super::gemm::{self, Fixed, Numbers};
-use super::{Kernel, Variant};
-use crate::problem::{Multiplications, Problem};
+use super::{Kernel, Variant, staging};
+use crate::problem::{Multiplications, Precision, Problem};
+use crate::reference::bound;
 
 /// What a kernel may do only where somebody asks for it or permits it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -24,7 +25,7 @@ pub struct Permissions {
     pub any_order: bool,
     /// Make complex products of three real ones, whose error is bounded by more ([`crate::reference::bound`]).
     pub three_multiplications: bool,
-    /// Make f32 products on matrix units of three products of tf32 parts, whose error is bounded by more where sums are short.
+    /// Make f32 products on matrix units of three products of tf32 parts where their error is bounded by more: in short sums.
     pub split: bool,
 }
 
@@ -133,8 +134,8 @@ pub struct Family {
     pub parameters: &'static [Parameter],
     /// What has to hold between them.
     pub constraints: &'static [Constraint],
-    /// What the kernel of a choice does that is chosen only where somebody asks for it or permits it.
-    pub needs: fn(&Choice) -> Permissions,
+    /// Whether the kernel of a choice adds up the terms of a sum in any order, by atomic additions.
+    pub any_order: fn(&Choice) -> bool,
     /// What is chosen for a problem where the bits have to be the same on every GPU: all that decides in which order
     /// terms are added, from nothing but the problem, and forms that every GPU has.
     pub reproducible: fn(&Problem) -> Choice,
@@ -193,18 +194,30 @@ impl Family {
         begun.into_iter().map(part).collect()
     }
 
-    /// Of what products the kernel of a choice makes those of the problem.
+    /// Of what products the kernel of a choice makes those of a problem.
     pub fn multiplications(&self, choice: &Choice) -> Multiplications {
-        match (self.needs)(choice) {
-            Permissions { three_multiplications: true, .. } => Multiplications::Three,
-            Permissions { split: true, .. } => Multiplications::Split,
+        match choice.word("numbers") {
+            "three" => Multiplications::Three,
+            _ if staging::splits(choice) => Multiplications::Split,
             _ => Multiplications::Four,
         }
     }
 
+    /// What the kernel of a choice does, for sums of so many terms, that is chosen only where somebody asks for it or permits it:
+    /// what has a larger bound of its error than the definition of the product, or not the same bits every time.
+    pub fn needs(&self, precision: Precision, terms: i64, choice: &Choice) -> Permissions {
+        let by = self.multiplications(choice);
+        let has_larger_bound = by != Multiplications::Four && bound::is_larger(precision, terms, by);
+        Permissions {
+            any_order: (self.any_order)(choice),
+            three_multiplications: has_larger_bound && by == Multiplications::Three,
+            split: has_larger_bound && by == Multiplications::Split,
+        }
+    }
+
     /// Whether permissions suffice for a choice.
-    pub fn permits(&self, permissions: Permissions, choice: &Choice) -> bool {
-        permissions.cover((self.needs)(choice))
+    pub fn permits(&self, permissions: Permissions, problem: &Problem, choice: &Choice) -> bool {
+        permissions.cover(self.needs(problem.precision, problem.shape.k, choice))
     }
 
     /// Whether every constraint holds of a choice that is complete.
@@ -401,8 +414,10 @@ impl<'a> Walk<'a> {
         values.into_iter().all(|value| {
             let longer = choice.clone().with(parameter.name, value);
             // What is given permits what it needs itself, and no more.
-            let permitted = self.permissions.or((self.family.needs)(choice));
-            if self.given.get(parameter.name).is_none() && !self.family.permits(permitted, &longer) {
+            let (precision, terms) = (self.problem.precision, self.problem.shape.k);
+            let permitted = self.permissions.or(self.family.needs(precision, terms, choice));
+            let is_given = self.given.get(parameter.name).is_some();
+            if !is_given && !self.family.permits(permitted, self.problem, &longer) {
                 self.forbidden.get_or_insert((parameter.name, value));
                 return true;
             }

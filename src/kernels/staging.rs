@@ -50,16 +50,22 @@ pub(super) fn splits(choice: &Choice) -> bool {
 /// wide reached 99 of 268 T multiply-adds of parts in a second. An estimate by one kernel (an H200, 2026-11-24).
 const SPLIT: f64 = 5.0;
 
-/// What a matrix instruction of a choice takes beside one that multiplies numbers as they are: of the pipe that it occupies,
-/// of instructions, and of instructions for each element that is read. Three instructions multiply parts of real numbers and eight
-/// scale and add what they give, twelve and sixteen where numbers are complex; a number is read by one, and split by five.
-pub(super) fn cost_of_splitting(problem: &Problem, choice: &Choice) -> [f64; 3] {
+/// What a matrix instruction of a choice, of so many whose sum is added up apart, takes beside one that multiplies numbers as they are:
+/// of the pipe that it occupies, of instructions, and of instructions for each element that is read. Three instructions multiply parts of
+/// real numbers and eight scale and add the sum, twelve and sixteen where numbers are complex; a number is read by one, and split by five.
+pub(super) fn cost_of_splitting(problem: &Problem, choice: &Choice, apart: i64) -> [f64; 3] {
     let whole = problem.dtype().is_complex() && numbers(problem, choice) == Numbers::Whole;
     match (splits(choice), whole) {
         (false, _) => [1.0; 3],
-        (true, false) => [SPLIT, 11.0, 6.0],
-        (true, true) => [SPLIT, 28.0, 11.0],
+        (true, false) => [SPLIT, 3.0 + 8.0 / apart as f64, 6.0],
+        (true, true) => [SPLIT, 12.0 + 16.0 / apart as f64, 11.0],
     }
+}
+
+/// How many times a lane's part of C is in its registers where so many instructions, one after another, add up sums of split numbers
+/// apart from what is there, if something is: as the sum of leading parts and that of the others.
+pub(super) fn sums_in_registers(choice: &Choice, apart: i64, there: bool) -> i64 {
+    if splits(choice) && apart > 1 { if there { 3 } else { 2 } } else { 1 }
 }
 
 /// The matrix instructions on a type that a GPU has, the most usual first.

@@ -25,17 +25,20 @@
 //!   multiplications", SIAM J. Matrix Anal. Appl. 13, 1992). In absolute values of complex numbers, of which magnitudes
 //!   here are made, |x| + |y| <= sqrt(2) |x + iy|, so S is at most twice the magnitude: n = 3K + 12 and the factor 2
 //!   cover all of it. An infinity may make a NaN of a part, since it may stand in R, P and Q at once.
-//! - *f32 split into tf32 parts.* x is taken as x0 + x1, x0 being its leading eleven bits, so |x1| <= 2^-10 |x|; of x1 the
-//!   hardware multiplies eleven bits again, which loses 2^-10 |x1| at most. x0 y0 + x0 y1 + x1 y0 then differs from x y by
-//!   the product x1 y1 and by what was lost of x1 and y1: 3 2^-20 |x| |y|, and a little. Matrix units add up the eight
-//!   products x0 y0 of an instruction, 16 where numbers are complex, with the error of matrix units for each (below), those of the
-//!   other two with one that is 2^9 times smaller, and both together are rounded once more: 34 u over the magnitude of these eight
-//!   terms, 67 u over those of complex numbers. What instructions give is added up with one rounding each, to nearest: there
-//!   are K/8 of them, K/4 in the real product that says the same as a complex one, and 16 at the end of a sum, where rows are
-//!   left over. So n = K/8 + 54, for complex numbers K/4 + 91 and the factor 2: less than that of plain sums, with what is lost
-//!   of the parts, from about 120 terms on. This holds for numbers of 2^-114 and more in absolute value: of smaller ones what is
-//!   left over, though multiplied by 256, is subnormal, which the hardware may take for 0. An infinity is kept in the rest of a
-//!   number; until a GPU has been seen to keep it, an infinite element of C may become NaN.
+//! - *f32 split into tf32 parts.* x is taken as x0 + x1: x0 is x rounded to eleven bits, so |x1| <= 2^-11 |x|, and of the twelve bits
+//!   of x1 the hardware multiplies eleven, which loses 2^-23 |x| at most. x0 y0 + x0 y1 + x1 y0 then differs from x y by the product
+//!   x1 y1, 2^-22 |x| |y|, and by what was lost of x1 and y1: 2^-21 |x| |y| together, and a little. An instruction adds to a sum the
+//!   eight products x0 y0. It aligns them with the largest and cuts off what lies behind two bits after the last one of f32, at worst
+//!   2^-25 of the largest for each of eight, and then cuts the sum off to 24 bits: 6 u (u = 2^-24) over the magnitude of what was
+//!   added up so far (seen on an H200, `bench/limits/tf32.cu`). So do two instructions for eight terms of complex numbers. Matrix
+//!   units add up the terms of up to 16 such steps, one after the other, beginning at zero; what the other products give is 2^10
+//!   times smaller, and so is its error. Threads add both together, one rounding, and add what comes of it to the sum, one more. A
+//!   sum of up to 128 terms is one of them: n = K/2 + 2 ceil(K/8) + 1, for complex numbers K + 4 ceil(K/8) + 1. A longer one is made of pieces of c
+//!   steps: 6 c and K/(8 c) roundings, which is the most for c = 1 or c = 16; 16 more at the end, where rows are left over: 96 +
+//!   K/128 or 6 + K/8, whichever is more, and 17. Numbers that complex ones are embedded in make sums of twice as many terms, which
+//!   is the same. With the scaling, it is less than the bound of plain sums from 43 terms on, and from 26 complex ones on.
+//!   This holds for numbers of 2^-123 and more in absolute value; of smaller ones what is left, though multiplied by 1024, loses bits:
+//!   2^-146 of each, however small it is. An infinity times a number below 2^-136 is a NaN.
 //! - *Storage narrower than the accumulator.* One more rounding, of the result.
 //! - *Matrix units.* Products are exact, but the sums inside one instruction are aligned and truncated
 //!   (Fasi, Higham, Mikaitis and Pranesh, "Numerical behavior of NVIDIA tensor cores", PeerJ Computer
@@ -73,15 +76,15 @@ impl Rounding {
         let on_matrix_units = dtype.is_half() || precision == Precision::Tf32;
         let unit = unit_roundoff(accumulator) * if on_matrix_units { 4.0 } else { 1.0 };
         let (terms, factor) = match (dtype.is_complex(), multiplications) {
-            (false, Multiplications::Split) => ((k as f64 / 8.0).ceil() + 54.0, 1.0),
-            (true, Multiplications::Split) => ((k as f64 / 4.0).ceil() + 91.0, 2.0),
+            (false, Multiplications::Split) => (split_steps(k, 1.0) + 5.0, 1.0),
+            (true, Multiplications::Split) => (split_steps(k, 2.0) + 9.0, 2.0),
             (false, _) => (k as f64 + 4.0, 1.0),
             (true, Multiplications::Four) => (2.0 * k as f64 + 8.0, 2.0),
             (true, Multiplications::Three) => (3.0 * k as f64 + 12.0, 2.0),
         };
         let cut = match precision {
             Precision::Tf32 => 2.0 * 2f64.powi(-10) + 2f64.powi(-20),
-            _ if split => factor * 3.0 * 2f64.powi(-20) * (1.0 + 2f64.powi(-9)),
+            _ if split => factor * 2f64.powi(-21) * (1.0 + 2f64.powi(-7)),
             _ => 0.0,
         };
         // Each product is one of three, and each of those has parts.
@@ -98,6 +101,25 @@ impl Rounding {
         let computed = self.relative * magnitude + self.absolute;
         computed + self.storing * (result + computed)
     }
+}
+
+/// The roundings of a sum of `k` terms whose factors are split, of which `instructions` add up eight.
+fn split_steps(k: u64, instructions: f64) -> f64 {
+    const LONGEST: f64 = 16.0;
+    let steps = (k as f64 / 8.0).ceil();
+    if steps <= LONGEST {
+        // Of the last one, only what is there is aligned.
+        instructions * (k as f64 / 2.0 + 2.0 * steps)
+    } else {
+        let of_a_step = 6.0 * instructions;
+        (of_a_step * LONGEST + steps / LONGEST).max(of_a_step + steps) + 16.0
+    }
+}
+
+/// Whether the error of a product with sums of `k` terms has a larger bound when it is made of such products than by the definition.
+pub fn is_larger(precision: Precision, k: i64, multiplications: Multiplications) -> bool {
+    let relative = |by| Rounding::of(precision, k.max(0) as u64, by).relative;
+    relative(multiplications) > relative(Multiplications::Four)
 }
 
 /// Half the distance from 1 to the next larger number; for complex types, of their parts.

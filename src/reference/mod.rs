@@ -204,7 +204,6 @@ impl Expected {
         let judge = Judge {
             expected: self,
             three: multiplications == Multiplications::Three && self.dtype.is_complex(),
-            split: multiplications == Multiplications::Split,
             rounding: Rounding::of(self.precision, self.terms, multiplications),
         };
         let rows = self.region.rows.clone();
@@ -225,8 +224,6 @@ struct Judge<'a> {
     expected: &'a Expected,
     /// Whether complex products were made of three real ones.
     three: bool,
-    /// Whether factors were split into parts.
-    split: bool,
     rounding: Rounding,
 }
 
@@ -261,9 +258,8 @@ impl Judge<'_> {
         let magnitude = self.expected.magnitudes[index];
         if !magnitude.is_finite() {
             // An infinity or a NaN took part: only the class of the result is determined.
-            let of_a_part = |right: f64, found: f64| {
-                class(right) == class(found) || (self.three || self.split) && found.is_nan()
-            };
+            let of_a_part =
+                |right: f64, found: f64| class(right) == class(found) || self.three && found.is_nan();
             let is_like = |right: &Complex64| of_a_part(right.re, found.re) && of_a_part(right.im, found.im);
             let unscaled = self.expected.unscaled.as_ref().map(|values| &values[index]);
             return (is_like(&expected) || unscaled.is_some_and(is_like), 0.0, 0.0);

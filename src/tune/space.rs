@@ -200,7 +200,9 @@ pub fn descend(
                     // What has a meaning beside the new value stays as it is, or near it.
                     let adapted = adapted(family, &changed, problem, target);
                     let Ok(other) = family.complete(&adapted, problem, target) else { continue };
-                    if other.get(parameter.name) != Some(&value) || !family.permits(permissions, &other) {
+                    if other.get(parameter.name) != Some(&value)
+                        || !family.permits(permissions, problem, &other)
+                    {
                         continue;
                     }
                     let modelled = seconds(&other);
@@ -241,9 +243,9 @@ fn starts(
             values.map(|value| given.clone().with(parameter.name, value))
         });
         let is_start = |choice: &Choice| {
-            let needing = (family.needs)(choice) != Permissions::NONE;
+            let needing = !family.permits(Permissions::NONE, problem, choice);
             let word = |(name, value): (&str, &Value)| name != first.name && matches!(value, Value::Word(_));
-            if needing { family.permits(permissions, choice) } else { choice.iter().any(word) }
+            if needing { family.permits(permissions, problem, choice) } else { choice.iter().any(word) }
         };
         let others: Vec<Choice> = asked.filter(is_start).collect();
         let complete = |given: Choice| family.complete(&given, problem, target).ok().map(|c| (given, c));

@@ -157,7 +157,11 @@ pub fn seconds(record: &Record) -> f64 {
 
 /// The permissions that a record's choice needs, as its family says.
 pub fn needs(record: &Record) -> Permissions {
-    kernels::family(&record.family).map_or(Permissions::NONE, |f| (f.needs)(&record.trial.choice))
+    let family = kernels::family(&record.family);
+    let precision = record.problem.dtype.parse();
+    family.zip(precision.ok()).map_or(Permissions::NONE, |(family, precision)| {
+        family.needs(precision, record.problem.k, &record.trial.choice)
+    })
 }
 
 /// Whether a configuration is right and permissions suffice for it.

@@ -77,6 +77,7 @@ const OF_FAMILIES: &[(&str, &str, &str, &str, &str)] = &[
         "nn",
         "unit=mma,numbers=parts,instruction=m16n8k4,rows=64,team=part,store=direct,blocks=8",
     ),
+    ("tsmm", "2000x48x50", "c64", "nn", "unit=mma,numbers=split,rows=64,team=part,store=shared,blocks=8"),
     ("tsmm", "2000x64x64", "f32", "nn", "staging=shared,store=direct,rows=64,tm=8,tn=8,piece=4,blocks=8"),
     ("tsmm", "2000x37x37", "f64", "nn", "unit=mma,instruction=m16n8k4,rows=64,store=shared,blocks=8"),
     ("tsmm", "2000x20x24", "f64", "nn", "unit=mma,instruction=m16n8k8,rows=64,store=direct,blocks=8"),

@@ -158,25 +158,32 @@ fn three_multiplications_are_used_where_they_are_asked_for() {
 }
 
 #[test]
-fn numbers_are_split_where_it_is_asked_for() {
-    let product = "40x57x2000 --dtype f32 --layout tn --device sim --json";
-    let report = json(&format!("gemm {product} --trials 1 --param unit=mma,numbers=split"), 0);
-    assert_eq!(report["kernel"]["parameters"]["numbers"], "split");
-    assert_eq!(report["kernel"]["deterministic"], true);
-    assert_eq!(report["check"]["passed"], true);
-    for options in ["", "--allow-three-multiplications"] {
-        let report = json(&format!("gemm {product} --trials 1 {options}"), 0);
+fn numbers_are_split_where_sums_are_long_or_it_is_asked_for() {
+    let long = "40x57x2000 --dtype f32 --layout tn --device sim --json";
+    let short = "2000x57x30 --dtype f32 --device sim --json";
+    for product in
+        [format!("{long} --param unit=mma"), format!("{short} --param unit=mma --param numbers=split")]
+    {
+        let report = json(&format!("gemm {product} --trials 1"), 0);
+        assert_eq!(report["kernel"]["parameters"]["numbers"], "split");
+        assert_eq!(report["kernel"]["deterministic"], true);
+        assert_eq!(report["check"]["passed"], true);
+    }
+    for options in ["", "--allow-three-multiplications", "--reproducible"] {
+        let report = json(&format!("gemm {short} --trials 1 {options}"), 0);
         assert_eq!(report["kernel"]["parameters"]["unit"], "fma", "{options}");
     }
-    let refused = refusal(&format!("gemm {product} --param unit=mma"));
+    let report = json(&format!("gemm {long} --trials 1 --reproducible"), 0);
+    assert_eq!(report["kernel"]["parameters"]["unit"], "fma");
+    let refused = refusal(&format!("gemm {short} --param unit=mma"));
     assert!(refused.contains("add numbers=split, or permit it"), "{refused}");
     let shown =
-        json("show tsmttsm --size 9x9x500 --layout tn --param unit=mma,numbers=split --stage cuda --json", 0);
-    // Each product is one of three, and matrix units begin anew with each instruction.
+        json("show tsmttsm --size 9x9x500 --layout tn --param unit=mma,depth=64,wk=4 --stage cuda --json", 0);
+    // Each product is one of three, and matrix units begin anew with each group of rows.
     let calls = |of: &str| shown.to_string().matches(of).count();
-    let of_parts = ["(rest, a1, b0)", "(rest, a0, b1)", "(d, a0, b0)"];
+    let of_parts = ["(rest, a1, b0)", "(rest, a0, b1)", "(sum, a0, b0)"];
     assert_eq!(of_parts.map(|operands| calls(&format!("mma_m16n8k8_tf32{operands}"))), [1; 3], "{shown}");
-    assert_eq!(calls("float ab[4] = {}, rest[4] = {};"), 1, "{shown}");
+    assert_eq!(calls("add_parts(mine, mine_sum, mine_rest);"), 1, "{shown}");
 }
 
 #[test]

@@ -37,7 +37,8 @@ fn three_real_products_make_a_complex_one_where_that_is_permitted() {
             true
         });
         for choice in choices.iter().step_by(choices.len() / 6) {
-            assert!((family.needs)(choice).three_multiplications && !(family.needs)(choice).any_order);
+            let needed = family.needs(problem.precision, problem.shape.k, choice);
+            assert!(needed.three_multiplications && !needed.any_order);
             holds(family, &problem, choice, &[0, 331]);
         }
         // Nobody else is given them.
@@ -96,9 +97,9 @@ fn complex_numbers_are_multiplied_as_their_parts() {
                 .complete(&given, &problem, target::DEFAULT)
                 .unwrap_or_else(|e| panic!("{widths:?} {given}: {e}"));
             assert_eq!(
-                (family.needs)(&choice),
-                Permissions { split: dtype == "c64", ..Permissions::NONE },
-                "the products are those of the definition"
+                family.multiplications(&choice) == Multiplications::Split,
+                dtype == "c64",
+                "others are those of the definition"
             );
             let rows = choice.int("rows");
             holds(family, &problem, &choice, &[0, 1, rows - 1, 2 * rows + 1, 331]);
@@ -107,7 +108,7 @@ fn complex_numbers_are_multiplied_as_their_parts() {
 }
 
 #[test]
-fn f32_numbers_are_split_into_parts_where_that_is_permitted() {
+fn f32_numbers_are_split_into_parts_where_sums_are_long_or_that_is_permitted() {
     let split = Permissions { split: true, ..Permissions::NONE };
     for (at, (name, widths, dtype, layout, same)) in [
         ("tsmttsm", (17, 9), "f32", "tn", false),
@@ -134,11 +135,16 @@ fn f32_numbers_are_split_into_parts_where_that_is_permitted() {
             true
         });
         for choice in choices.iter().step_by(choices.len() / 6) {
-            assert!((family.needs)(choice).split && choice.word("numbers").starts_with("split"), "{choice}");
+            assert!(choice.word("numbers").starts_with("split"), "{choice}");
             assert_eq!(family.multiplications(choice), Multiplications::Split);
+            let needed = family.needs(problem.precision, problem.shape.k, choice);
+            assert_eq!(needed, Permissions { split: name == "tsmm", ..Permissions::NONE }, "{choice}");
             holds(family, &problem, choice, &[0, 331]);
         }
-        // Nobody else is given them, and whoever asks for matrix units hears what they need.
+        if name == "tsmttsm" {
+            continue;
+        }
+        // Where sums are short nobody else is given them, and whoever asks for matrix units hears what they need.
         for permissions in [Permissions::NONE, Permissions { split: false, ..Permissions::ALL }] {
             let mut permitted = 0;
             family.choices(&problem, target::DEFAULT, permissions, &given, &mut |_| {
@@ -153,17 +159,26 @@ fn f32_numbers_are_split_into_parts_where_that_is_permitted() {
 }
 
 #[test]
-fn split_numbers_are_chosen_where_work_takes_the_time_and_they_are_permitted() {
+fn split_numbers_are_chosen_where_work_takes_the_time_and_their_bound_is_no_larger_or_they_are_permitted() {
     let (target, gpu) = (target::DEFAULT, Gpu::of_target(target::DEFAULT));
-    for (family, dtype) in [("tsmttsm", "f32"), ("tsmm", "f32"), ("tsmttsm", "c64")] {
+    for (family, dtype, width, terms) in [
+        ("tsmttsm", "f32", 113, 0),
+        ("tsmm", "f32", 113, 113),
+        ("tsmm", "f32", 113, 30),
+        ("tsmttsm", "c64", 62, 0),
+        ("tsmm", "c64", 62, 62),
+    ] {
         let family = kernels::family(family).unwrap();
-        let mut large = problem(family, (113, 113), dtype);
+        let mut large = problem(family, (width, width), dtype);
         *if family.name == "tsmm" { &mut large.shape.m } else { &mut large.shape.k } = 1_000_000;
+        if family.name == "tsmm" {
+            large.shape.k = terms;
+        }
         for split in [true, false] {
             let permissions = Permissions { split, ..Permissions::NONE };
             let chosen = choose::parameters(family, &large, target, &gpu, &Wisdom::default(), permissions);
             let chosen = chosen.unwrap().0.parameters;
-            assert_eq!(chosen.word("numbers").starts_with("split"), split, "{chosen}");
+            assert_eq!(chosen.word("numbers").starts_with("split"), split || terms != 30, "{chosen}");
         }
     }
 }

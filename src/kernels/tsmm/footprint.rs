@@ -3,8 +3,8 @@
 use warpwright_core::target::{Capability, Target};
 
 use super::mapping::{
-    Tiles, Warps, band, bands, copied_a, depth, in_parts, is_three, moved_a, moved_c, rows, small_extents,
-    staged, staged_bytes, team, terms_at_once, threads, wider,
+    self, Tiles, Warps, band, bands, copied_a, depth, in_parts, is_three, moved_a, moved_c, rows,
+    small_extents, staged, staged_bytes, team, terms_at_once, threads, wider,
 };
 use super::schedule::{columns, pieces_are_aligned, written_at_once};
 use crate::kernels::family::{Choice, Footprint};
@@ -120,13 +120,15 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target) -> Foot
     // As in the family tsmttsm.
     let (products, parts_read) = if is_three(problem, choice) { (3, 2) } else { (1, 1) };
     let fragments = (rows + columns) * terms / 32;
-    let [occupied, of_a_product, of_a_read] = staging::cost_of_splitting(problem, choice);
+    let apart = mapping::steps_of_a_row(problem, choice);
+    let [occupied, of_a_product, of_a_read] = staging::cost_of_splitting(problem, choice, apart);
+    let sums = products * staging::sums_in_registers(choice, apart, false);
     let small = target.has(Capability::MmaF64Wide) && choice.word("instruction") == "m8n8k4" && !complex;
     // A lane gives each element of the small matrix that is read as parts its sign, and moves it.
     let signs = if wider == 1 { 0 } else { 2 * columns * terms / 32 };
     let common = staged_footprint(problem, choice);
     Footprint {
-        registers: products * (rows * columns / 32 + 2 * fragments) * bytes / 4 + 24,
+        registers: (sums * rows * columns / 32 + 2 * products * fragments) * bytes / 4 + 24,
         multiply_adds: steps
             * (products * rows * columns * terms) as f64
             * if small { 1.9 } else { 1.0 }

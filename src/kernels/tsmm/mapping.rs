@@ -97,6 +97,12 @@ pub(super) fn instructions_across(problem: &Problem, choice: &Choice) -> i64 {
     ceil(wider(problem, choice) * band(problem, choice), ACROSS)
 }
 
+/// Instructions, one after another, that add up the terms of a row of A that are there at a time.
+pub(super) fn steps_of_a_row(problem: &Problem, choice: &Choice) -> i64 {
+    let at_a_time = depth(problem, choice).min(problem.shape.k);
+    ceil(wider(problem, choice) * at_a_time, Warps::of(problem, choice).terms.max(1)).max(1)
+}
+
 /// How the warps of a block stand over its rows.
 pub(super) struct Warps {
     /// Rows of an instruction.

@@ -7,8 +7,8 @@
 //! - `unit=fma staging=shared`: a block takes every so many groups of `rows` rows. They are copied to shared memory,
 //!   `stages` ahead, where the small matrix stays; a thread multiplies `tm` rows by `tn` columns; and the result leaves
 //!   through shared memory, so that device memory sees whole lines.
-//! - `unit=mma`: the same, but `wm` x `wn` warps multiply by matrix instructions; f32 and complex64 numbers only where they
-//!   may be split into tf32 parts (`numbers=split`).
+//! - `unit=mma`: the same, but `wm` x `wn` warps multiply by matrix instructions; f32 and complex64 numbers are split into tf32
+//!   parts (`numbers=split`), for short sums only where somebody asks for it or permits it, as in the family `tsmttsm`.
 //!
 //! Matrix units multiply complex numbers in one of three ways. With `numbers=whole` each product of two tiles is four of
 //! their real and imaginary parts. With `numbers=parts` the product is the real one that says the same: rows of A as the
@@ -50,7 +50,7 @@ use self::mapping::{
     staged_bytes, threads, wider,
 };
 use self::schedule::columns;
-use super::family::{Choice, Constraint, Family, Parameter, Permissions, Value};
+use super::family::{Choice, Constraint, Family, Parameter, Value};
 use super::gemm::Fixed;
 use super::staging::{self, Moved, ceil};
 use crate::problem::{Op, Problem, alignment};
@@ -72,11 +72,7 @@ pub const FAMILY: Family = Family {
     },
     parameters: PARAMETERS,
     constraints: CONSTRAINTS,
-    needs: |choice| Permissions {
-        three_multiplications: choice.word("numbers") == "three",
-        split: staging::splits(choice),
-        ..Permissions::NONE
-    },
+    any_order: |_| false,
     // A thread adds up the terms of an element one after the other.
     reproducible: |_| Choice::default().with("unit", "fma").with("staging", "registers"),
     schedule: |problem, choice| {
@@ -467,6 +463,20 @@ const CONSTRAINTS: &[Constraint] = &[
             let sums = if is_three(p, c) { 3 } else { 1 };
             (w.rows * w.columns + (w.rows + w.columns) * w.terms) / 32 * sums * staged(p, c).0.bytes() / 4
                 <= most.min(255) - 40
+        },
+    },
+    Constraint {
+        about: "a lane's elements of C, what is added to them and the parts of the operands do not fit in its registers",
+        on: &["numbers", "instruction", "rows", "wm", "wn"],
+        holds: |c, p, t| {
+            let w = Warps::of(p, c);
+            let most = (i64::from(t.limits.registers_per_block) / threads(p, c)).min(255);
+            let steps = mapping::steps_of_a_row(p, c);
+            let there = steps * w.terms < wider(p, c) * p.shape.k;
+            let sums = staging::sums_in_registers(c, steps, there);
+            let words = staged(p, c).0.bytes() / 4;
+            !staging::splits(c)
+                || (sums * w.rows * w.columns + 2 * (w.rows + w.columns) * w.terms) / 32 * words <= most - 24
         },
     },
     Constraint {

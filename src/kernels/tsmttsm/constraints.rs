@@ -87,6 +87,19 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
         },
     },
     Constraint {
+        about: "a lane's elements of C, what is added to them and the parts of the operands do not fit in its registers",
+        on: &["numbers", "instruction", "wm", "wn", "wk", "depth"],
+        holds: |c, p, t| {
+            let w = Warps::of(p, c);
+            let threads = 32 * c.int("wm") * c.int("wn") * c.int("wk");
+            let most = (i64::from(t.limits.registers_per_block) / threads).min(255);
+            let sums = staging::sums_in_registers(c, mapping::steps_of_a_group(p, c), true);
+            let words = read(p, c).dtype().bytes() / 4;
+            !staging::splits(c)
+                || (sums * w.rows * w.columns + 2 * (w.rows + w.columns) * w.terms) / 32 * words <= most - 32
+        },
+    },
+    Constraint {
         about: "a group of rows that one bulk copy brings is no whole number of 16 bytes",
         on: &[staging::COPY, "depth"],
         holds: |c, p, _| {

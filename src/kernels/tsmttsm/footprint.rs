@@ -190,14 +190,16 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target, common:
     let (products, parts_read) = if numbers(problem, choice) == Numbers::Three { (3, 2) } else { (1, 1) };
     let fragments = (rows + columns) * terms / 32;
     let [of_a, of_b] = conflicts(problem, choice);
-    let [occupied, of_a_product, of_a_read] = staging::cost_of_splitting(problem, choice);
+    let apart = mapping::steps_of_a_group(problem, choice);
+    let [occupied, of_a_product, of_a_read] = staging::cost_of_splitting(problem, choice, apart);
+    let sums = products * staging::sums_in_registers(choice, apart, true);
     let area = area(problem, choice).map(|width| parts_read * width);
     let small = target.has(Capability::MmaF64Wide)
         && choice.word("instruction") == "m8n8k4"
         && !read.dtype().is_complex();
     Footprint {
         threads: 32 * over_c * choice.int("wk"),
-        registers: products * (rows * columns / 32 + 2 * fragments) * bytes / 4 + 12,
+        registers: (sums * rows * columns / 32 + 2 * products * fragments) * bytes / 4 + 12,
         shared_bytes: stages * group_bytes(problem, choice),
         // Where there are larger instructions, this one reaches 30 of 56 TFLOP/s (one H200, 2026-11-21).
         multiply_adds: steps

@@ -311,6 +311,11 @@ impl Warps {
     }
 }
 
+/// Instructions of a warp, one after another, in a group of rows.
+pub(super) fn steps_of_a_group(problem: &Problem, choice: &Choice) -> i64 {
+    (choice.int("depth") / (choice.int("wk") * Warps::of(problem, choice).terms).max(1)).max(1)
+}
+
 /// The name of the parameter that says how far apart the rows are that lanes read together for a matrix instruction.
 pub(super) const APART: &str = "apart";
 

@@ -50,9 +50,11 @@
 //! element of a fragment, and three registers of sums instead of four. The last step puts the three together. The error
 //! is bounded otherwise: see `crate::reference::bound`.
 //!
-//! In f32 and complex64 matrix units multiply only where somebody asks for it or permits it: each product is made of three
-//! of tf32 parts (`numbers=split`, known as 3xTF32), whose error has a bound of its own: see `crate::reference::bound`. Complex
-//! numbers are taken whole then, or as columns of parts (`numbers=split-parts`).
+//! In f32 and complex64 matrix units make each product of three of tf32 parts (`numbers=split`, known as 3xTF32), whose error has a
+//! bound of its own: see `crate::reference::bound`. For sums that are not short it is no larger than that of plain sums, and they
+//! are chosen like any other; for others only where somebody asks for it or permits it. Complex numbers are taken whole, or as
+//! columns of parts (`numbers=split-parts`). What a lane adds up of a group of rows is apart from its part of C, leading parts and
+//! others, so warps have smaller parts of C.
 //!
 //! In all forms C may be divided into `areas`, each of blocks of its own: a C of 128 x 128 complex128 is as large as all
 //! registers of a multiprocessor. What is staged is then the columns of the area.
@@ -68,7 +70,7 @@ use warpwright_core::dtype::DType;
 use warpwright_core::target::Capability;
 
 use self::mapping::{APART, Threads, WHOLE, area, areas, read};
-use super::family::{Choice, Family, Parameter, Permissions, Value};
+use super::family::{Choice, Family, Parameter, Value};
 use super::gemm::{Fixed, Numbers};
 use super::staging::{self, ACROSS, By, Copied, Moved, ceil};
 use crate::problem::{Alignment, Op, Problem};
@@ -91,11 +93,7 @@ pub const FAMILY: Family = Family {
     },
     parameters: PARAMETERS,
     constraints: constraints::CONSTRAINTS,
-    needs: |choice| Permissions {
-        any_order: matches!(choice.word("reduction"), "global" | "local"),
-        three_multiplications: choice.word("numbers") == "three",
-        split: staging::splits(choice),
-    },
+    any_order: |choice| matches!(choice.word("reduction"), "global" | "local"),
     reproducible,
     schedule: |problem, choice| match choice.word("unit") {
         "mma" => schedule::by_matrix_units(problem, choice),
@@ -104,6 +102,9 @@ pub const FAMILY: Family = Family {
     },
     footprint: footprint::footprint,
 };
+
+/// The most rows of a group that matrix units multiply.
+const DEEPEST: i64 = 128;
 
 /// The largest M and N that are served.
 const WIDEST: i64 = 128;
@@ -160,7 +161,12 @@ const PARAMETERS: &[Parameter] = &[
         about: "what multiplies: fma (threads) or mma (matrix units)",
         values: |_, problem, target| {
             let narrow = problem.shape.m.min(problem.shape.n);
-            staging::units(problem, target, narrow, narrow == 1)
+            let mut units = staging::units(problem, target, narrow, narrow == 1);
+            // Of one group of rows that is not full, instructions on split numbers add up more often than their bound says.
+            if problem.dtype().real() == DType::F32 && problem.shape.k <= DEEPEST {
+                units.retain(|unit| *unit == "fma".into());
+            }
+            units
         },
     },
     Parameter {
@@ -323,7 +329,12 @@ const PARAMETERS: &[Parameter] = &[
         about: "warps that share out the rows of C",
         values: |c, problem, _| {
             let (high, _) = staging::instruction(c.word("instruction"));
-            with_mma(c, staging::shares(ceil(area(problem, c)[0], high)))
+            let mut shares = staging::shares(ceil(area(problem, c)[0], high));
+            // A lane of a warp has its part of C three times where numbers are split.
+            if staging::splits(c) {
+                shares.reverse();
+            }
+            with_mma(c, shares)
         },
     },
     Parameter {
@@ -341,7 +352,7 @@ const PARAMETERS: &[Parameter] = &[
         about: "rows of A and B in a group",
         values: |c, problem, _| {
             if c.word("unit") == "mma" {
-                return with_mma(c, [32, 64, 16, 128]);
+                return with_mma(c, [32, 64, 16, DEEPEST]);
             }
             // As many rows for each slice of threads.
             let slices = Threads::of(problem, c).slices;

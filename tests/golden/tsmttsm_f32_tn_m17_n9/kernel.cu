@@ -62,6 +62,17 @@ __device__ __forceinline__ void mbarrier_wait(mbarrier* bar, int parity) {
                  "@!done bra again;\n}" :: "r"(shared_address(bar)), "r"(parity) : "memory");
 }
 
+// d += sum + rest/1024, of numbers, complex ones, and arrays of either
+__device__ __forceinline__ void add_parts(float& d, float sum, float rest) { d += fmaf(rest, 1.0f/1024, sum); }
+__device__ __forceinline__ void add_parts(float2& d, float2 sum, float2 rest) {
+    add_parts(d.x, sum.x, rest.x);
+    add_parts(d.y, sum.y, rest.y);
+}
+template <typename T, int N> __device__ __forceinline__ void add_parts(T (&d)[N], const T (&sum)[N], const T (&rest)[N]) {
+    #pragma unroll
+    for (int i = 0; i < N; ++i) add_parts(d[i], sum[i], rest[i]);
+}
+
 // d += a b: 16 x 8 += (16 x 8) (8 x 8), of which ten bits after the point are multiplied
 __device__ __forceinline__ void mma_m16n8k8_tf32(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
     asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
@@ -69,32 +80,34 @@ __device__ __forceinline__ void mma_m16n8k8_tf32(float (&d)[4], const unsigned (
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-// x as its leading eleven bits, and 256 times the rest
+// x rounded to eleven bits, and 1024 times what is left of it
 template <int N> __device__ __forceinline__ void split(const float (&x)[N], unsigned (&leading)[N], unsigned (&rest)[N]) {
     const float largest = __uint_as_float(0x7f7fe000u);
     #pragma unroll
     for (int i = 0; i < N; ++i) {
-        leading[i] = __float_as_uint(fminf(fmaxf(x[i], -largest), largest)) & 0xffffe000u;
-        rest[i] = __float_as_uint(256.0f*(x[i] - __uint_as_float(leading[i])));
+        const float finite = fminf(fmaxf(x[i], -largest), largest);
+#if __CUDA_ARCH__ >= 900
+        asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(leading[i]) : "f"(finite));
+#else
+        leading[i] = (__float_as_uint(finite) + 0x1000u) & 0xffffe000u;
+#endif
+        rest[i] = __float_as_uint(1024.0f*(x[i] - __uint_as_float(leading[i])));
     }
 }
 
-// d += a0 b0, and rest += a1 b0 + a0 b1: 16 x 8 += (16 x 8) (8 x 8)
-__device__ __forceinline__ void add_parts(float (&d)[4], float (&rest)[4], const unsigned (&a0)[4], const unsigned (&a1)[4], const unsigned (&b0)[2], const unsigned (&b1)[2]) {
+// sum += a0 b0, and rest += a1 b0 + a0 b1: 16 x 8 += (16 x 8) (8 x 8)
+__device__ __forceinline__ void multiply_parts(float (&sum)[4], float (&rest)[4], const unsigned (&a0)[4], const unsigned (&a1)[4], const unsigned (&b0)[2], const unsigned (&b1)[2]) {
     mma_m16n8k8_tf32(rest, a1, b0);
     mma_m16n8k8_tf32(rest, a0, b1);
-    mma_m16n8k8_tf32(d, a0, b0);
+    mma_m16n8k8_tf32(sum, a0, b0);
 }
 
-// d += a b: 16 x 8 += (16 x 8) (8 x 8), each product of three of tf32 parts
-__device__ __forceinline__ void mma_m16n8k8_f32(float (&d)[4], const float (&a)[4], const float (&b)[2]) {
+// sum + rest/1024 += a b: 16 x 8 += (16 x 8) (8 x 8), each product of three of tf32 parts
+__device__ __forceinline__ void mma_m16n8k8_f32(float (&sum)[4], float (&rest)[4], const float (&a)[4], const float (&b)[2]) {
     unsigned a0[4], a1[4], b0[2], b1[2];
     split(a, a0, a1);
     split(b, b0, b1);
-    float ab[4] = {}, rest[4] = {};
-    add_parts(ab, rest, a0, a1, b0, b1);
-    #pragma unroll
-    for (int i = 0; i < 4; ++i) d[i] += fmaf(rest[i], 1.0f/256, ab[i]);
+    multiply_parts(sum, rest, a0, a1, b0, b1);
 }
 
 // Lets the blocks of the next launch, which waits for this one itself, take what room there is.
@@ -151,33 +164,40 @@ tsmttsm_f32_tn_m17_n9_1(int K, const float* __restrict__ A, const float* __restr
             if (tid == 0) mbarrier_arrive_expect(&full[1 - slot], 13408);
         }
         mbarrier_wait(&full[slot], ko/2%2);
-        #pragma unroll
-        for (int ks = 0; ks < 4; ++ks) {
-            float a[2][4];
-            float b[2][2];
+        {
+            float mine_sum[1][1][2][2][4] = {};
+            float mine_rest[1][1][2][2][4] = {};
             #pragma unroll
-            for (int io = 0; io < 2; ++io) {
+            for (int ks = 0; ks < 4; ++ks) {
+                float a[2][4];
+                float b[2][2];
                 #pragma unroll
-                for (int r = 0; r < 4; ++r) {
-                    const int i = 8*(r%2) + tid%32/4;
-                    const int k = 4*(r/2) + tid%4;
-                    a[io][r] = As[slot][544*s + 136*(k%4) + 34*ks + 17*(k/4) + 16*io + i];
+                for (int io = 0; io < 2; ++io) {
+                    #pragma unroll
+                    for (int r = 0; r < 4; ++r) {
+                        const int i = 8*(r%2) + tid%32/4;
+                        const int k = 4*(r/2) + tid%4;
+                        a[io][r] = As[slot][544*s + 136*(k%4) + 34*ks + 17*(k/4) + 16*io + i];
+                    }
+                }
+                #pragma unroll
+                for (int jo = 0; jo < 2; ++jo) {
+                    #pragma unroll
+                    for (int r = 0; r < 2; ++r) {
+                        const int k = 4*r + tid%4;
+                        const int j = tid%32/4;
+                        b[jo][r] = Bs[slot][288*s + 72*(k%4) + 18*ks + 9*(k/4) + 8*jo + j];
+                    }
+                }
+                #pragma unroll
+                for (int mi = 0; mi < 2; ++mi) {
+                    #pragma unroll
+                    for (int ni = 0; ni < 2; ++ni) {
+                        mma_m16n8k8_f32(mine_sum[0][0][mi][ni], mine_rest[0][0][mi][ni], a[mi], b[ni]);
+                    }
                 }
             }
-            #pragma unroll
-            for (int jo = 0; jo < 2; ++jo) {
-                #pragma unroll
-                for (int r = 0; r < 2; ++r) {
-                    const int k = 4*r + tid%4;
-                    const int j = tid%32/4;
-                    b[jo][r] = Bs[slot][288*s + 72*(k%4) + 18*ks + 9*(k/4) + 8*jo + j];
-                }
-            }
-            #pragma unroll
-            for (int mi = 0; mi < 2; ++mi) {
-                #pragma unroll
-                for (int ni = 0; ni < 2; ++ni) mma_m16n8k8_f32(mine[0][0][mi][ni], a[mi], b[ni]);
-            }
+            add_parts(mine, mine_sum, mine_rest);
         }
         slot = 1 - slot;
     }

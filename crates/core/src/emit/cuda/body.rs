@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::apart::Apart;
 use super::corner::Corner;
 use super::cursor::{Cursor, Slot, ThreadValues};
 use super::names::Names;
@@ -65,6 +66,8 @@ pub(super) struct Body<'a> {
     pub(super) named: Vec<(Nest, Sym)>,
     /// The `own` loops around the statement in hand.
     pub(super) owned: Vec<Owned>,
+    /// Sums of the loops around the statement in hand that are added up apart from their buffers.
+    pub(super) apart: Vec<Apart>,
     /// Register tiles whose first element has a pointer.
     pub(super) corners: Vec<Corner>,
     /// Pointers and slots that travel with the loops around the statement in hand.

@@ -329,10 +329,16 @@ impl Body<'_> {
 
     /// The part of a fragment buffer that one instruction works on: `a[mi]`.
     pub(super) fn fragment(&mut self, window: &Window) -> Result<String, Diagnosis> {
+        self.used.insert(window.buffer.clone());
+        let name = self.names.of(&window.buffer).to_string();
+        self.fragment_of(&name, window)
+    }
+
+    /// The same part of another array with as many elements.
+    pub(super) fn fragment_of(&mut self, name: &str, window: &Window) -> Result<String, Diagnosis> {
         let unit = self.unit;
         let buffer = unit.buffer(&window.buffer)?;
-        self.used.insert(window.buffer.clone());
-        let mut text = self.names.of(&window.buffer).to_string();
+        let mut text = name.to_string();
         let plain = buffer.dims.len() - 2;
         for (i, _) in window.start().iter().zip(&buffer.dims).take(plain).filter(|(_, d)| d.pitch.is_none()) {
             text.push_str(&format!("[{}]", self.index(i).text));
@@ -343,6 +349,15 @@ impl Body<'_> {
     /// The declaration of a register buffer.
     pub(super) fn register_declaration(&mut self, buffer: &Buffer) -> Result<String, Diagnosis> {
         let name = self.names.of(&buffer.sym).to_string();
+        self.register_declaration_of(&name, buffer)
+    }
+
+    /// The declaration of another array with the elements of a register buffer.
+    pub(super) fn register_declaration_of(
+        &mut self,
+        name: &str,
+        buffer: &Buffer,
+    ) -> Result<String, Diagnosis> {
         let mut c_type = self.c_type(buffer.dtype);
         let plain = buffer.dims.len() - if buffer.fragment.is_some() { 2 } else { 0 };
         let mut extents = String::new();

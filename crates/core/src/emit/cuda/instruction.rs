@@ -1,5 +1,6 @@
 //! Calls of instruction records. What an instruction looks like in PTX stands with the spellings.
 
+use super::apart;
 use super::body::Body;
 use super::source::TensorMap;
 use super::spelling::{Helper, async_copy, chained, matrix, tensor_map, wgmma};
@@ -58,6 +59,9 @@ impl Body<'_> {
             };
             self.prelude.require(real);
             self.prelude.require_text(&text);
+            if apart::is_split(record) {
+                return self.multiply_apart(record, d, a, b);
+            }
             let (d, a, b) = (self.fragment(d)?, self.fragment(a)?, self.fragment(b)?);
             self.line(format!("{}({d}, {a}, {b});", record.name));
             return Ok(());
@@ -73,6 +77,9 @@ impl Body<'_> {
             _ => return Err(Diagnosis::new(format!("`{}` has no spelling for {dtype}", record.name))),
         };
         self.prelude.require(helper);
+        if apart::is_split(record) {
+            return self.multiply_apart(record, d, a, b);
+        }
         let (d, a) = (self.fragment(d)?, self.fragment(a)?);
         let b = if dtype.is_half() { self.half_fragment(b)? } else { self.fragment(b)? };
         self.line(format!("{}({d}, {a}, {b});", record.name));

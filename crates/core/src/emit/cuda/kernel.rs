@@ -136,6 +136,7 @@ impl<'a> Body<'a> {
             role: None,
             named: Vec::new(),
             owned: Vec::new(),
+            apart: Vec::new(),
             corners: Vec::new(),
             cursors: Vec::new(),
             slots: Vec::new(),

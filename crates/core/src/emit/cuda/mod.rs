@@ -13,6 +13,7 @@
 //! The text includes no header. It needs C++17, and the architecture that [`Source::needs`] asks for.
 
 mod ahead;
+mod apart;
 mod body;
 mod coordinates;
 mod corner;

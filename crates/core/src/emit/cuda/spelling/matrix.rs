@@ -93,63 +93,83 @@ __device__ __forceinline__ void mma_m16n8k8_tf32(float (&d)[4], const unsigned (
 }"#,
 };
 
-/// A number in f32 as two in tf32: its leading eleven bits, and what is left, of which again eleven are multiplied. That is
-/// multiplied by 256, so that what is left of small numbers is no subnormal one. The leading part is always finite: it meets
-/// zeros as what is left of other numbers, and an infinity is in the rest.
+/// A number in f32 as two in tf32: the number rounded to eleven bits, and what is left of it, twelve bits, of which eleven are
+/// multiplied. What is left is multiplied by 1024, so that it is no subnormal number where the number is small, and no product
+/// with it is larger than the one that it belongs to. The leading part is always finite: it meets zeros as what is left of other
+/// numbers, and an infinity is in the rest.
 static SPLIT: Helper = Helper {
     needs: &[],
-    text: r#"// x as its leading eleven bits, and 256 times the rest
+    text: r#"// x rounded to eleven bits, and 1024 times what is left of it
 template <int N> __device__ __forceinline__ void split(const float (&x)[N], unsigned (&leading)[N], unsigned (&rest)[N]) {
     const float largest = __uint_as_float(0x7f7fe000u);
     #pragma unroll
     for (int i = 0; i < N; ++i) {
-        leading[i] = __float_as_uint(fminf(fmaxf(x[i], -largest), largest)) & 0xffffe000u;
-        rest[i] = __float_as_uint(256.0f*(x[i] - __uint_as_float(leading[i])));
+        const float finite = fminf(fmaxf(x[i], -largest), largest);
+#if __CUDA_ARCH__ >= 900
+        asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(leading[i]) : "f"(finite));
+#else
+        leading[i] = (__float_as_uint(finite) + 0x1000u) & 0xffffe000u;
+#endif
+        rest[i] = __float_as_uint(1024.0f*(x[i] - __uint_as_float(leading[i])));
     }
 }"#,
 };
 
+/// What instructions on the parts of numbers have added up, added to what was there. The threads do this: matrix units cut sums off,
+/// always towards zero, so a long sum that they add up themselves shrinks by as much with each instruction.
+pub(in crate::emit::cuda) static ADD_PARTS: Helper = Helper {
+    needs: &[],
+    text: r#"// d += sum + rest/1024, of numbers, complex ones, and arrays of either
+__device__ __forceinline__ void add_parts(float& d, float sum, float rest) { d += fmaf(rest, 1.0f/1024, sum); }
+__device__ __forceinline__ void add_parts(float2& d, float2 sum, float2 rest) {
+    add_parts(d.x, sum.x, rest.x);
+    add_parts(d.y, sum.y, rest.y);
+}
+template <typename T, int N> __device__ __forceinline__ void add_parts(T (&d)[N], const T (&sum)[N], const T (&rest)[N]) {
+    #pragma unroll
+    for (int i = 0; i < N; ++i) add_parts(d[i], sum[i], rest[i]);
+}"#,
+};
+
 /// The products of parts that make those of f32 fragments. The product of what is left over of both is too small to count.
-static ADD_PARTS: Helper = Helper {
+static MULTIPLY_PARTS: Helper = Helper {
     needs: &[&MMA_M16N8K8_TF32, &SPLIT],
-    text: r#"// d += a0 b0, and rest += a1 b0 + a0 b1: 16 x 8 += (16 x 8) (8 x 8)
-__device__ __forceinline__ void add_parts(float (&d)[4], float (&rest)[4], const unsigned (&a0)[4], const unsigned (&a1)[4], const unsigned (&b0)[2], const unsigned (&b1)[2]) {
+    text: r#"// sum += a0 b0, and rest += a1 b0 + a0 b1: 16 x 8 += (16 x 8) (8 x 8)
+__device__ __forceinline__ void multiply_parts(float (&sum)[4], float (&rest)[4], const unsigned (&a0)[4], const unsigned (&a1)[4], const unsigned (&b0)[2], const unsigned (&b1)[2]) {
     mma_m16n8k8_tf32(rest, a1, b0);
     mma_m16n8k8_tf32(rest, a0, b1);
-    mma_m16n8k8_tf32(d, a0, b0);
+    mma_m16n8k8_tf32(sum, a0, b0);
 }"#,
 };
 
 /// The product of f32 fragments, of three of their tf32 parts.
-///
-/// Matrix units cut sums off, always towards zero, so a long sum that they add up themselves shrinks by as much each time. They
-/// add up the terms of an instruction, and threads add those to what is there, rounding to nearest.
 pub(in crate::emit::cuda) static MMA_M16N8K8_F32: Helper = Helper {
-    needs: &[&ADD_PARTS],
-    text: r#"// d += a b: 16 x 8 += (16 x 8) (8 x 8), each product of three of tf32 parts
-__device__ __forceinline__ void mma_m16n8k8_f32(float (&d)[4], const float (&a)[4], const float (&b)[2]) {
+    needs: &[&MULTIPLY_PARTS],
+    text: r#"// sum + rest/1024 += a b: 16 x 8 += (16 x 8) (8 x 8), each product of three of tf32 parts
+__device__ __forceinline__ void mma_m16n8k8_f32(float (&sum)[4], float (&rest)[4], const float (&a)[4], const float (&b)[2]) {
     unsigned a0[4], a1[4], b0[2], b1[2];
     split(a, a0, a1);
     split(b, b0, b1);
-    float ab[4] = {}, rest[4] = {};
-    add_parts(ab, rest, a0, a1, b0, b1);
-    #pragma unroll
-    for (int i = 0; i < 4; ++i) d[i] += fmaf(rest[i], 1.0f/256, ab[i]);
+    multiply_parts(sum, rest, a0, a1, b0, b1);
 }"#,
 };
 
-/// A sum of products of complex numbers in f32. The parts of numbers are split once for all products that they are factors
-/// of, and matrix units add up the two products that make a part of the result.
+/// The product of complex fragments in f32. The parts of numbers are split once for all products that they are factors of,
+/// and matrix units add up the two products that make a part of the result.
 pub(in crate::emit::cuda) fn complex_split(name: &str, conjugate: bool) -> (&'static Helper, String) {
     let op = operand(conjugate);
     // (x + iy)(u + iv) = xu - yv + i(xv + yu), and with the conjugate xu + yv + i(xv - yu).
     let (by_v, by_u) = if conjugate { ("y", "m") } else { ("m", "y") };
     let text = format!(
-        "// d += {op} b: 16 x 8 += (16 x 8) (8 x 8), complex, each product of real parts of three of tf32 parts
-__device__ __forceinline__ void {name}(float2 (&d)[4], const float2 (&a)[4], const float2 (&b)[2]) {{
-    float x[4], y[4], u[2], v[2];
+        "// sum + rest/1024 += {op} b: 16 x 8 += (16 x 8) (8 x 8), complex, each product of real parts of three of tf32 parts
+__device__ __forceinline__ void {name}(float2 (&sum)[4], float2 (&rest)[4], const float2 (&a)[4], const float2 (&b)[2]) {{
+    float x[4], y[4], u[2], v[2], re[4], im[4], rest_of_re[4], rest_of_im[4];
     #pragma unroll
-    for (int i = 0; i < 4; ++i) {{ x[i] = a[i].x; y[i] = a[i].y; }}
+    for (int i = 0; i < 4; ++i) {{
+        x[i] = a[i].x; y[i] = a[i].y;
+        re[i] = sum[i].x; im[i] = sum[i].y;
+        rest_of_re[i] = rest[i].x; rest_of_im[i] = rest[i].y;
+    }}
     #pragma unroll
     for (int i = 0; i < 2; ++i) {{ u[i] = b[i].x; v[i] = b[i].y; }}
     // m is -y.
@@ -160,19 +180,18 @@ __device__ __forceinline__ void {name}(float2 (&d)[4], const float2 (&a)[4], con
     split(v, v0, v1);
     #pragma unroll
     for (int i = 0; i < 4; ++i) {{ m0[i] = y0[i] ^ 0x80000000u; m1[i] = y1[i] ^ 0x80000000u; }}
-    float re[4] = {{}}, im[4] = {{}}, rest_of_re[4] = {{}}, rest_of_im[4] = {{}};
-    add_parts(re, rest_of_re, x0, x1, u0, u1);
-    add_parts(re, rest_of_re, {by_v}0, {by_v}1, v0, v1);
-    add_parts(im, rest_of_im, x0, x1, v0, v1);
-    add_parts(im, rest_of_im, {by_u}0, {by_u}1, u0, u1);
+    multiply_parts(re, rest_of_re, x0, x1, u0, u1);
+    multiply_parts(im, rest_of_im, x0, x1, v0, v1);
+    multiply_parts(re, rest_of_re, {by_v}0, {by_v}1, v0, v1);
+    multiply_parts(im, rest_of_im, {by_u}0, {by_u}1, u0, u1);
     #pragma unroll
     for (int i = 0; i < 4; ++i) {{
-        d[i].x += fmaf(rest_of_re[i], 1.0f/256, re[i]);
-        d[i].y += fmaf(rest_of_im[i], 1.0f/256, im[i]);
+        sum[i] = make_float2(re[i], im[i]);
+        rest[i] = make_float2(rest_of_re[i], rest_of_im[i]);
     }}
 }}"
     );
-    (&ADD_PARTS, text)
+    (&MULTIPLY_PARTS, text)
 }
 
 /// The product of complex fragments in f64, in so many rows and terms, and the instruction on real ones that it is made of.

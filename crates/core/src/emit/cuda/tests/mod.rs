@@ -572,3 +572,66 @@ fn a_sign_that_depends_on_a_condition_is_a_bit() {
     let text = of("c64", "t < 9 ? -x[t] : x[t]");
     assert!(text.contains("y[tid] = tid < 9 ? cneg(x[tid]) : x[tid];"), "{text}");
 }
+
+/// A product of split numbers in f32 or complex64, `steps` times eight terms, in two tiles.
+fn product_of_split_numbers(dtype: &str, steps: i64) -> String {
+    statements(&format!(
+        "program p(A: in {dtype}[32, {terms}], B: in {dtype}[{terms}, 8], C: out {dtype}[32, 8]) {{
+            for g in block.x(1) {{
+                for w in threads(1@32) {{
+                    alloc acc: {dtype}[2, 16, 8] reg frag D16x8
+                    for m in unroll 0..2 {{
+                        for (i, j) in own acc[m, :, :] {{ acc[m, i, j] = 0 }}
+                    }}
+                    for k in 0..{steps} {{
+                        alloc a: {dtype}[2, 16, 8] reg frag A16x8
+                        alloc b: {dtype}[8, 8] reg frag B8x8
+                        for m in unroll 0..2 {{
+                            for (i, c) in own a[m, :, :] {{ a[m, i, c] = A[16*m + i, 8*k + c] }}
+                        }}
+                        for (r, j) in own b[:, :] {{ b[r, j] = B[8*k + r, j] }}
+                        for m in unroll 0..2 {{
+                            mma_m16n8k8_{dtype}(acc[m, :, :], a[m, :, :], b[:, :])
+                        }}
+                    }}
+                    for m in unroll 0..2 {{
+                        for (i, j) in own acc[m, :, :] {{ C[16*m + i, j] = acc[m, i, j] }}
+                    }}
+                }}
+            }}
+        }}",
+        terms = 8 * steps
+    ))
+}
+
+#[test]
+fn sums_of_split_numbers_are_added_up_apart_and_then_added_to_what_is_there() {
+    for (dtype, c_type) in [("f32", "float"), ("c64", "float2")] {
+        let text = product_of_split_numbers(dtype, 16);
+        let [sum, loop_over_terms, product, addition] = [
+            format!("{c_type} acc_sum[2][4] = {{}};"),
+            "for (int k = 0; k < 16; ++k) {".to_string(),
+            format!("mma_m16n8k8_{dtype}(acc_sum[m], acc_rest[m], a[m], b);"),
+            "add_parts(acc, acc_sum, acc_rest);".to_string(),
+        ]
+        .map(|line| text.find(&line).unwrap_or_else(|| panic!("no `{line}` in\n{text}")));
+        assert!(sum < loop_over_terms && loop_over_terms < product && product < addition, "{text}");
+        assert!(text.contains(&format!("{c_type} acc_rest[2][4] = {{}};")), "{text}");
+        // Addition stands behind the loop, in the block of the sums.
+        let between = &text[product..addition];
+        assert!(between.contains('}') && !text[addition..].contains("acc_sum["), "{text}");
+    }
+}
+
+/// The bound of the error counts the instructions whose sum matrix units add up.
+#[test]
+fn matrix_units_add_up_no_more_than_sixteen_instructions() {
+    for (steps, dtype) in [(17, "f32"), (40, "c64"), (1, "f32")] {
+        let text = product_of_split_numbers(dtype, steps);
+        let apart = text.contains("add_parts(acc, acc_sum, acc_rest);");
+        assert_eq!(apart, steps <= 16, "{text}");
+        let alone = format!("mma_m16n8k8_{dtype}(sum, rest, a[m], b);");
+        assert_eq!(text.contains(&alone), steps > 16, "{text}");
+        assert_eq!(text.contains("add_parts(acc[m], sum, rest);"), steps > 16, "{text}");
+    }
+}

@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""Errors of products of split numbers beside those of products by threads, on data of several kinds, against f64 (NumPy).
+
+    python3 bench/limits/split_errors.py target/release/warpwright [WIDTH]
+
+An error is in units of 2^-24 of the sum of magnitudes of what is added up: its root mean square and its mean, which tells
+whether sums shrink. `classes` counts elements that are infinite or no number where the others are not. Needs a GPU.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+KINDS = ["-1..1", "0..1", "1e-37 (-1..1)", "10^(-6..6)", "whole numbers", "an infinity", "a NaN"]
+PRODUCTS = [("f32", "tn", 100_000), ("f32", "nn", 20_000), ("c64", "cn", 100_000), ("c64", "nn", 20_000)]
+
+
+def real(random, kind, rows, columns, is_a):
+    x = random.uniform(-1, 1, (rows, columns))
+    if kind == "0..1":
+        x = abs(x)
+    elif kind == "1e-37 (-1..1)" and is_a:
+        x *= 1e-37
+    elif kind == "10^(-6..6)":
+        x *= 10.0 ** random.uniform(-6, 6, (rows, columns))
+    elif kind == "whole numbers":
+        x = np.round(60 * x)
+    elif kind == "an infinity" and is_a:
+        x[5, 3] = np.inf
+    elif kind == "a NaN" and is_a:
+        x[5, 3] = np.nan
+    return x.astype(np.float32)
+
+
+def matrix(random, kind, dtype, rows, columns, is_a):
+    x = real(random, kind, rows, columns, is_a)
+    if dtype == "f32":
+        return x
+    imaginary = real(random, "-1..1" if kind in ("an infinity", "a NaN") else kind, rows, columns, is_a)
+    return (x + 1j * imaginary).astype(np.complex64)
+
+
+def product(binary, size, dtype, layout, unit, directory):
+    a, b, c = (os.path.join(directory, f"{name}.npy") for name in "abc")
+    words = ["gemm", size, "--dtype", dtype, "--layout", layout, "--device", "cuda", "--trials", "1", "--json"]
+    words += ["--a", a, "--b", b, "--out", c, "--allow-split", "--param", f"unit={unit}"]
+    report = subprocess.run([binary, *words], capture_output=True, text=True)
+    if report.returncode == 2:
+        sys.exit(report.stderr)
+    return np.load(c), json.loads(report.stdout)["check"]["passed"]
+
+
+def main():
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    binary, width = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 48
+    if subprocess.run([binary, "gemm", "8x8x8", "--device", "cuda"], capture_output=True).returncode:
+        print("split_errors.py needs a machine with an NVIDIA GPU; skipped")
+        return
+    random = np.random.default_rng(5)
+    print(f"{'product':24} {'data':15} {'by threads':>22} {'split':>22} classes passed")
+    with tempfile.TemporaryDirectory() as directory:
+        for dtype, layout, long in PRODUCTS:
+            tall = layout != "nn"
+            size = f"{width}x{width}x{long}" if tall else f"{long}x{width}x{width}"
+            for kind in KINDS:
+                a = matrix(random, kind, dtype, long, width, True)
+                b = matrix(random, kind, dtype, long if tall else width, width, False)
+                np.save(os.path.join(directory, "a.npy"), a)
+                np.save(os.path.join(directory, "b.npy"), b)
+                wide = np.complex128 if dtype == "c64" else np.float64
+                left = a.astype(wide).conj().T if tall else a.astype(wide)
+                with np.errstate(all="ignore"):
+                    right, magnitude = left @ b.astype(wide), abs(left) @ abs(b.astype(wide))
+                finite = np.isfinite(magnitude)
+                line, classes, passed = f"{dtype} {layout} {size:18}", [], []
+                line += f" {kind:15}"
+                for unit in ("fma", "mma"):
+                    found, right_by_bound = product(binary, size, dtype, layout, unit, directory)
+                    off = (found.astype(wide) - right)[finite] / magnitude[finite] * 2**24
+                    line += f" {np.sqrt(np.mean(abs(off) ** 2)):11.4f} {np.mean(off.real):+10.4f}"
+                    classes.append(np.isfinite(found) | np.isnan(found) * 2)
+                    passed.append(right_by_bound)
+                print(f"{line} {int((classes[0] != classes[1]).sum()):7} {all(passed)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
