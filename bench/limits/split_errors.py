@@ -81,7 +81,7 @@ def main():
                 line += f" {kind:15}"
                 for unit in ("fma", "mma"):
                     found, right_by_bound = product(binary, size, dtype, layout, unit, directory)
-                    off = (found.astype(wide) - right)[finite] / magnitude[finite] * 2**24
+                    off = (found[finite].astype(wide) - right[finite]) / magnitude[finite] * 2**24
                     line += f" {np.sqrt(np.mean(abs(off) ** 2)):11.4f} {np.mean(off.real):+10.4f}"
                     classes.append(np.isfinite(found) | np.isnan(found) * 2)
                     passed.append(right_by_bound)
