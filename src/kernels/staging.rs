@@ -68,6 +68,9 @@ pub(super) fn sums_in_registers(choice: &Choice, apart: i64, there: bool) -> i64
     if splits(choice) && apart > 1 { if there { 3 } else { 2 } } else { 1 }
 }
 
+/// Whether numbers of the small matrix are split once, where they are staged in shared memory, and not by every warp that reads them.
+pub(super) const SPLIT_ONCE: &str = "split_once";
+
 /// The matrix instructions on a type that a GPU has, the most usual first.
 pub(super) fn instructions(dtype: DType, target: &Target) -> Vec<&'static str> {
     if dtype.real() == DType::F32 {

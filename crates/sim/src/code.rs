@@ -142,6 +142,8 @@ pub(crate) struct Access {
     /// Elements that count as one access of a lane: more than 1 for the first element of a vector loop, 0 for others.
     pub width: u32,
     pub dtype: DType,
+    /// Bytes of an element as it is stored.
+    pub bytes: i64,
     /// Its place in [`Code::accesses`].
     pub number: u32,
 }
@@ -376,6 +378,8 @@ impl GlobalInfo {
 pub(crate) struct LocalInfo {
     pub name: String,
     pub dtype: DType,
+    /// Bytes of an element as it is stored.
+    pub bytes: i64,
     pub extents: Vec<i64>,
     pub strides: Vec<i64>,
     pub elements: usize,

@@ -127,6 +127,11 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target) -> Foot
     // A lane gives each element of the small matrix that is read as parts its sign, and moves it.
     let signs = if wider == 1 { 0 } else { 2 * columns * terms / 32 };
     let common = staged_footprint(problem, choice);
+    // Of the small matrix.
+    let fragments_of_b = columns * terms / 32;
+    let (b_at_once, of_a_read_of_b) =
+        if choice.flag(staging::SPLIT_ONCE) { (2, 1.0) } else { (1, of_a_read) };
+    let read = fragments + (b_at_once - 1) * fragments_of_b;
     Footprint {
         registers: (sums * rows * columns / 32 + 2 * products * fragments) * bytes / 4 + 24,
         multiply_adds: steps
@@ -136,11 +141,12 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target) -> Foot
             * occupied,
         matrix_units: true,
         wavefronts: common.wavefronts
-            + steps * (parts_read * fragments * bytes) as f64 / 4.0
+            + steps * (parts_read * read * bytes) as f64 / 4.0
             + lone_stores(problem, choice, COLUMNS_OF_A_LANE, LANES_OF_A_ROW, !complex),
         instructions: common.instructions
             + steps
-                * ((products * fragments) as f64 * of_a_read
+                * ((products * (fragments - fragments_of_b)) as f64 * of_a_read
+                    + (products * fragments_of_b) as f64 * of_a_read_of_b
                     + signs as f64
                     + (products * (rows / high * columns / ACROSS)) as f64 * of_a_product
                     + 4.0)

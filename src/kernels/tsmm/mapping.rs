@@ -284,6 +284,10 @@ pub(super) fn paddings(problem: &Problem, choice: &Choice) -> [i64; 3] {
         (true, DType::F64) if embedded => {
             [|c| matches!(c % 16, 4 | 12), |c| (4..=12).contains(&(c % 16)), |c| c % 16 == 8]
         }
+        // Parts one by one.
+        (true, DType::C64) if choice.flag(staging::SPLIT_ONCE) => {
+            [|c| matches!(c % 16, 4 | 12), |c| c % 16 == 8, |c| c % 16 == 8]
+        }
         (true, DType::F32) if embedded => [|c| c % 8 == 4, |c| (8..=24).contains(&(c % 32)), |c| c % 16 == 8],
         (true, DType::C128) => [|c| c % 8 == 4, |c| matches!(c % 8, 2 | 6), |c| c % 2 == 1],
         // Both parts of a number at once.
@@ -342,10 +346,25 @@ pub(super) fn staged_bytes(problem: &Problem, choice: &Choice) -> i64 {
     let sums = if is_three(problem, choice) { 3 } else { 1 };
     let of_a_row = wider(problem, choice) * band(problem, choice) + c;
     let result = if choice.word("store") == "shared" { sums * rows * of_a_row } else { 0 };
-    (choice.int("stages") * rows * (of_a_number * depth + a)
-        + rows_of_b * (of_a_number * columns_of_b + b + between_tiles(problem, choice))
-        + result)
-        * dtype.bytes()
+    let of_an_element = if choice.flag(staging::SPLIT_ONCE) { 2 } else { 1 };
+    // What each part of a block has for itself begins at a multiple of 16 bytes; the small matrix, rows of A and the result lie one
+    // behind the other, each at a multiple of 128 bytes, or of 1024 where rows or parts are longer than their elements.
+    let parts = if in_parts(choice) { choice.int("wm").max(1) } else { 1 };
+    let part = |elements: i64| ceil(elements * dtype.bytes(), parts);
+    let begin = |after: i64, elements: i64, padding: i64| {
+        let to = if padding > 0 || part(elements) % 16 != 0 { 1024 } else { 128 };
+        ceil(after, to) * to
+    };
+    let of_rows = choice.int("stages") * rows * (of_a_number * depth + a);
+    let of_b = of_an_element
+        * rows_of_b
+        * (of_a_number * columns_of_b + b + between_tiles(problem, choice))
+        * dtype.bytes();
+    let after_rows = begin(of_b, of_rows, a) + parts * ceil(part(of_rows), 16) * 16;
+    if result == 0 {
+        return after_rows;
+    }
+    begin(after_rows, result, c) + parts * ceil(part(result), 16) * 16
 }
 
 /// Terms that a thread reads of a row of A at once: as many as divide what is copied of the row, in 16 bytes at most.

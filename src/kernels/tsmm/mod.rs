@@ -8,7 +8,8 @@
 //!   `stages` ahead, where the small matrix stays; a thread multiplies `tm` rows by `tn` columns; and the result leaves
 //!   through shared memory, so that device memory sees whole lines.
 //! - `unit=mma`: the same, but `wm` x `wn` warps multiply by matrix instructions; f32 and complex64 numbers are split into tf32
-//!   parts (`numbers=split`), for short sums only where somebody asks for it or permits it, as in the family `tsmttsm`.
+//!   parts (`numbers=split`), for short sums only where somebody asks for it or permits it, as in the family `tsmttsm`. With
+//!   `split_once=true` the small matrix is stored as such parts (`store_split`).
 //!
 //! Matrix units multiply complex numbers in one of three ways. With `numbers=whole` each product of two tiles is four of
 //! their real and imaginary parts. With `numbers=parts` the product is the real one that says the same: rows of A as the
@@ -204,6 +205,13 @@ const PARAMETERS: &[Parameter] = &[
             DType::C64 => with_mma(c, ["split", "split-parts"]),
             DType::C128 => with_mma(c, ["whole", "parts", "three"]),
             _ => Vec::new(),
+        },
+    },
+    Parameter {
+        name: staging::SPLIT_ONCE,
+        about: "whether numbers of the small matrix are split once, and stored in shared memory as parts, or by each warp that reads them",
+        values: |c, _, _| {
+            if c.word("numbers") == "split" { with_mma(c, [false, true]) } else { Vec::new() }
         },
     },
     Parameter {

@@ -177,7 +177,7 @@ reorder({sum}.ko, {p}{sum}.i, {sum}.j, {sum}.k)
     format!(
         "{specialize}{copy_in_registers}cache_read(A, {sum}, shared{rows_in_shared}) -> As
 cache_read(B, {sum}, shared) -> Bs
-split(C.i, {group}) -> blk, i
+{split_once}split(C.i, {group}) -> blk, i
 split(C.blk, {groups}) -> blk, g
 {shared_out}{place}compute_at({sum}, C.blk)
 {before}compute_at(As, {copied_at}{private})
@@ -187,6 +187,7 @@ reorder(Bs.t, Bs.u)
 bind(Bs.t, threads)
 {result}pipeline({copied_at}, {stages}, via=cp_async{across})
 {unrolled}",
+        split_once = if choice.flag(staging::SPLIT_ONCE) { "store_split(Bs)\n" } else { "" },
         rows_in_shared = in_rows(of_a, Moved::Rows),
         read_a = read_a,
         group = group(problem, choice),

@@ -1,5 +1,41 @@
 // C = alpha op(A) op(B) + beta C
 
+// x rounded to eleven bits, and 1024 times what is left of it
+template <int N> __device__ __forceinline__ void split(const float (&x)[N], unsigned (&leading)[N], unsigned (&rest)[N]) {
+    const float largest = __uint_as_float(0x7f7fe000u);
+    #pragma unroll
+    for (int i = 0; i < N; ++i) {
+        const float finite = fminf(fmaxf(x[i], -largest), largest);
+#if __CUDA_ARCH__ >= 900
+        asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(leading[i]) : "f"(finite));
+#else
+        leading[i] = (__float_as_uint(finite) + 0x1000u) & 0xffffe000u;
+#endif
+        rest[i] = __float_as_uint(1024.0f*(x[i] - __uint_as_float(leading[i])));
+    }
+}
+
+// Numbers in parts: the leading ones first
+__device__ __forceinline__ float2 in_parts(float x) {
+    const float number[1] = {x};
+    unsigned leading[1], rest[1];
+    split(number, leading, rest);
+    return make_float2(__uint_as_float(leading[0]), __uint_as_float(rest[0]));
+}
+__device__ __forceinline__ float4 in_parts(float2 z) {
+    const float2 re = in_parts(z.x), im = in_parts(z.y);
+    return make_float4(re.x, im.x, re.y, im.y);
+}
+
+// Stores the parts of a number, so far apart
+__device__ __forceinline__ void store_parts(float* p, int plane, float2 parts) { p[0] = parts.x; p[plane] = parts.y; }
+__device__ __forceinline__ void store_parts(float* p, int plane, float4 parts) {
+    p[0] = parts.x;
+    p[plane] = parts.y;
+    p[2*plane] = parts.z;
+    p[3*plane] = parts.w;
+}
+
 __device__ __forceinline__ unsigned shared_address(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
 
 // Copies 16 bytes to shared memory.
@@ -36,26 +72,16 @@ template <typename T, int N> __device__ __forceinline__ void add_parts(T (&d)[N]
     for (int i = 0; i < N; ++i) add_parts(d[i], sum[i], rest[i]);
 }
 
+// The parts of a complex number in shared memory, so far apart
+__device__ __forceinline__ float4 load_parts_c64(const float* p, int plane) {
+    return make_float4(p[0], p[plane], p[2*plane], p[3*plane]);
+}
+
 // d += a b: 16 x 8 += (16 x 8) (8 x 8), of which ten bits after the point are multiplied
 __device__ __forceinline__ void mma_m16n8k8_tf32(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
     asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
         : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
-
-// x rounded to eleven bits, and 1024 times what is left of it
-template <int N> __device__ __forceinline__ void split(const float (&x)[N], unsigned (&leading)[N], unsigned (&rest)[N]) {
-    const float largest = __uint_as_float(0x7f7fe000u);
-    #pragma unroll
-    for (int i = 0; i < N; ++i) {
-        const float finite = fminf(fmaxf(x[i], -largest), largest);
-#if __CUDA_ARCH__ >= 900
-        asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(leading[i]) : "f"(finite));
-#else
-        leading[i] = (__float_as_uint(finite) + 0x1000u) & 0xffffe000u;
-#endif
-        rest[i] = __float_as_uint(1024.0f*(x[i] - __uint_as_float(leading[i])));
-    }
 }
 
 // sum += a0 b0, and rest += a1 b0 + a0 b1: 16 x 8 += (16 x 8) (8 x 8)
@@ -65,23 +91,24 @@ __device__ __forceinline__ void multiply_parts(float (&sum)[4], float (&rest)[4]
     mma_m16n8k8_tf32(sum, a0, b0);
 }
 
-// sum + rest/1024 += a b: 16 x 8 += (16 x 8) (8 x 8), complex, each product of real parts of three of tf32 parts
-__device__ __forceinline__ void mma_m16n8k8_c64(float2 (&sum)[4], float2 (&rest)[4], const float2 (&a)[4], const float2 (&b)[2]) {
-    float x[4], y[4], u[2], v[2], re[4], im[4], rest_of_re[4], rest_of_im[4];
+// sum + rest/1024 += a b: 16 x 8 += (16 x 8) (8 x 8), complex, each product of real parts of three of tf32 parts, those of b as they are stored
+__device__ __forceinline__ void mma_m16n8k8_c64(float2 (&sum)[4], float2 (&rest)[4], const float2 (&a)[4], const float4 (&b)[2]) {
+    float x[4], y[4], re[4], im[4], rest_of_re[4], rest_of_im[4];
     #pragma unroll
     for (int i = 0; i < 4; ++i) {
         x[i] = a[i].x; y[i] = a[i].y;
         re[i] = sum[i].x; im[i] = sum[i].y;
         rest_of_re[i] = rest[i].x; rest_of_im[i] = rest[i].y;
     }
-    #pragma unroll
-    for (int i = 0; i < 2; ++i) { u[i] = b[i].x; v[i] = b[i].y; }
     // m is -y.
     unsigned x0[4], x1[4], y0[4], y1[4], m0[4], m1[4], u0[2], u1[2], v0[2], v1[2];
     split(x, x0, x1);
     split(y, y0, y1);
-    split(u, u0, u1);
-    split(v, v0, v1);
+    #pragma unroll
+    for (int i = 0; i < 2; ++i) {
+        u0[i] = __float_as_uint(b[i].x); v0[i] = __float_as_uint(b[i].y);
+        u1[i] = __float_as_uint(b[i].z); v1[i] = __float_as_uint(b[i].w);
+    }
     #pragma unroll
     for (int i = 0; i < 4; ++i) { m0[i] = y0[i] ^ 0x80000000u; m1[i] = y1[i] ^ 0x80000000u; }
     multiply_parts(re, rest_of_re, x0, x1, u0, u1);
@@ -107,7 +134,7 @@ __device__ __forceinline__ float2 cfma(float2 a, float2 b, float2 c) {
     return make_float2(fmaf(-a.y, b.y, fmaf(a.x, b.x, c.x)), fmaf(a.y, b.x, fmaf(a.x, b.y, c.y)));
 }
 
-// Grid: 8 blocks of 128 threads; 105216 bytes of dynamic shared memory.
+// Grid: 8 blocks of 128 threads; 131840 bytes of dynamic shared memory.
 extern "C" __global__ void __launch_bounds__(128, 1)
 tsmm_c64_nn_n48_k50(int M, float2 alpha, float2 beta, bool beta0, bool alpha1, const float2* __restrict__ A,
     const float2* __restrict__ B, int ldb, float2* __restrict__ C)
@@ -116,13 +143,14 @@ tsmm_c64_nn_n48_k50(int M, float2 alpha, float2 beta, bool beta0, bool alpha1, c
     const int g = blockIdx.x;
     const int t = tid%32;
     extern __shared__ __align__(1024) unsigned char smem[];
-    auto& Bs = *(float2 (*)[56][52])(smem + 0);
-    float2* const As = (float2*)(smem + 23552);
-    float2* const acc = (float2*)(smem + 76800);
+    auto& Bs = *(float (*)[4][56][56])(smem + 0);
+    float2* const As = (float2*)(smem + 50176);
+    float2* const acc = (float2*)(smem + 103424);
 
     for (int u = 0; u < 21; ++u) {
-        Bs[(128*u + tid)/48][(32*u + tid)%48] = (128*u + tid)/48 < 50
-            ? B[(long long)((128*u + tid)/48)*ldb + (32*u + tid)%48] : make_float2(0.0f, 0.0f);
+        store_parts(&Bs[0][(128*u + tid)/48][(32*u + tid)%48], 3136, (128*u + tid)/48 < 50
+            ? in_parts(B[(long long)((128*u + tid)/48)*ldb + (32*u + tid)%48])
+                : in_parts(make_float2(0.0f, 0.0f)));
     }
     __syncthreads();
     {
@@ -182,7 +210,7 @@ tsmm_c64_nn_n48_k50(int M, float2 alpha, float2 beta, bool beta0, bool alpha1, c
                     #pragma unroll
                     for (int ks = 0; ks < 7; ++ks) {
                         float2 a2[4];
-                        float2 b[6][2];
+                        float4 b[6][2];
                         #pragma unroll
                         for (int r = 0; r < 4; ++r) {
                             const int r2 = 8*(r%2) + tid%32/4;
@@ -196,7 +224,7 @@ tsmm_c64_nn_n48_k50(int M, float2 alpha, float2 beta, bool beta0, bool alpha1, c
                             for (int r = 0; r < 2; ++r) {
                                 const int r2 = 4*r + tid%4;
                                 const int c = tid%32/4;
-                                b[co][r] = Bs[8*ks + r2][8*co + c];
+                                b[co][r] = load_parts_c64(&Bs[0][8*ks + r2][8*co + c], 3136);
                             }
                         }
                         #pragma unroll

@@ -253,12 +253,13 @@ impl Draw<'_> {
                 format!("tensorize({}, {})", names.one_of(&names.innermost, random), pick(random, &known))
             }
             42 => format!("precompute({some_loop}, {}) -> b{number}", 1 + random.below(2)),
-            _ => match random.below(3) {
+            _ => match random.below(4) {
                 0 => format!("storage_align({buffer}, {axis}, {})", random.below(5)),
                 1 => format!(
                     "storage_order({buffer}, {})",
                     pick(random, &["c, r", "r, c", "r, c%2, c/2", "c%4, r, c/4"])
                 ),
+                2 => format!("store_split({buffer})"),
                 _ => format!("swizzle({buffer})"),
             },
         };

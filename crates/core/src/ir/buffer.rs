@@ -28,6 +28,9 @@ pub struct Buffer {
     pub fragment: Option<&'static Fragment>,
     /// For a register buffer, the role whose threads own it.
     pub role: Option<Sym>,
+    /// For a shared or register buffer of f32 or complex64, whether elements are stored as their tf32 parts: rounded to eleven
+    /// bits, and what is left, in as many bytes again. They are the same numbers; matrix units multiply them as they are.
+    pub split: bool,
 }
 
 /// The alignment in bytes that the widest access asks for. Everything that is allocated has it, and so has a tensor
@@ -103,7 +106,13 @@ impl Buffer {
             layout: None,
             fragment: None,
             role: None,
+            split: false,
         }
+    }
+
+    /// Bytes of an element as it is stored.
+    pub fn element_bytes(&self) -> i64 {
+        self.dtype.bytes() * if self.split { 2 } else { 1 }
     }
 
     /// The extents if all are constants.

@@ -176,7 +176,7 @@ fn shared_plan(body: &[Stmt]) -> Result<SharedPlan, Diagnosis> {
                 Ok(elements) => {
                     let align = alignment(buffer);
                     let offset = (plan.bytes + align - 1) / align * align;
-                    plan.bytes = offset.saturating_add(elements.saturating_mul(buffer.dtype.bytes()));
+                    plan.bytes = offset.saturating_add(elements.saturating_mul(buffer.element_bytes()));
                     plan.buffers.push(SharedBuffer { buffer: buffer.clone(), offset, elements });
                 }
                 Err(diagnosis) => failure = Some(diagnosis.at(format!("shared buffer `{}`", buffer.sym))),
@@ -197,14 +197,25 @@ const MOST_THREADS: i64 = 1 << 16;
 /// More shared memory than any device has; larger layouts are not enumerated.
 const MOST_ELEMENTS: i64 = 1 << 20;
 
-fn shared_elements(buffer: &Buffer) -> Result<i64, Diagnosis> {
+/// The places of a shared buffer, those that its layout leaves free among them.
+///
+/// # Errors
+/// Extents that are no constants, and more elements than any device has room for.
+pub fn shared_elements(buffer: &Buffer) -> Result<i64, Diagnosis> {
     let extents = buffer.constant_extents().ok_or_else(|| {
         Diagnosis::new("its extents are not constants")
             .because("shared memory is allocated when the kernel is compiled")
     })?;
     let elements = extents.iter().try_fold(1i64, |n, e| n.checked_mul((*e).max(0)));
     match elements {
-        Some(n) if n <= MOST_ELEMENTS => buffer.layout.as_ref().map_or(Ok(n), |l| l.span(&extents)),
+        Some(n) if n <= MOST_ELEMENTS => {
+            let Some(layout) = &buffer.layout else { return Ok(n) };
+            let span = layout.span(&extents)?;
+            // Parts lie in planes of whole rows, one behind the other.
+            let next_row = extents.iter().enumerate().map(|(d, e)| Index::from(if d == 0 { *e } else { 0 }));
+            let rows = layout.apply(&next_row.collect::<Vec<_>>()).as_constant().filter(|_| buffer.split);
+            Ok(rows.map_or(span, |rows| rows.max(span)))
+        }
         _ => Err(Diagnosis::new("it is larger than the shared memory of any device")),
     }
 }

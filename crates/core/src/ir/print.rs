@@ -398,6 +398,9 @@ impl Printer {
         if let Some(fragment) = buffer.fragment {
             text += &format!(" frag {}", fragment.name);
         }
+        if buffer.split {
+            text += " split";
+        }
         if let Some(layout) = &buffer.layout {
             let visible = self.scope.len();
             let axes: Vec<_> = layout.axes.iter().map(|a| self.scope.bind(a)).collect();

@@ -168,7 +168,7 @@ fn scratch(buffer: Buffer) -> Result<Buffer, Diagnosis> {
             .because("it is allocated outside all launches")
             .instead("attach it inside the block loops with compute_at"));
     }
-    Ok(Buffer { space: Space::Global, role: None, ..buffer })
+    Ok(Buffer { space: Space::Global, role: None, split: false, ..buffer })
 }
 
 /// An allocation for which `wanted` holds inside a loop over several threads, and that loop.

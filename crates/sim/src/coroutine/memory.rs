@@ -132,7 +132,7 @@ impl Home {
                 table.push(names.index(&layout.offset, &env));
             }
         }
-        Home::Shared { offset, bytes: buffer.dtype.bytes(), strides: row_major_strides(extents), table }
+        Home::Shared { offset, bytes: buffer.element_bytes(), strides: row_major_strides(extents), table }
     }
 }
 

@@ -168,6 +168,7 @@ impl<'p> Lowering<'p> {
         self.code.locals.push(LocalInfo {
             name: buffer.sym.name().to_string(),
             dtype: buffer.dtype,
+            bytes: buffer.element_bytes(),
             extents,
             strides,
             elements: elements as usize,
@@ -370,19 +371,36 @@ impl<'p> Lowering<'p> {
 
     /// The access to an element in memory.
     pub(super) fn memory(&mut self, access: &IrAccess, stmt: &'p Stmt, key: usize) -> Result<u32, Diagnosis> {
-        let (memory, name, dtype, extents, strides, start, table) = match self.bindings.get(&access.buffer) {
-            Some(Binding::Global(g)) => {
-                let b = &self.code.globals[*g as usize];
-                let (extents, strides) = (b.extents.clone(), b.strides.clone());
-                (Memory::Global(*g), b.name.clone(), b.dtype, extents, strides, b.start, false)
-            }
-            Some(Binding::Local(l)) => {
-                let b = &self.code.locals[*l as usize];
-                let (extents, strides) = (b.extents.clone(), b.strides.clone());
-                (Memory::Local(*l), b.name.clone(), b.dtype, extents, strides, 0, b.table.is_some())
-            }
-            _ => return Err(Diagnosis::new(format!("`{}` is no buffer here", access.buffer))),
-        };
+        let (memory, name, (dtype, bytes), extents, strides, start, table) =
+            match self.bindings.get(&access.buffer) {
+                Some(Binding::Global(g)) => {
+                    let b = &self.code.globals[*g as usize];
+                    let (extents, strides) = (b.extents.clone(), b.strides.clone());
+                    (
+                        Memory::Global(*g),
+                        b.name.clone(),
+                        (b.dtype, b.dtype.bytes()),
+                        extents,
+                        strides,
+                        b.start,
+                        false,
+                    )
+                }
+                Some(Binding::Local(l)) => {
+                    let b = &self.code.locals[*l as usize];
+                    let (extents, strides) = (b.extents.clone(), b.strides.clone());
+                    (
+                        Memory::Local(*l),
+                        b.name.clone(),
+                        (b.dtype, b.bytes),
+                        extents,
+                        strides,
+                        0,
+                        b.table.is_some(),
+                    )
+                }
+                _ => return Err(Diagnosis::new(format!("`{}` is no buffer here", access.buffer))),
+            };
         if access.index.len() != extents.len() {
             return Err(Diagnosis::new(format!("`{name}` has {} dimensions", extents.len())));
         }
@@ -415,7 +433,18 @@ impl<'p> Lowering<'p> {
             Some(_) => 1,
         };
         let number = self.code.accesses.len() as u32;
-        self.code.accesses.push(Access { memory, offset, table, checks, index, site, width, dtype, number });
+        self.code.accesses.push(Access {
+            memory,
+            offset,
+            table,
+            checks,
+            index,
+            site,
+            width,
+            dtype,
+            bytes,
+            number,
+        });
         Ok(self.code.accesses.len() as u32 - 1)
     }
 }

@@ -250,7 +250,7 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
         let Some(lane) = lanes(mask).find(|lane| offsets[*lane] % width != 0) else { return };
         let (name, _) = self.buffer_name(access.memory);
         let text = element(&name, &self.index_in_lane(&access.index, lane));
-        let (bytes, thread) = (width * access.dtype.bytes(), self.thread(lane));
+        let (bytes, thread) = (width * access.bytes, self.thread(lane));
         self.hazard(HazardKind::Operand, access.site, || {
             format!("{bytes} bytes from {text} on do not start at a multiple of {bytes}, by thread {thread}")
         });
@@ -262,7 +262,7 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
             return;
         }
         self.check_alignment(access, offsets, mask);
-        let unit = access.dtype.bytes();
+        let unit = access.bytes;
         let bytes = i64::from(access.width) * unit;
         if access.table || !access.offset.dynamic.is_empty() {
             self.count_access(access.memory, access.site, offsets, unit, bytes, mask, touch);

@@ -2,12 +2,12 @@
 
 use super::body::Body;
 use super::names::Names;
-use super::spelling::convert;
+use super::spelling::{convert, matrix};
 use super::text::{Strength, Text};
 use crate::diag::Diagnosis;
 use crate::dtype::DType;
 use crate::index::{Atom, Index, Interval};
-use crate::ir::{Access, Buffer, Space, Window};
+use crate::ir::{Access, Buffer, Space, Value, Window, shared_elements};
 use crate::layout::Layout;
 use crate::sym::Sym;
 
@@ -41,8 +41,79 @@ impl Body<'_> {
                 let offset = self.global_offset(buffer, &access.index);
                 Ok(format!("{name}[{}]", offset.text))
             }
+            Space::Shared if buffer.split => {
+                if rows_of_a_plane(buffer)?.is_some() {
+                    return Ok(self.shared_element(buffer, &format!("{name}[0]"), &access.index));
+                }
+                let place = self.physical_offset(access)?.unwrap_or_default();
+                let place = self.ranges.simplify(&place);
+                Ok(format!("{name}[0][{}]", self.index(&place).text))
+            }
             Space::Shared => Ok(self.shared_element(buffer, &name, &access.index)),
             Space::Reg => self.register(buffer, &name, &access.index),
+        }
+    }
+
+    /// The C type of an element of a buffer as it is stored.
+    fn c_type_of(&mut self, buffer: &Buffer) -> &'static str {
+        match (buffer.split, buffer.dtype) {
+            (true, DType::C64) => "float4",
+            (true, _) => "float2",
+            (false, dtype) => self.c_type(dtype),
+        }
+    }
+
+    /// How far apart the parts of an element lie, in elements, if its buffer stores parts of numbers in shared memory: each
+    /// part has a plane of its own there, so that what is read goes where an instruction wants it.
+    fn planes(&self, access: &Access) -> Result<Option<i64>, Diagnosis> {
+        let buffer = self.unit.buffer(&access.buffer)?;
+        if !buffer.split || buffer.space != Space::Shared {
+            return Ok(None);
+        }
+        shared_elements(buffer).map(Some)
+    }
+
+    /// The parts of an element of which this is the first.
+    fn parts_of(&mut self, access: &Access, element: String) -> Result<String, Diagnosis> {
+        let dtype = self.unit.buffer(&access.buffer)?.dtype;
+        Ok(match self.planes(access)? {
+            Some(plane) => {
+                let (helper, function) = match dtype {
+                    DType::C64 => (&matrix::LOAD_PARTS_C64, "load_parts_c64"),
+                    _ => (&matrix::LOAD_PARTS_F32, "load_parts_f32"),
+                };
+                self.prelude.require(helper);
+                format!("{function}(&{element}, {plane})")
+            }
+            None => element,
+        })
+    }
+
+    /// A value as it is stored in a buffer whose elements are split into tf32 parts. What comes from such a buffer is
+    /// copied.
+    pub(super) fn parts(&mut self, value: &Value, dtype: DType) -> Result<Text, Diagnosis> {
+        match value {
+            Value::Load(access) if self.unit.buffer(&access.buffer)?.split => {
+                let element = self.element(access)?;
+                Ok(Text::primary(self.parts_of(access, element)?))
+            }
+            Value::Select(cond, a, b) => {
+                let cond = self.ranges.simplify_cond(cond);
+                match cond.as_constant() {
+                    Some(true) => return self.parts(a, dtype),
+                    Some(false) => return self.parts(b, dtype),
+                    None => {}
+                }
+                let c = self.cond(&cond).at_least(Strength::Or);
+                let a = self.parts(a, dtype)?.at_least(Strength::Choice);
+                let b = self.parts(b, dtype)?.at_least(Strength::Choice);
+                Ok(Text::new(format!("{c} ? {a} : {b}"), Strength::Choice))
+            }
+            _ => {
+                self.prelude.require(&matrix::IN_PARTS);
+                let whole = self.value(value, dtype)?;
+                Ok(Text::primary(format!("in_parts({})", whole.text)))
+            }
         }
     }
 
@@ -54,6 +125,11 @@ impl Body<'_> {
                 let c_type = self.c_type(self.unit.buffer(&access.buffer)?.dtype);
                 let shift = self.index(&half.scaled(16)).at_least(Strength::Sum);
                 Ok(Text::new(format!("({c_type})({element}[{pair}] >> {shift})"), Strength::Unary))
+            }
+            None if self.unit.buffer(&access.buffer)?.split => {
+                self.prelude.require(&matrix::WHOLE);
+                let parts = self.parts_of(access, element)?;
+                Ok(Text::primary(format!("whole({parts})")))
             }
             None => Ok(Text::primary(element)),
         }
@@ -68,7 +144,13 @@ impl Body<'_> {
                 let half = self.index(&half).text;
                 Ok(format!("set_half({element}[{pair}], {half}, {});", value.text))
             }
-            None => Ok(format!("{element} = {};", value.text)),
+            None => Ok(match self.planes(access)? {
+                Some(plane) => {
+                    self.prelude.require(&matrix::STORE_PARTS);
+                    format!("store_parts(&{element}, {plane}, {});", value.text)
+                }
+                None => format!("{element} = {};", value.text),
+            }),
         }
     }
 
@@ -358,7 +440,7 @@ impl Body<'_> {
         name: &str,
         buffer: &Buffer,
     ) -> Result<String, Diagnosis> {
-        let mut c_type = self.c_type(buffer.dtype);
+        let mut c_type = self.c_type_of(buffer);
         let plain = buffer.dims.len() - if buffer.fragment.is_some() { 2 } else { 0 };
         let mut extents = String::new();
         if !Self::is_scalar(buffer) {
@@ -395,6 +477,11 @@ impl Body<'_> {
         elements: i64,
     ) -> Result<(String, String), Diagnosis> {
         let c_type = self.c_type(buffer.dtype);
+        if buffer.split {
+            let plane = rows_of_a_plane(buffer)?.unwrap_or_else(|| vec![elements]);
+            let plane: String = plane.iter().map(|e| format!("[{e}]")).collect();
+            return Ok(("float".to_string(), format!("[{}]{plane}", buffer.element_bytes() / 4)));
+        }
         let extents: Vec<i64> = match nested_rows(buffer) {
             Some(rows) => rows.into_iter().map(|(_, extent)| extent).collect(),
             None => vec![elements],
@@ -402,6 +489,14 @@ impl Body<'_> {
         let extents = extents.iter().map(|e| format!("[{e}]")).collect();
         Ok((c_type.to_string(), extents))
     }
+}
+
+/// The extents of a plane of parts as an array of rows, where such an array has as many places.
+fn rows_of_a_plane(buffer: &Buffer) -> Result<Option<Vec<i64>>, Diagnosis> {
+    let places = shared_elements(buffer)?;
+    let rows: Option<Vec<i64>> =
+        nested_rows(buffer).map(|rows| rows.into_iter().map(|(_, extent)| extent).collect());
+    Ok(rows.filter(|rows| rows.iter().product::<i64>() == places))
 }
 
 /// The C type of an element as it is stored.

@@ -51,7 +51,7 @@ impl Body<'_> {
         let dtype = self.unit.buffer(&a.buffer)?.dtype;
         if let (true, Behaviour::Multiply { m, k, conjugate, .. }) = (dtype.is_complex(), record.behaviour) {
             let (real, text) = if dtype == DType::C64 {
-                matrix::complex_split(record.name, conjugate)
+                matrix::complex_split(record.name, conjugate, self.unit.buffer(&b.buffer)?.split)
             } else if m == 8 && self.unit.has(Capability::MmaF64Wide) {
                 matrix::complex_stacked(record.name, conjugate)
             } else {
@@ -73,6 +73,7 @@ impl Body<'_> {
             "mma_m16n8k4_f64" => &matrix::MMA_M16N8K4_F64,
             "mma_m16n8k8_f64" => &matrix::MMA_M16N8K8_F64,
             "mma_m16n8k16_f64" => &matrix::MMA_M16N8K16_F64,
+            "mma_m16n8k8_f32" if self.unit.buffer(&b.buffer)?.split => &matrix::MMA_M16N8K8_F32_BY_PARTS,
             "mma_m16n8k8_f32" => &matrix::MMA_M16N8K8_F32,
             _ => return Err(Diagnosis::new(format!("`{}` has no spelling for {dtype}", record.name))),
         };

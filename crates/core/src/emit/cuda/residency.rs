@@ -64,7 +64,7 @@ fn register_words(stmts: &[Stmt]) -> i64 {
                         .registers(extent(&buffer.dims[plain]), extent(&buffer.dims[plain + 1]))
                         .unwrap_or(1);
                 }
-                words * buffer.dtype.bytes() / 4
+                words * buffer.element_bytes() / 4
             }
             _ => 0,
         })

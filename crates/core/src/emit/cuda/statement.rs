@@ -224,7 +224,8 @@ impl Body<'_> {
             AssignOp::Reduce(how) if a.atomic => self.atomic(a, how, dtype),
             AssignOp::Store => {
                 self.replaced_loads = self.loaded_in_parts(a)?;
-                let value = self.value(&a.value, dtype);
+                let split = unit.buffer(&a.target.buffer)?.split;
+                let value = if split { self.parts(&a.value, dtype) } else { self.value(&a.value, dtype) };
                 self.replaced_loads.clear();
                 let value = value?;
                 let store = self.store(&a.target, value)?;

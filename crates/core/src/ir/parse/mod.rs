@@ -14,7 +14,7 @@
 //!          barrier | cp.commit | cp.wait n | wgmma.fence | wgmma.commit | wgmma.wait n
 //!          bulk.commit | bulk.wait n | bulk.wait_read n | fence.async
 //!          alloc full: mbar ring D count C | arrive(full[n] [, tx bytes]) | await(full[n])
-//! alloc    x: f32[16@16, 8] reg [frag D16x8] [on role] | x: bf16[128, 32] shared [layout (r, c) => e]
+//! alloc    x: f32[16@16, 8] reg [frag D16x8] [split] [on role] | x: bf16[128, 32] shared [split] [layout (r, c) => e]
 //! ```
 //!
 //! Expressions of data have `+ - * /`, `max`, `min`, `conj(z)`, `times_i(z)` (the product with the imaginary unit),

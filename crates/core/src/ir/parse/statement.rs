@@ -266,6 +266,8 @@ impl Parser {
                     self.error(format!("unknown fragment `{fragment}`"))
                         .instead(format!("use one of {}", known.join(", ")))
                 })?);
+            } else if !buffer.split && self.take_name("split") {
+                buffer.split = true;
             } else if buffer.role.is_none() && self.take_name("on") {
                 buffer.role = Some(self.role()?);
             } else {

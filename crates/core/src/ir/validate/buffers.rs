@@ -3,6 +3,7 @@
 
 use super::place;
 use crate::diag::Diagnosis;
+use crate::dtype::DType;
 use crate::ir::{ALIGNMENT, Buffer, For, If, Mode, Program, Space, Stmt, walk};
 
 /// All faults of declarations.
@@ -52,6 +53,16 @@ fn declaration(buffer: &Buffer) -> Vec<Diagnosis> {
         buffer.is_distributed() && !registers,
         "is spread over threads and not in registers",
         "only registers have owners",
+    );
+    refuse(
+        buffer.split && !matches!(buffer.dtype, DType::F32 | DType::C64),
+        "stores numbers as their tf32 parts, which those of its type do not have",
+        "only numbers of f32 and c64 have such parts",
+    );
+    refuse(
+        buffer.split && buffer.is_global(),
+        "stores numbers as their tf32 parts in device memory",
+        "keep them in shared memory or in registers",
     );
     refuse(
         buffer.role.is_some() && !registers,

@@ -10,6 +10,7 @@ use crate::ir::{
     Assign, AssignOp, Buffer, Instruction, Operand, Own, Program, Space, Span, Stmt, Window, walk,
 };
 use crate::sym::Sym;
+use crate::target::Capability;
 
 /// All faults of effects.
 pub(super) fn check(program: &Program) -> Vec<Diagnosis> {
@@ -38,6 +39,13 @@ fn assign(a: &Assign, buffers: &HashMap<Sym, Buffer>) -> Vec<Diagnosis> {
     let mut faults = Vec::new();
     if !target.is_writable() {
         faults.push(read_only(target));
+    }
+    if target.split && a.op != AssignOp::Store {
+        faults.push(
+            Diagnosis::new(format!("`{}` is added to", target.sym))
+                .because("it stores numbers as their tf32 parts, which are read and stored only")
+                .instead("add up in another buffer, and store the sum"),
+        );
     }
     if a.atomic && a.op == AssignOp::Store {
         faults
@@ -71,6 +79,11 @@ fn no_runs(o: &Own, buffer: &Buffer) -> Diagnosis {
         .instead("visit single elements, or take a shorter run")
 }
 
+/// Whether an operand of an instruction may be stored as tf32 parts: the second factor of one that splits numbers itself.
+fn takes_parts(record: &Record, operand: &str) -> bool {
+    operand == "b" && record.needs.contains(&Capability::MmaTf32)
+}
+
 fn instruction(i: &Instruction, buffers: &HashMap<Sym, Buffer>) -> Vec<Diagnosis> {
     let Some(record) = instr::by_name(&i.name) else {
         let known: Vec<_> = instr::all().map(|r| r.name).collect();
@@ -94,6 +107,13 @@ fn instruction(i: &Instruction, buffers: &HashMap<Sym, Buffer>) -> Vec<Diagnosis
                     faults.push(read_only(buffer));
                 }
                 faults.extend(element_type(record, spec.name, window, buffer));
+                if buffer.split && !takes_parts(record, spec.name) {
+                    faults.push(
+                        Diagnosis::new(format!("operand {} of {} is split", spec.name, record.name))
+                            .because(format!("`{}` stores numbers as their tf32 parts", buffer.sym))
+                            .instead("give it a buffer of whole numbers"),
+                    );
+                }
                 match shape(w, buffer) {
                     Some(found) => {
                         faults.extend(shape_fault(record, spec.name, window, &found));

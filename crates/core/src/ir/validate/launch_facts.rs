@@ -137,7 +137,7 @@ fn words(stmts: &[Stmt], registers: &mut Vec<(Sym, i64)>) -> i64 {
         {
             let elements = per_thread(buffer);
             registers.push((buffer.sym.clone(), elements));
-            alive += (elements.saturating_mul(buffer.dtype.bytes()) + 3) / 4;
+            alive += (elements.saturating_mul(buffer.element_bytes()) + 3) / 4;
         }
         let inside = walk::bodies(stmt).map(|body| words(body, registers)).max().unwrap_or(0);
         most = most.max(alive + inside);

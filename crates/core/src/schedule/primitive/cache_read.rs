@@ -183,6 +183,7 @@ impl CacheRead {
             let copy = Buffer {
                 space: self.space,
                 dims: self.extents(source)?.into_iter().map(Dim::new).collect(),
+                split: source.split,
                 ..Buffer::new(Sym::new(&self.name), source.dtype, Vec::new(), self.space)
             };
             self.check_rows(&stmt, source, facts)?;

@@ -16,6 +16,7 @@ mod split;
 mod split_reduce;
 mod storage_align;
 mod storage_order;
+mod store_split;
 mod swizzle;
 mod tail;
 mod tensorize;
@@ -41,6 +42,7 @@ pub use split::Split;
 pub use split_reduce::{Combine, Parts, SplitReduce};
 pub use storage_align::StorageAlign;
 pub use storage_order::{Part, StorageOrder};
+pub use store_split::StoreSplit;
 pub use swizzle::{Bits, Swizzle};
 pub use tail::{Strategy, Tail};
 pub use tensorize::Tensorize;
@@ -89,6 +91,7 @@ const PRIMITIVES: &[Entry] = &[
         read: |c| Ok(Box::new(ReverseComputeAt::read(c)?)),
     },
     Entry { name: "set_scope", usage: set_scope::USAGE, read: |c| Ok(Box::new(SetScope::read(c)?)) },
+    Entry { name: "store_split", usage: store_split::USAGE, read: |c| Ok(Box::new(StoreSplit::read(c)?)) },
     Entry { name: "pipeline", usage: pipeline::USAGE, read: |c| Ok(Box::new(Pipeline::read(c)?)) },
     Entry {
         name: "double_buffer",

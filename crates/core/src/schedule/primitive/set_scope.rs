@@ -55,10 +55,11 @@ impl SetScope {
 }
 
 impl SetScope {
-    /// Only registers are spread over threads, and only shared memory has a layout.
+    /// Only registers are spread over threads, only shared memory has a layout, and device memory stores no parts of numbers.
     fn moved(&self, buffer: &mut Buffer) {
         buffer.space = self.space;
         buffer.layout = None;
+        buffer.split &= self.space != Space::Global;
         if self.space != Space::Reg {
             buffer.dims.iter_mut().for_each(|d| d.pitch = None);
         }

@@ -142,6 +142,77 @@ __device__ __forceinline__ void multiply_parts(float (&sum)[4], float (&rest)[4]
 }"#,
 };
 
+/// Numbers as they are stored in parts: the leading ones, and 1024 times what is left.
+pub(in crate::emit::cuda) static IN_PARTS: Helper = Helper {
+    needs: &[&SPLIT],
+    text: r#"// Numbers in parts: the leading ones first
+__device__ __forceinline__ float2 in_parts(float x) {
+    const float number[1] = {x};
+    unsigned leading[1], rest[1];
+    split(number, leading, rest);
+    return make_float2(__uint_as_float(leading[0]), __uint_as_float(rest[0]));
+}
+__device__ __forceinline__ float4 in_parts(float2 z) {
+    const float2 re = in_parts(z.x), im = in_parts(z.y);
+    return make_float4(re.x, im.x, re.y, im.y);
+}"#,
+};
+
+/// The numbers that are stored in parts.
+pub(in crate::emit::cuda) static WHOLE: Helper = Helper {
+    needs: &[],
+    text: r#"// The numbers that are stored in parts
+__device__ __forceinline__ float whole(float2 parts) { return fmaf(parts.y, 1.0f/1024, parts.x); }
+__device__ __forceinline__ float2 whole(float4 parts) {
+    return make_float2(fmaf(parts.z, 1.0f/1024, parts.x), fmaf(parts.w, 1.0f/1024, parts.y));
+}"#,
+};
+
+/// Parts of numbers in shared memory, each in a plane of its own.
+pub(in crate::emit::cuda) static LOAD_PARTS_F32: Helper = Helper {
+    needs: &[],
+    text: "\
+// The parts of a number in shared memory, so far apart
+__device__ __forceinline__ float2 load_parts_f32(const float* p, int plane) { return make_float2(p[0], p[plane]); }",
+};
+
+/// The same of complex numbers.
+pub(in crate::emit::cuda) static LOAD_PARTS_C64: Helper = Helper {
+    needs: &[],
+    text: "\
+// The parts of a complex number in shared memory, so far apart
+__device__ __forceinline__ float4 load_parts_c64(const float* p, int plane) {
+    return make_float4(p[0], p[plane], p[2*plane], p[3*plane]);
+}",
+};
+
+/// The way back.
+pub(in crate::emit::cuda) static STORE_PARTS: Helper = Helper {
+    needs: &[],
+    text: "\
+// Stores the parts of a number, so far apart
+__device__ __forceinline__ void store_parts(float* p, int plane, float2 parts) { p[0] = parts.x; p[plane] = parts.y; }
+__device__ __forceinline__ void store_parts(float* p, int plane, float4 parts) {
+    p[0] = parts.x;
+    p[plane] = parts.y;
+    p[2*plane] = parts.z;
+    p[3*plane] = parts.w;
+}",
+};
+
+/// The product of f32 fragments, the second of which is stored in parts.
+pub(in crate::emit::cuda) static MMA_M16N8K8_F32_BY_PARTS: Helper = Helper {
+    needs: &[&MULTIPLY_PARTS],
+    text: r#"// sum + rest/1024 += a b: 16 x 8 += (16 x 8) (8 x 8), each product of three of tf32 parts, those of b as they are stored
+__device__ __forceinline__ void mma_m16n8k8_f32(float (&sum)[4], float (&rest)[4], const float (&a)[4], const float2 (&b)[2]) {
+    unsigned a0[4], a1[4];
+    split(a, a0, a1);
+    const unsigned b0[2] = {__float_as_uint(b[0].x), __float_as_uint(b[1].x)};
+    const unsigned b1[2] = {__float_as_uint(b[0].y), __float_as_uint(b[1].y)};
+    multiply_parts(sum, rest, a0, a1, b0, b1);
+}"#,
+};
+
 /// The product of f32 fragments, of three of their tf32 parts.
 pub(in crate::emit::cuda) static MMA_M16N8K8_F32: Helper = Helper {
     needs: &[&MULTIPLY_PARTS],
@@ -154,30 +225,52 @@ __device__ __forceinline__ void mma_m16n8k8_f32(float (&sum)[4], float (&rest)[4
 }"#,
 };
 
-/// The product of complex fragments in f32. The parts of numbers are split once for all products that they are factors of,
-/// and matrix units add up the two products that make a part of the result.
-pub(in crate::emit::cuda) fn complex_split(name: &str, conjugate: bool) -> (&'static Helper, String) {
+/// The product of complex fragments in f32. The parts of numbers are split once for all products that they are factors of, unless
+/// the second fragment is stored in parts, and matrix units add up the two products that make a part of the result.
+pub(in crate::emit::cuda) fn complex_split(
+    name: &str,
+    conjugate: bool,
+    by_parts: bool,
+) -> (&'static Helper, String) {
     let op = operand(conjugate);
     // (x + iy)(u + iv) = xu - yv + i(xv + yu), and with the conjugate xu + yv + i(xv - yu).
     let (by_v, by_u) = if conjugate { ("y", "m") } else { ("m", "y") };
+    let (c_type, those_of_b, second) = if by_parts {
+        (
+            "float4",
+            ", those of b as they are stored",
+            "    #pragma unroll
+    for (int i = 0; i < 2; ++i) {
+        u0[i] = __float_as_uint(b[i].x); v0[i] = __float_as_uint(b[i].y);
+        u1[i] = __float_as_uint(b[i].z); v1[i] = __float_as_uint(b[i].w);
+    }",
+        )
+    } else {
+        (
+            "float2",
+            "",
+            "    float u[2], v[2];
+    #pragma unroll
+    for (int i = 0; i < 2; ++i) { u[i] = b[i].x; v[i] = b[i].y; }
+    split(u, u0, u1);
+    split(v, v0, v1);",
+        )
+    };
     let text = format!(
-        "// sum + rest/1024 += {op} b: 16 x 8 += (16 x 8) (8 x 8), complex, each product of real parts of three of tf32 parts
-__device__ __forceinline__ void {name}(float2 (&sum)[4], float2 (&rest)[4], const float2 (&a)[4], const float2 (&b)[2]) {{
-    float x[4], y[4], u[2], v[2], re[4], im[4], rest_of_re[4], rest_of_im[4];
+        "// sum + rest/1024 += {op} b: 16 x 8 += (16 x 8) (8 x 8), complex, each product of real parts of three of tf32 parts{those_of_b}
+__device__ __forceinline__ void {name}(float2 (&sum)[4], float2 (&rest)[4], const float2 (&a)[4], const {c_type} (&b)[2]) {{
+    float x[4], y[4], re[4], im[4], rest_of_re[4], rest_of_im[4];
     #pragma unroll
     for (int i = 0; i < 4; ++i) {{
         x[i] = a[i].x; y[i] = a[i].y;
         re[i] = sum[i].x; im[i] = sum[i].y;
         rest_of_re[i] = rest[i].x; rest_of_im[i] = rest[i].y;
     }}
-    #pragma unroll
-    for (int i = 0; i < 2; ++i) {{ u[i] = b[i].x; v[i] = b[i].y; }}
     // m is -y.
     unsigned x0[4], x1[4], y0[4], y1[4], m0[4], m1[4], u0[2], u1[2], v0[2], v1[2];
     split(x, x0, x1);
     split(y, y0, y1);
-    split(u, u0, u1);
-    split(v, v0, v1);
+{second}
     #pragma unroll
     for (int i = 0; i < 4; ++i) {{ m0[i] = y0[i] ^ 0x80000000u; m1[i] = y1[i] ^ 0x80000000u; }}
     multiply_parts(re, rest_of_re, x0, x1, u0, u1);

@@ -635,3 +635,42 @@ fn matrix_units_add_up_no_more_than_sixteen_instructions() {
         assert_eq!(text.contains("add_parts(acc[m], sum, rest);"), steps > 16, "{text}");
     }
 }
+
+#[test]
+fn parts_that_are_stored_lie_in_planes_and_are_copied_as_they_are() {
+    for (dtype, planes, c_type, load) in
+        [("f32", 2, "float2", "load_parts_f32"), ("c64", 4, "float4", "load_parts_c64")]
+    {
+        let text = body(&format!(
+            "program p(A: in {dtype}[16, 8], B: in {dtype}[8, 8], C: out {dtype}[16, 8], D: out {dtype}[8, 8]) {{
+                for g in block.x(1) {{
+                    alloc s: {dtype}[8, 8] shared split layout (r, c) => 10*r + c
+                    for r in threads(8@8), c in threads(8@1) {{ s[r, c] = r < 7 ? B[r, c] : 0 }}
+                    barrier
+                    for w in threads(2@32) {{
+                        alloc acc: {dtype}[16, 8] reg frag D16x8
+                        for (i, j) in own acc[:, :] {{ acc[i, j] = 0 }}
+                        alloc a: {dtype}[16, 8] reg frag A16x8
+                        alloc b: {dtype}[8, 8] reg frag B8x8 split
+                        for (i, c) in own a[:, :] {{ a[i, c] = A[i, c] }}
+                        for (r, j) in own b[:, :] {{ b[r, j] = s[r, j] }}
+                        mma_m16n8k8_{dtype}(acc[:, :], a[:, :], b[:, :])
+                        for (i, j) in own acc[:, :] {{ if w == 0 {{ C[i, j] = acc[i, j] }} }}
+                    }}
+                    for r in threads(8@8), c in threads(8@1) {{ D[r, c] = s[r, c] }}
+                }}
+            }}"
+        ));
+        for line in [
+            format!("float s[{planes}][8][10];"),
+            format!("{c_type} b[2];"),
+            format!("b[r2] = {load}(&s[0][r3][j], 80);"),
+            format!("whole({load}(&s[0]["),
+        ] {
+            assert!(text.contains(&line), "no `{line}` in\n{text}");
+        }
+        // A plane has room for the padding of its last row.
+        assert!(text.contains("store_parts(&s[0][") && text.contains(", 80, "), "{text}");
+        assert!(!text.contains("in_parts(whole"), "{text}");
+    }
+}
