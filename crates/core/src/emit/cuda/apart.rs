@@ -13,7 +13,8 @@
 //! ```
 //!
 //! That loop is the innermost one around the instruction that goes over terms: the sum is the same in all of its iterations. It has
-//! at most [`LONGEST`] of them; where there is no such loop, each instruction begins at zero.
+//! at most [`LONGEST`] of them, and nothing else in it touches the sum, which is behind until it ends; where there is no such
+//! loop, each instruction begins at zero.
 
 use super::body::Body;
 use super::spelling::matrix;
@@ -48,6 +49,7 @@ impl Body<'_> {
         let mut sums = Vec::new();
         if l.range.constant_trip_count().is_some_and(|trips| trips <= LONGEST) {
             sums_over(&l.var, &l.body, &mut Vec::new(), &mut sums);
+            sums.retain(|sum| !is_touched_otherwise(sum, &l.body));
         }
         if sums.is_empty() {
             return write(self);
@@ -105,6 +107,29 @@ impl Body<'_> {
         self.lines.block("", body);
         Ok(())
     }
+}
+
+/// Whether statements declare a buffer, or do anything to it but add products of split numbers, each thread for itself.
+fn is_touched_otherwise(buffer: &Sym, stmts: &[Stmt]) -> bool {
+    let mut touched = false;
+    walk::for_each(stmts, &mut |stmt| match stmt {
+        Stmt::Alloc(declared) => touched |= declared.sym == *buffer,
+        Stmt::Assign(a) => {
+            touched |= a.target.buffer == *buffer;
+            a.value.for_each_access(&mut |access| touched |= access.buffer == *buffer);
+        }
+        Stmt::Instruction(call) => {
+            let adds = instr::by_name(&call.name).is_some_and(is_split);
+            let others = call.operands.iter().skip(usize::from(adds));
+            let is_it = |o: &Operand| matches!(o, Operand::Window(w) if w.buffer == *buffer);
+            touched |= others.into_iter().any(is_it);
+        }
+        Stmt::For(l) if matches!(l.mode, Mode::Threads { .. }) => {
+            walk::for_each_symbol(&l.body, &mut |sym| touched |= sym == buffer);
+        }
+        _ => {}
+    });
+    touched
 }
 
 /// The buffers that instructions on split numbers add to in every iteration of the loop over `var`, each in the same place, and in

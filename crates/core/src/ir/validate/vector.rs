@@ -1,22 +1,41 @@
 //! A vector loop is one assignment (rule 30): its shape here, its contiguity and alignment in [`super::alignment`].
 
+use std::collections::HashMap;
+
 use super::place;
 use crate::diag::Diagnosis;
 use crate::index::Index;
-use crate::ir::{AssignOp, For, Mode, Program, Range, Stmt, Value, walk};
+use crate::ir::{AssignOp, Buffer, For, Mode, Program, Range, Stmt, Value, walk};
+use crate::sym::Sym;
 
 /// All faults of shape.
 pub(super) fn check(program: &Program) -> Vec<Diagnosis> {
+    let buffers = program.buffers();
     let mut faults = Vec::new();
     walk::for_each(&program.body, &mut |stmt| {
         if let Stmt::For(l) = stmt
             && l.mode == Mode::Vector
-            && let Some(fault) = fault(l)
+            && let Some(fault) = fault(l).or_else(|| moves_parts(l, &buffers))
         {
             faults.push(fault.at(place::of(program, stmt)));
         }
     });
     faults
+}
+
+/// The refusal of a wide access to a buffer whose elements are stored as tf32 parts, which do not lie side by side.
+fn moves_parts(l: &For, buffers: &HashMap<Sym, Buffer>) -> Option<Diagnosis> {
+    let mut found = None;
+    walk::for_each_symbol(&l.body, &mut |sym| {
+        if buffers.get(sym).is_some_and(|buffer| buffer.split) {
+            found.get_or_insert_with(|| sym.clone());
+        }
+    });
+    found.map(|sym| {
+        Diagnosis::new(format!("the vector loop `{}` moves elements of `{sym}`", l.var))
+            .because("it stores numbers as their tf32 parts, which do not lie side by side")
+            .instead("unroll it")
+    })
 }
 
 fn fault(l: &For) -> Option<Diagnosis> {
@@ -50,7 +69,7 @@ fn fault(l: &For) -> Option<Diagnosis> {
     })
 }
 
-fn chooses_by(value: &Value, var: &crate::sym::Sym) -> bool {
+fn chooses_by(value: &Value, var: &Sym) -> bool {
     match value {
         Value::Const(_) | Value::Scalar(_) | Value::Load(_) => false,
         Value::Unary(_, a) | Value::Cast(_, a) => chooses_by(a, var),

@@ -162,6 +162,12 @@ mod tests {
             for i in 0..8 { y[i] = t[i] }
         }";
         assert!(faults(added).contains("`t` is added to"));
+        let wide = "program p(x: in f32[8], y: out f32[8]) {
+            alloc t: f32[8] shared split
+            for i in 0..8 { t[i] = x[i] }
+            for j in 0..2 { for i in vector 0..4 { y[4*j + i] = t[4*j + i] } }
+        }";
+        assert!(faults(wide).contains("moves elements of `t`"));
         let of_ints = "program p(y: out i32[8]) {
             alloc t: i32[8] shared split
             for i in 0..8 { t[i] = 1 }

@@ -674,3 +674,40 @@ fn parts_that_are_stored_lie_in_planes_and_are_copied_as_they_are() {
         assert!(!text.contains("in_parts(whole"), "{text}");
     }
 }
+
+/// The sum is behind until the loop ends: nobody may look at it there, and one that is declared in the loop is no sum over it.
+#[test]
+fn a_sum_that_is_looked_at_in_the_loop_is_not_added_up_apart() {
+    let text = |before: &str, inside: &str, after: &str| {
+        body(&format!(
+            "program p(A: in f32[16, 8], B: in f32[8, 8], C: out f32[4, 16, 8]) {{
+                for g in block.x(1) {{
+                    for w in threads(1@32) {{
+                        {before}
+                        for n in 0..4 {{
+                            {inside}
+                            alloc a: f32[16, 8] reg frag A16x8
+                            alloc b: f32[8, 8] reg frag B8x8
+                            for (i, c) in own a[:, :] {{ a[i, c] = A[i, c] }}
+                            for (r, j) in own b[:, :] {{ b[r, j] = B[r, j] }}
+                            mma_m16n8k8_f32(acc[:, :], a[:, :], b[:, :])
+                            {after}
+                        }}
+                        {last}
+                    }}
+                }}
+            }}",
+            last =
+                if after.is_empty() { "for (i, j) in own acc[:, :] { C[0, i, j] = acc[i, j] }" } else { "" },
+        ))
+    };
+    let zero = "alloc acc: f32[16, 8] reg frag D16x8 for (i, j) in own acc[:, :] { acc[i, j] = 0 }";
+    let store = "for (i, j) in own acc[:, :] { C[n, i, j] = acc[i, j] }";
+    for (before, inside, after, apart) in
+        [(zero, "", "", true), (zero, "", store, false), ("", zero, store, false)]
+    {
+        let text = text(before, inside, after);
+        assert_eq!(text.contains("acc_sum"), apart, "{text}");
+        assert_eq!(text.contains("add_parts(acc, sum, rest);"), !apart, "{text}");
+    }
+}
