@@ -143,6 +143,9 @@ mod tests {
         assert!(
             refusal(&copies("f32", "shared", plain), "store_split(y)").contains("no intermediate buffer")
         );
+        let refused =
+            refusal(&copies("f32", "shared", plain), "store_split(t)\nsplit(y.i, 4) -> i, v\nvectorize(y.v)");
+        assert!(refused.contains("which are no neighbours"), "{refused}");
         let moved = Schedule::run(
             parse::program(&copies("c64", "shared", plain)).expect("reads"),
             "store_split(t)\nset_scope(t, global)",

@@ -321,6 +321,12 @@ impl<'a> Lanes<'a> {
     /// Whether an access is wide (`false`: it is done element by element); why it is not possible.
     fn access(&self, access: &Access, facts: &Facts) -> Result<bool, String> {
         let Some(buffer) = self.buffers.get(&access.buffer) else { return Ok(false) };
+        if buffer.split {
+            return Err(format!(
+                "`{}` stores numbers as their tf32 parts, which are no neighbours",
+                buffer.sym
+            ));
+        }
         if buffer.space == Space::Reg || !access.index.iter().any(|i| self.varies(i)) {
             return Ok(false);
         }
