@@ -14,7 +14,7 @@ use super::options::{OutputOptions, PermissionOptions, ProblemsOptions};
 use super::output::{Failure, Outcome, notice, print, print_json};
 use crate::gpu::{self, Ahead, Site};
 use crate::kernels::Kernel;
-use crate::kernels::family::{Choice, Family};
+use crate::kernels::family::{Choice, Family, Value, Word, parse_parameter};
 use crate::problem::Problem;
 use crate::report::progress::Progress;
 use crate::report::table::{numbers, render, words};
@@ -37,6 +37,9 @@ pub struct Options {
     /// Compile so many candidates of each product as well, those with which `tune` begins.
     #[arg(long, value_name = "N", default_value_t = 0)]
     candidates: usize,
+    /// A value that each of them has, such as unit=mma, as with `tune`.
+    #[arg(long = "param", value_name = "NAME=VALUE", value_parser = parse_parameter, value_delimiter = ',', requires = "candidates")]
+    parameters: Vec<(Word, Value)>,
     #[command(flatten)]
     output: OutputOptions,
 }
@@ -157,7 +160,11 @@ fn candidates(
     family: &'static Family,
     problem: &Problem,
 ) -> Result<Vec<Choice>, Diagnosis> {
-    let (gpu, file, given) = (Gpu::of_target(options.gpu), WisdomFile::standard(), Choice::default());
+    let (gpu, file, given) =
+        (Gpu::of_target(options.gpu), WisdomFile::standard(), Choice::of(&options.parameters));
+    if !given.is_empty() {
+        family.complete_permitted(&given, problem, options.gpu, options.permissions.of_kernels())?;
+    }
     let session = Session {
         gpu: &gpu,
         target: options.gpu,

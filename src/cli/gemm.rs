@@ -135,7 +135,7 @@ fn operands(options: &Options, problem: &Problem) -> Result<Operands, Diagnosis>
 /// The kernel that is asked for, or a sensible one.
 fn subject(options: &Options, problem: &Problem, device: &Device) -> Result<Subject, Diagnosis> {
     let variant = Variant::of(problem);
-    let given = options.parameters.iter().fold(Choice::default(), |c, (name, value)| c.with(*name, *value));
+    let given = Choice::of(&options.parameters);
     let family = match &options.kernel {
         Some(name) => kernels::family(name),
         None if options.schedule.is_none() => choose::family(problem),

@@ -130,8 +130,8 @@ pub struct PermissionOptions {
     #[arg(long)]
     pub allow_three_multiplications: bool,
     /// Permit kernels that make products in f32 and complex64 on matrix units, of three products of tf32 parts (3xTF32), for sums of
-    /// less than 43 terms (26 complex ones) too, where the bound of their error is larger than that of plain sums; for longer ones it
-    /// is not, and they need no permission.
+    /// less than 38 terms, or 41 (21 complex ones) too, where the bound of their error is larger than that of plain sums; for longer
+    /// ones it is not, and they need no permission.
     #[arg(long)]
     pub allow_split: bool,
 }

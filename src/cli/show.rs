@@ -101,7 +101,7 @@ fn source(options: &Options) -> Result<Source, Diagnosis> {
         Diagnosis::new(format!("{} has a kernel for each size", family.name)).instead("give --size MxNxK")
     })?;
     let problem = Problem::new(shape, variant.precision, variant.layout);
-    let given = options.parameters.iter().fold(Choice::default(), |c, (name, value)| c.with(*name, *value));
+    let given = Choice::of(&options.parameters);
     let choice = family.complete(&given, &problem, options.gpu)?;
     family.build(&problem, &choice).map(|kernel| Source::Kernel(Box::new(kernel)))
 }

@@ -140,7 +140,8 @@ pub fn run(options: &Options) -> Outcome {
     let compilers = Compilers::new(parallel::threads().saturating_sub(1));
     let families: Vec<&'static Family> =
         problems.iter().map(|problem| options.family(problem)).collect::<Result<_, _>>()?;
-    let (target, given, permissions) = (device.target(), options.given(), options.permissions.of_kernels());
+    let (target, given, permissions) =
+        (device.target(), Choice::of(&options.parameters), options.permissions.of_kernels());
     if matches!(device, Device::Sim(_)) && options.device.device == DeviceChoice::Auto && !problems.is_empty()
     {
         return Err(Diagnosis::new("there is no GPU to tune on")
@@ -207,11 +208,6 @@ impl Options {
         Ok(left)
     }
 
-    /// What every candidate has to have in it.
-    fn given(&self) -> Choice {
-        self.parameters.iter().fold(Choice::default(), |c, (name, value)| c.with(*name, *value))
-    }
-
     fn family(&self, problem: &Problem) -> Result<&'static Family, Diagnosis> {
         let known = || kernels::FAMILIES.iter().map(|f| f.name).collect::<Vec<_>>().join(", ");
         let family = match &self.kernel {
@@ -239,7 +235,7 @@ fn by_model(
     target: &Target,
     device: &Device,
 ) -> Result<Tuned, Diagnosis> {
-    let given = options.given();
+    let given = Choice::of(&options.parameters);
     if !given.is_empty() {
         family.complete_permitted(&given, problem, target, options.permissions.of_kernels())?;
     }
@@ -320,7 +316,7 @@ fn on_gpu(
         family,
         problem,
         permissions: options.permissions.of_kernels(),
-        given: &options.given(),
+        given: &Choice::of(&options.parameters),
         file: file.as_ref(),
         again: options.again,
         alone: options.alone,

@@ -146,6 +146,11 @@ pub struct Choice(
 );
 
 impl Choice {
+    /// The choice with these parameters; of those of one name, the last counts.
+    pub fn of(parameters: &[(Word, Value)]) -> Choice {
+        parameters.iter().fold(Choice::default(), |choice, (name, value)| choice.with(*name, *value))
+    }
+
     /// The choice with one more parameter, or with another value of it.
     #[must_use]
     pub fn with(mut self, name: impl Into<Word>, value: impl Into<Value>) -> Choice {

@@ -31,12 +31,14 @@
 //!   eight products x0 y0. It aligns them with the largest and cuts off what lies behind two bits after the last one of f32, at worst
 //!   2^-25 of the largest for each of eight, and then cuts the sum off to 24 bits: 6 u (u = 2^-24) over the magnitude of what was
 //!   added up so far (seen on an H200, `bench/limits/tf32.cu`). So do two instructions for eight terms of complex numbers. Matrix
-//!   units add up the terms of up to 16 such steps, one after the other, beginning at zero; what the other products give is 2^10
-//!   times smaller, and so is its error. Threads add both together, one rounding, and add what comes of it to the sum, one more. A
-//!   sum of up to 128 terms is one of them: n = K/2 + 2 ceil(K/8) + 1, for complex numbers K + 4 ceil(K/8) + 1. A longer one is made of pieces of c
-//!   steps: 6 c and K/(8 c) roundings, which is the most for c = 1 or c = 16; 16 more at the end, where rows are left over: 96 +
-//!   K/128 or 6 + K/8, whichever is more, and 17. Numbers that complex ones are embedded in make sums of twice as many terms, which
-//!   is the same. With the scaling, it is less than the bound of plain sums from 43 terms on, and from 26 complex ones on.
+//!   units add up the terms of up to 16 such steps, one after the other, beginning at zero, where the largest of the eight products
+//!   is cut off by nothing. What the other products give, with twice as many instructions, is 2^10 times smaller, and so is its error;
+//!   the products x0 y0 may be 2^-10 larger than x y. Threads add both together, one rounding, and add what comes of it to the sum, one
+//!   more. A sum of up to 128 terms is one of them: n = (K/2 + 2 ceil(K/8)) (1 + 3 2^-10) + 1/2, for complex numbers
+//!   (K + 4 ceil(K/8)) (1 + 3 2^-10) + 1/2. A longer one is made of pieces of c steps: 6 c and K/(8 c) roundings, which is the most for
+//!   c = 1 or c = 16; 16 more at the end, where rows are left over: 96 + K/128 or 6 + K/8, whichever is more, and 17. Numbers that
+//!   complex ones are embedded in make sums of twice as many terms, which is the same. With the scaling, it is less than the bound of
+//!   plain sums of 38 terms and more, except 41, and of 21 complex ones and more.
 //!   This holds for numbers of 2^-123 and more in absolute value; of smaller ones what is left, though multiplied by 1024, loses bits:
 //!   2^-146 of each, however small it is. An infinity times a number below 2^-136 is a NaN.
 //! - *Storage narrower than the accumulator.* One more rounding, of the result.
@@ -84,7 +86,7 @@ impl Rounding {
         };
         let cut = match precision {
             Precision::Tf32 => 2.0 * 2f64.powi(-10) + 2f64.powi(-20),
-            _ if split => factor * 2f64.powi(-21) * (1.0 + 2f64.powi(-7)),
+            _ if split => factor * 2f64.powi(-21) * (1.0 + 2f64.powi(-10)),
             _ => 0.0,
         };
         // Each product is one of three, and each of those has parts.
@@ -106,13 +108,15 @@ impl Rounding {
 /// The roundings of a sum of `k` terms whose factors are split, of which `instructions` add up eight.
 fn split_steps(k: u64, instructions: f64) -> f64 {
     const LONGEST: f64 = 16.0;
+    // The products of what is left over, and those of leading parts that were rounded up.
+    const OTHERS: f64 = 1.0 + 3.0 / 1024.0;
     let steps = (k as f64 / 8.0).ceil();
     if steps <= LONGEST {
-        // Of the last one, only what is there is aligned.
-        instructions * (k as f64 / 2.0 + 2.0 * steps)
+        // Of the last one, only what is there is aligned, and of the first one, the largest product is whole.
+        instructions * (k as f64 / 2.0 + 2.0 * steps) * OTHERS - 0.5
     } else {
         let of_a_step = 6.0 * instructions;
-        (of_a_step * LONGEST + steps / LONGEST).max(of_a_step + steps) + 16.0
+        (of_a_step * LONGEST * OTHERS + steps / LONGEST).max(of_a_step * OTHERS + steps) + 16.0
     }
 }
 

@@ -54,10 +54,11 @@ fn what_was_compiled_ahead_is_found_again() {
         return;
     }
     let directory = std::env::temp_dir().join(format!("warpwright-compiled-ahead-{}", std::process::id()));
-    let compile = |candidates: usize| -> [u64; 3] {
+    let compile_with = |candidates: usize, parameters: &[&str]| -> [u64; 3] {
         let output = Command::new(env!("CARGO_BIN_EXE_warpwright"))
             .args("compile 20x20x100000 --dtype f64 --layout tn --json".split(' '))
             .args(["--candidates", &candidates.to_string()])
+            .args(parameters.iter().flat_map(|p| ["--param", p]))
             .env("WARPWRIGHT_CACHE", &directory)
             .output()
             .unwrap();
@@ -67,6 +68,7 @@ fn what_was_compiled_ahead_is_found_again() {
         assert!(product["registers"].as_u64() > Some(16), "{product}");
         ["compiled", "found", "failed"].map(|name| product[name].as_u64().unwrap())
     };
+    let compile = |candidates| compile_with(candidates, &[]);
     let entries = || fs::read_dir(&directory).unwrap().count() as u64;
 
     let [of_chosen, 0, 0] = compile(0) else { panic!("nothing is there yet") };
@@ -75,6 +77,8 @@ fn what_was_compiled_ahead_is_found_again() {
     assert_eq!((entries(), compiled > 0), (of_chosen + compiled, true));
     let [again, found, 0] = compile(4) else { panic!("as before") };
     assert_eq!((again, found >= of_chosen + compiled), (0, true));
+    let [threads, _, 0] = compile_with(2, &["unit=fma", "copy=rows"]) else { panic!("as before") };
+    assert!(threads > 0);
     fs::remove_dir_all(&directory).unwrap();
 }
 
@@ -100,4 +104,6 @@ fn what_cannot_be_kept_is_not_said_to_be() {
 fn compiling_ahead_says_for_which_gpus_it_can() {
     assert!(refusal("compile 20x20x1000 --gpu voodoo2").contains("use one of gtx980"));
     assert!(refusal("compile").contains("MxNxK"));
+    assert!(refusal("compile 20x20x1000 --layout tn --param unit=fma").contains("--candidates"));
+    assert!(refusal("compile 20x20x1000 --layout tn --candidates 2 --param unit=mma,tm=4").contains("tm"));
 }
