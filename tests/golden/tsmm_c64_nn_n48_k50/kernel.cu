@@ -1,11 +1,12 @@
 // C = alpha op(A) op(B) + beta C
 
-// x rounded to eleven bits, and 1024 times what is left of it
-template <int N> __device__ __forceinline__ void split(const float (&x)[N], unsigned (&leading)[N], unsigned (&rest)[N]) {
+// x rounded to eleven bits, and 1024 times what is left of it, which is not finite if rounding x gives no finite number, unless
+// x may be any number
+template <bool Any, int N> __device__ __forceinline__ void split(const float (&x)[N], unsigned (&leading)[N], unsigned (&rest)[N]) {
     const float largest = __uint_as_float(0x7f7fe000u);
     #pragma unroll
     for (int i = 0; i < N; ++i) {
-        const float finite = fminf(fmaxf(x[i], -largest), largest);
+        const float finite = Any ? fminf(fmaxf(x[i], -largest), largest) : x[i];
 #if __CUDA_ARCH__ >= 900
         asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(leading[i]) : "f"(finite));
 #else
@@ -19,7 +20,7 @@ template <int N> __device__ __forceinline__ void split(const float (&x)[N], unsi
 __device__ __forceinline__ float2 in_parts(float x) {
     const float number[1] = {x};
     unsigned leading[1], rest[1];
-    split(number, leading, rest);
+    split<true>(number, leading, rest);
     return make_float2(__uint_as_float(leading[0]), __uint_as_float(rest[0]));
 }
 __device__ __forceinline__ float4 in_parts(float2 z) {
@@ -72,6 +73,16 @@ template <typename T, int N> __device__ __forceinline__ void add_parts(T (&d)[N]
     for (int i = 0; i < N; ++i) add_parts(d[i], sum[i], rest[i]);
 }
 
+// 0 if all of these are finite, and no number else
+__device__ __forceinline__ float zero_if_finite(float x) { return 0.0f*x; }
+__device__ __forceinline__ float zero_if_finite(float2 z) { return fmaf(0.0f, z.x, 0.0f*z.y); }
+template <typename T, int N> __device__ __forceinline__ float zero_if_finite(const T (&x)[N]) {
+    float zero = 0.0f;
+    #pragma unroll
+    for (int i = 0; i < N; ++i) zero += zero_if_finite(x[i]);
+    return zero;
+}
+
 // The parts of a complex number in shared memory, so far apart
 __device__ __forceinline__ float4 load_parts_c64(const float* p, int plane) {
     return make_float4(p[0], p[plane], p[2*plane], p[3*plane]);
@@ -92,7 +103,7 @@ __device__ __forceinline__ void multiply_parts(float (&sum)[4], float (&rest)[4]
 }
 
 // sum + rest/1024 += a b: 16 x 8 += (16 x 8) (8 x 8), complex, each product of real parts of three of tf32 parts, those of b as they are stored
-__device__ __forceinline__ void mma_m16n8k8_c64(float2 (&sum)[4], float2 (&rest)[4], const float2 (&a)[4], const float4 (&b)[2]) {
+template <bool Any> __device__ __forceinline__ void mma_m16n8k8_c64(float2 (&sum)[4], float2 (&rest)[4], const float2 (&a)[4], const float4 (&b)[2]) {
     float x[4], y[4], re[4], im[4], rest_of_re[4], rest_of_im[4];
     #pragma unroll
     for (int i = 0; i < 4; ++i) {
@@ -102,8 +113,8 @@ __device__ __forceinline__ void mma_m16n8k8_c64(float2 (&sum)[4], float2 (&rest)
     }
     // m is -y.
     unsigned x0[4], x1[4], y0[4], y1[4], m0[4], m1[4], u0[2], u1[2], v0[2], v1[2];
-    split(x, x0, x1);
-    split(y, y0, y1);
+    split<Any>(x, x0, x1);
+    split<Any>(y, y0, y1);
     #pragma unroll
     for (int i = 0; i < 2; ++i) {
         u0[i] = __float_as_uint(b[i].x); v0[i] = __float_as_uint(b[i].y);
@@ -229,10 +240,41 @@ tsmm_c64_nn_n48_k50(int M, float2 alpha, float2 beta, bool beta0, bool alpha1, c
                         }
                         #pragma unroll
                         for (int ni = 0; ni < 6; ++ni) {
-                            mma_m16n8k8_c64(mine_sum[ni], mine_rest[ni], a2, b[ni]);
+                            mma_m16n8k8_c64<false>(mine_sum[ni], mine_rest[ni], a2, b[ni]);
                         }
                     }
-                    add_parts(mine, mine_sum, mine_rest);
+                    if (__any_sync(~0u, zero_if_finite(mine_rest) != 0.0f)) {
+                        float2 mine_sum[6][4] = {};
+                        float2 mine_rest[6][4] = {};
+                        #pragma unroll 1
+                        for (int ks = 0; ks < 7; ++ks) {
+                            float2 a2[4];
+                            float4 b[6][2];
+                            #pragma unroll
+                            for (int r = 0; r < 4; ++r) {
+                                const int r2 = 8*(r%2) + tid%32/4;
+                                const int c = 4*(r/2) + tid%4;
+                                a2[r] = 8*ks + c < 50 ? As[As_at(w, slot2, r2, 8*ks + c)]
+                                    : make_float2(0.0f, 0.0f);
+                            }
+                            #pragma unroll
+                            for (int co = 0; co < 6; ++co) {
+                                #pragma unroll
+                                for (int r = 0; r < 2; ++r) {
+                                    const int r2 = 4*r + tid%4;
+                                    const int c = tid%32/4;
+                                    b[co][r] = load_parts_c64(&Bs[0][8*ks + r2][8*co + c], 3136);
+                                }
+                            }
+                            #pragma unroll
+                            for (int ni = 0; ni < 6; ++ni) {
+                                mma_m16n8k8_c64<true>(mine_sum[ni], mine_rest[ni], a2, b[ni]);
+                            }
+                        }
+                        add_parts(mine, mine_sum, mine_rest);
+                    } else {
+                        add_parts(mine, mine_sum, mine_rest);
+                    }
                 }
                 #pragma unroll
                 for (int jo = 0; jo < 6; ++jo) {

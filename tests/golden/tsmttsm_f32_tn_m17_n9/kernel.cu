@@ -73,6 +73,16 @@ template <typename T, int N> __device__ __forceinline__ void add_parts(T (&d)[N]
     for (int i = 0; i < N; ++i) add_parts(d[i], sum[i], rest[i]);
 }
 
+// 0 if all of these are finite, and no number else
+__device__ __forceinline__ float zero_if_finite(float x) { return 0.0f*x; }
+__device__ __forceinline__ float zero_if_finite(float2 z) { return fmaf(0.0f, z.x, 0.0f*z.y); }
+template <typename T, int N> __device__ __forceinline__ float zero_if_finite(const T (&x)[N]) {
+    float zero = 0.0f;
+    #pragma unroll
+    for (int i = 0; i < N; ++i) zero += zero_if_finite(x[i]);
+    return zero;
+}
+
 // d += a b: 16 x 8 += (16 x 8) (8 x 8), of which ten bits after the point are multiplied
 __device__ __forceinline__ void mma_m16n8k8_tf32(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
     asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
@@ -80,12 +90,13 @@ __device__ __forceinline__ void mma_m16n8k8_tf32(float (&d)[4], const unsigned (
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-// x rounded to eleven bits, and 1024 times what is left of it
-template <int N> __device__ __forceinline__ void split(const float (&x)[N], unsigned (&leading)[N], unsigned (&rest)[N]) {
+// x rounded to eleven bits, and 1024 times what is left of it, which is not finite if rounding x gives no finite number, unless
+// x may be any number
+template <bool Any, int N> __device__ __forceinline__ void split(const float (&x)[N], unsigned (&leading)[N], unsigned (&rest)[N]) {
     const float largest = __uint_as_float(0x7f7fe000u);
     #pragma unroll
     for (int i = 0; i < N; ++i) {
-        const float finite = fminf(fmaxf(x[i], -largest), largest);
+        const float finite = Any ? fminf(fmaxf(x[i], -largest), largest) : x[i];
 #if __CUDA_ARCH__ >= 900
         asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(leading[i]) : "f"(finite));
 #else
@@ -103,10 +114,10 @@ __device__ __forceinline__ void multiply_parts(float (&sum)[4], float (&rest)[4]
 }
 
 // sum + rest/1024 += a b: 16 x 8 += (16 x 8) (8 x 8), each product of three of tf32 parts
-__device__ __forceinline__ void mma_m16n8k8_f32(float (&sum)[4], float (&rest)[4], const float (&a)[4], const float (&b)[2]) {
+template <bool Any> __device__ __forceinline__ void mma_m16n8k8_f32(float (&sum)[4], float (&rest)[4], const float (&a)[4], const float (&b)[2]) {
     unsigned a0[4], a1[4], b0[2], b1[2];
-    split(a, a0, a1);
-    split(b, b0, b1);
+    split<Any>(a, a0, a1);
+    split<Any>(b, b0, b1);
     multiply_parts(sum, rest, a0, a1, b0, b1);
 }
 
@@ -193,11 +204,48 @@ tsmttsm_f32_tn_m17_n9_1(int K, const float* __restrict__ A, const float* __restr
                 for (int mi = 0; mi < 2; ++mi) {
                     #pragma unroll
                     for (int ni = 0; ni < 2; ++ni) {
-                        mma_m16n8k8_f32(mine_sum[0][0][mi][ni], mine_rest[0][0][mi][ni], a[mi], b[ni]);
+                        mma_m16n8k8_f32<false>(mine_sum[0][0][mi][ni], mine_rest[0][0][mi][ni], a[mi], b[ni]);
                     }
                 }
             }
-            add_parts(mine, mine_sum, mine_rest);
+            if (__any_sync(~0u, zero_if_finite(mine_rest) != 0.0f)) {
+                float mine_sum[1][1][2][2][4] = {};
+                float mine_rest[1][1][2][2][4] = {};
+                #pragma unroll 1
+                for (int ks = 0; ks < 4; ++ks) {
+                    float a[2][4];
+                    float b[2][2];
+                    #pragma unroll
+                    for (int io = 0; io < 2; ++io) {
+                        #pragma unroll
+                        for (int r = 0; r < 4; ++r) {
+                            const int i = 8*(r%2) + tid%32/4;
+                            const int k = 4*(r/2) + tid%4;
+                            a[io][r] = (&As[slot][544*s + 136*(k%4) + 34*ks + 17*(k/4) + i])[16*io];
+                        }
+                    }
+                    #pragma unroll
+                    for (int jo = 0; jo < 2; ++jo) {
+                        #pragma unroll
+                        for (int r = 0; r < 2; ++r) {
+                            const int k = 4*r + tid%4;
+                            const int j = tid%32/4;
+                            b[jo][r] = (&Bs[slot][288*s + 72*(k%4) + 18*ks + 9*(k/4) + j])[8*jo];
+                        }
+                    }
+                    #pragma unroll
+                    for (int mi = 0; mi < 2; ++mi) {
+                        #pragma unroll
+                        for (int ni = 0; ni < 2; ++ni) {
+                            mma_m16n8k8_f32<true>(mine_sum[0][0][mi][ni], mine_rest[0][0][mi][ni], a[mi],
+                                b[ni]);
+                        }
+                    }
+                }
+                add_parts(mine, mine_sum, mine_rest);
+            } else {
+                add_parts(mine, mine_sum, mine_rest);
+            }
         }
         slot = 1 - slot;
     }

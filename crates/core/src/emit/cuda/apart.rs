@@ -7,10 +7,18 @@
 //! ```text
 //! {
 //!     float acc_sum[4][4] = {}, acc_rest[4][4] = {};
-//!     for (int ks = 0; ks < 4; ++ks) ... mma_m16n8k8_f32(acc_sum[mi], acc_rest[mi], a[mi], b);
-//!     add_parts(acc, acc_sum, acc_rest);
+//!     for (int ks = 0; ks < 4; ++ks) ... mma_m16n8k8_f32<false>(acc_sum[mi], acc_rest[mi], a[mi], b);
+//!     if (__any_sync(~0u, zero_if_finite(acc_rest) != 0.0f)) {
+//!         ... the same with mma_m16n8k8_f32<true> ...
+//!     } else {
+//!         add_parts(acc, acc_sum, acc_rest);
+//!     }
 //! }
 //! ```
+//!
+//! Numbers whose leading part would be infinite need two instructions more, each of them, to be split as they should. Nearly nobody
+//! has such numbers, so it is tried without, which makes `rest` infinite or no number where there are some, in every element that
+//! they have to do with: then it is done again. That takes a loop that may be repeated: nothing that it changes outlives it.
 //!
 //! That loop is the innermost one around the instruction that goes over terms: the sum is the same in all of its iterations. It has
 //! at most [`LONGEST`] of them, and nothing else in it touches the sum, which is behind until it ends; where there is no such
@@ -20,7 +28,7 @@ use super::body::Body;
 use super::spelling::matrix;
 use crate::diag::Diagnosis;
 use crate::instr::{self, Behaviour, Record};
-use crate::ir::{For, Mode, Operand, Stmt, Window, walk};
+use crate::ir::{For, Mode, Operand, Space, Stmt, Window, walk};
 use crate::sym::Sym;
 use crate::target::Capability;
 
@@ -44,7 +52,7 @@ impl Body<'_> {
     pub(super) fn with_sums_apart(
         &mut self,
         l: &For,
-        write: impl FnOnce(&mut Self) -> Result<(), Diagnosis>,
+        write: impl Fn(&mut Self, &For) -> Result<(), Diagnosis>,
     ) -> Result<(), Diagnosis> {
         let mut sums = Vec::new();
         if l.range.constant_trip_count().is_some_and(|trips| trips <= LONGEST) {
@@ -52,30 +60,110 @@ impl Body<'_> {
             sums.retain(|sum| !is_touched_otherwise(sum, &l.body));
         }
         if sums.is_empty() {
-            return write(self);
+            return write(self, l);
         }
         self.prelude.require(&matrix::ADD_PARTS);
         let body = self.nested(|s| {
             let others = s.apart.len();
-            let mut additions = Vec::new();
-            for buffer in sums {
-                let name = s.names.of(&buffer).to_string();
+            for buffer in &sums {
+                let name = s.names.of(buffer).to_string();
                 s.used.insert(buffer.clone());
                 let [sum, rest] = ["sum", "rest"].map(|part| s.names.reserve(&format!("{name}_{part}")));
-                for part in [&sum, &rest] {
-                    let declaration = s.register_declaration_of(part, s.unit.buffer(&buffer)?)?;
-                    s.line(format!("{declaration} = {{}};"));
-                }
-                additions.push(format!("add_parts({name}, {sum}, {rest});"));
-                s.apart.push(Apart { buffer, sum, rest });
+                s.apart.push(Apart { buffer: buffer.clone(), sum, rest });
             }
-            let written = write(s);
+            let written = if s.any_number || !may_be_repeated(l, &sums) {
+                s.sums_apart(others, true, |s| write(s, l))
+            } else {
+                s.sums_apart_once_more_if_not_finite(l, others, write)
+            };
             s.apart.truncate(others);
-            additions.into_iter().for_each(|line| s.line(line));
             written
         })?;
         self.lines.block("", body);
         Ok(())
+    }
+
+    /// Writes the loop as if all numbers were finite, and behind it again, for the case that some are not.
+    fn sums_apart_once_more_if_not_finite(
+        &mut self,
+        l: &For,
+        others: usize,
+        write: impl Fn(&mut Self, &For) -> Result<(), Diagnosis>,
+    ) -> Result<(), Diagnosis> {
+        self.prelude.require(&matrix::ZERO_IF_FINITE);
+        self.declare_sums(others)?;
+        write(self, l)?;
+        // What is in registers has to stand in the text where it is; all else may be reached by a loop, which is shorter.
+        let mode = if self.mentions_outer_registers_by(l) { l.mode } else { Mode::Serial };
+        let again = For { mode, ..l.clone() };
+        let was_rolled = !self.rolled.insert(l.var.clone());
+        let slow = self.nested(|s| s.sums_apart(others, true, |s| write(s, &again)))?;
+        if !was_rolled {
+            self.rolled.remove(&l.var);
+        }
+        let rests: Vec<String> =
+            self.apart[others..].iter().map(|a| format!("zero_if_finite({})", a.rest)).collect();
+        self.lines.block(&format!("if (__any_sync(~0u, {} != 0.0f))", rests.join(" + ")), slow);
+        let fast = self.nested(|s| {
+            s.add_sums(others);
+            Ok(())
+        })?;
+        self.lines.otherwise(fast);
+        Ok(())
+    }
+
+    /// Writes the sums, a loop that adds to them, and what adds them to what was there.
+    fn sums_apart(
+        &mut self,
+        others: usize,
+        any_number: bool,
+        write: impl FnOnce(&mut Self) -> Result<(), Diagnosis>,
+    ) -> Result<(), Diagnosis> {
+        self.declare_sums(others)?;
+        let before = std::mem::replace(&mut self.any_number, any_number);
+        let written = write(self);
+        self.any_number = before;
+        self.add_sums(others);
+        written
+    }
+
+    fn declare_sums(&mut self, others: usize) -> Result<(), Diagnosis> {
+        for at in others..self.apart.len() {
+            let Apart { buffer, sum, rest } = &self.apart[at];
+            let (buffer, parts) = (self.unit.buffer(buffer)?, [sum.clone(), rest.clone()]);
+            for part in parts {
+                let declaration = self.register_declaration_of(&part, buffer)?;
+                self.line(format!("{declaration} = {{}};"));
+            }
+        }
+        Ok(())
+    }
+
+    fn add_sums(&mut self, others: usize) {
+        let added = |a: &Apart| format!("add_parts({}, {}, {});", self.names.of(&a.buffer), a.sum, a.rest);
+        let lines: Vec<String> = self.apart[others..].iter().map(added).collect();
+        lines.into_iter().for_each(|line| self.line(line));
+    }
+
+    /// Whether a statement in a loop mentions its variable together with registers that are declared outside it.
+    fn mentions_outer_registers_by(&self, l: &For) -> bool {
+        let inside = walk::binders(&l.body);
+        let is_outer =
+            |s: &Sym| !inside.contains(s) && self.unit.buffer(s).is_ok_and(|b| b.space == Space::Reg);
+        let mut counted = vec![l.var.clone()];
+        let mut picked = false;
+        walk::for_each(&l.body, &mut |stmt| {
+            let [mut counts, mut reads] = [false, false];
+            walk::for_each_symbol_of(stmt, &mut |s| {
+                counts |= counted.contains(s);
+                reads |= is_outer(s);
+            });
+            match stmt {
+                Stmt::Let(var, _) if counts => counted.push(var.clone()),
+                _ => picked |= counts && reads,
+            }
+        });
+        picked
     }
 
     /// Writes an instruction that adds products of split numbers to a sum.
@@ -90,7 +178,7 @@ impl Body<'_> {
         if let Some(apart) = self.apart.iter().rev().find(|apart| apart.buffer == d.buffer) {
             let (sum, rest) = (apart.sum.clone(), apart.rest.clone());
             let (sum, rest) = (self.fragment_of(&sum, d)?, self.fragment_of(&rest, d)?);
-            self.line(format!("{}({sum}, {rest}, {left}, {right});", record.name));
+            self.line(format!("{}<{}>({sum}, {rest}, {left}, {right});", record.name, self.any_number));
             return Ok(());
         }
         self.prelude.require(&matrix::ADD_PARTS);
@@ -100,7 +188,7 @@ impl Body<'_> {
         let body = self.nested(|s| {
             let [sum, rest] = ["sum", "rest"].map(|part| s.names.reserve(part));
             s.line(format!("{c_type} {sum}[4] = {{}}, {rest}[4] = {{}};"));
-            s.line(format!("{}({sum}, {rest}, {left}, {right});", record.name));
+            s.line(format!("{}<true>({sum}, {rest}, {left}, {right});", record.name));
             s.line(format!("add_parts({d}, {sum}, {rest});"));
             Ok(())
         })?;
@@ -130,6 +218,35 @@ fn is_touched_otherwise(buffer: &Sym, stmts: &[Stmt]) -> bool {
         _ => {}
     });
     touched
+}
+
+/// Whether nothing outlives a loop that it changes, but for sums that are zero when it begins.
+fn may_be_repeated(l: &For, sums: &[Sym]) -> bool {
+    let inside = walk::binders(&l.body);
+    let is_plain =
+        |l: &For| l.counting.is_none() && matches!(l.mode, Mode::Serial | Mode::Unroll | Mode::Vector);
+    let mut repeats = is_plain(l);
+    walk::for_each(&l.body, &mut |stmt| {
+        repeats &= match stmt {
+            Stmt::For(l) => is_plain(l),
+            Stmt::Own(_) | Stmt::If(_) | Stmt::Let(..) => true,
+            Stmt::Alloc(buffer) => buffer.space == Space::Reg,
+            Stmt::Assign(a) => inside.contains(&a.target.buffer),
+            Stmt::Instruction(call) => {
+                let record = instr::by_name(&call.name);
+                let is_local = record.is_some_and(|r| {
+                    matches!(r.behaviour, Behaviour::Multiply { .. } | Behaviour::LoadMatrix { .. })
+                });
+                let changed = match call.operands.first() {
+                    Some(Operand::Window(w)) => inside.contains(&w.buffer) || sums.contains(&w.buffer),
+                    _ => false,
+                };
+                is_local && changed
+            }
+            _ => false,
+        }
+    });
+    repeats
 }
 
 /// The buffers that instructions on split numbers add to in every iteration of the loop over `var`, each in the same place, and in

@@ -68,6 +68,8 @@ pub(super) struct Body<'a> {
     pub(super) owned: Vec<Owned>,
     /// Sums of the loops around the statement in hand that are added up apart from their buffers.
     pub(super) apart: Vec<Apart>,
+    /// Whether numbers that are split may be of any value: that of their leading parts has to be kept finite.
+    pub(super) any_number: bool,
     /// Register tiles whose first element has a pointer.
     pub(super) corners: Vec<Corner>,
     /// Pointers and slots that travel with the loops around the statement in hand.

@@ -137,6 +137,7 @@ impl<'a> Body<'a> {
             named: Vec::new(),
             owned: Vec::new(),
             apart: Vec::new(),
+            any_number: false,
             corners: Vec::new(),
             cursors: Vec::new(),
             slots: Vec::new(),

@@ -10,7 +10,7 @@ use crate::sym::Sym;
 
 impl Body<'_> {
     pub(super) fn for_loop(&mut self, l: &For, executing: &Executing) -> Result<(), Diagnosis> {
-        self.with_sums_apart(l, |s| s.loop_of_one_thread(l, executing))
+        self.with_sums_apart(l, |s, l| s.loop_of_one_thread(l, executing))
     }
 
     fn loop_of_one_thread(&mut self, l: &For, executing: &Executing) -> Result<(), Diagnosis> {

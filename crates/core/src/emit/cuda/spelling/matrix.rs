@@ -95,16 +95,18 @@ __device__ __forceinline__ void mma_m16n8k8_tf32(float (&d)[4], const unsigned (
 
 /// A number in f32 as two in tf32: the number rounded to eleven bits, and what is left of it, twelve bits, of which eleven are
 /// multiplied. What is left is multiplied by 1024, so that it is no subnormal number where the number is small, and no product
-/// with it is larger than the one that it belongs to. The leading part is always finite: it meets zeros as what is left of other
-/// numbers, and an infinity is in the rest.
+/// with it is larger than the one that it belongs to. The leading part has to be finite: it meets zeros as what is left of other
+/// numbers, and an infinity is in the rest. Where numbers are thought to be of a usual size it is not looked after, and then
+/// what is left tells: it is infinite or no number.
 static SPLIT: Helper = Helper {
     needs: &[],
-    text: r#"// x rounded to eleven bits, and 1024 times what is left of it
-template <int N> __device__ __forceinline__ void split(const float (&x)[N], unsigned (&leading)[N], unsigned (&rest)[N]) {
+    text: r#"// x rounded to eleven bits, and 1024 times what is left of it, which is not finite if rounding x gives no finite number, unless
+// x may be any number
+template <bool Any, int N> __device__ __forceinline__ void split(const float (&x)[N], unsigned (&leading)[N], unsigned (&rest)[N]) {
     const float largest = __uint_as_float(0x7f7fe000u);
     #pragma unroll
     for (int i = 0; i < N; ++i) {
-        const float finite = fminf(fmaxf(x[i], -largest), largest);
+        const float finite = Any ? fminf(fmaxf(x[i], -largest), largest) : x[i];
 #if __CUDA_ARCH__ >= 900
         asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(leading[i]) : "f"(finite));
 #else
@@ -112,6 +114,20 @@ template <int N> __device__ __forceinline__ void split(const float (&x)[N], unsi
 #endif
         rest[i] = __float_as_uint(1024.0f*(x[i] - __uint_as_float(leading[i])));
     }
+}"#,
+};
+
+/// Tells whether numbers are finite.
+pub(in crate::emit::cuda) static ZERO_IF_FINITE: Helper = Helper {
+    needs: &[],
+    text: r#"// 0 if all of these are finite, and no number else
+__device__ __forceinline__ float zero_if_finite(float x) { return 0.0f*x; }
+__device__ __forceinline__ float zero_if_finite(float2 z) { return fmaf(0.0f, z.x, 0.0f*z.y); }
+template <typename T, int N> __device__ __forceinline__ float zero_if_finite(const T (&x)[N]) {
+    float zero = 0.0f;
+    #pragma unroll
+    for (int i = 0; i < N; ++i) zero += zero_if_finite(x[i]);
+    return zero;
 }"#,
 };
 
@@ -149,7 +165,7 @@ pub(in crate::emit::cuda) static IN_PARTS: Helper = Helper {
 __device__ __forceinline__ float2 in_parts(float x) {
     const float number[1] = {x};
     unsigned leading[1], rest[1];
-    split(number, leading, rest);
+    split<true>(number, leading, rest);
     return make_float2(__uint_as_float(leading[0]), __uint_as_float(rest[0]));
 }
 __device__ __forceinline__ float4 in_parts(float2 z) {
@@ -204,9 +220,9 @@ __device__ __forceinline__ void store_parts(float* p, int plane, float4 parts) {
 pub(in crate::emit::cuda) static MMA_M16N8K8_F32_BY_PARTS: Helper = Helper {
     needs: &[&MULTIPLY_PARTS],
     text: r#"// sum + rest/1024 += a b: 16 x 8 += (16 x 8) (8 x 8), each product of three of tf32 parts, those of b as they are stored
-__device__ __forceinline__ void mma_m16n8k8_f32(float (&sum)[4], float (&rest)[4], const float (&a)[4], const float2 (&b)[2]) {
+template <bool Any> __device__ __forceinline__ void mma_m16n8k8_f32(float (&sum)[4], float (&rest)[4], const float (&a)[4], const float2 (&b)[2]) {
     unsigned a0[4], a1[4];
-    split(a, a0, a1);
+    split<Any>(a, a0, a1);
     const unsigned b0[2] = {__float_as_uint(b[0].x), __float_as_uint(b[1].x)};
     const unsigned b1[2] = {__float_as_uint(b[0].y), __float_as_uint(b[1].y)};
     multiply_parts(sum, rest, a0, a1, b0, b1);
@@ -217,10 +233,10 @@ __device__ __forceinline__ void mma_m16n8k8_f32(float (&sum)[4], float (&rest)[4
 pub(in crate::emit::cuda) static MMA_M16N8K8_F32: Helper = Helper {
     needs: &[&MULTIPLY_PARTS],
     text: r#"// sum + rest/1024 += a b: 16 x 8 += (16 x 8) (8 x 8), each product of three of tf32 parts
-__device__ __forceinline__ void mma_m16n8k8_f32(float (&sum)[4], float (&rest)[4], const float (&a)[4], const float (&b)[2]) {
+template <bool Any> __device__ __forceinline__ void mma_m16n8k8_f32(float (&sum)[4], float (&rest)[4], const float (&a)[4], const float (&b)[2]) {
     unsigned a0[4], a1[4], b0[2], b1[2];
-    split(a, a0, a1);
-    split(b, b0, b1);
+    split<Any>(a, a0, a1);
+    split<Any>(b, b0, b1);
     multiply_parts(sum, rest, a0, a1, b0, b1);
 }"#,
 };
@@ -252,13 +268,13 @@ pub(in crate::emit::cuda) fn complex_split(
             "    float u[2], v[2];
     #pragma unroll
     for (int i = 0; i < 2; ++i) { u[i] = b[i].x; v[i] = b[i].y; }
-    split(u, u0, u1);
-    split(v, v0, v1);",
+    split<Any>(u, u0, u1);
+    split<Any>(v, v0, v1);",
         )
     };
     let text = format!(
         "// sum + rest/1024 += {op} b: 16 x 8 += (16 x 8) (8 x 8), complex, each product of real parts of three of tf32 parts{those_of_b}
-__device__ __forceinline__ void {name}(float2 (&sum)[4], float2 (&rest)[4], const float2 (&a)[4], const {c_type} (&b)[2]) {{
+template <bool Any> __device__ __forceinline__ void {name}(float2 (&sum)[4], float2 (&rest)[4], const float2 (&a)[4], const {c_type} (&b)[2]) {{
     float x[4], y[4], re[4], im[4], rest_of_re[4], rest_of_im[4];
     #pragma unroll
     for (int i = 0; i < 4; ++i) {{
@@ -268,8 +284,8 @@ __device__ __forceinline__ void {name}(float2 (&sum)[4], float2 (&rest)[4], cons
     }}
     // m is -y.
     unsigned x0[4], x1[4], y0[4], y1[4], m0[4], m1[4], u0[2], u1[2], v0[2], v1[2];
-    split(x, x0, x1);
-    split(y, y0, y1);
+    split<Any>(x, x0, x1);
+    split<Any>(y, y0, y1);
 {second}
     #pragma unroll
     for (int i = 0; i < 4; ++i) {{ m0[i] = y0[i] ^ 0x80000000u; m1[i] = y1[i] ^ 0x80000000u; }}

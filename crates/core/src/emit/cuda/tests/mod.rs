@@ -608,19 +608,72 @@ fn product_of_split_numbers(dtype: &str, steps: i64) -> String {
 fn sums_of_split_numbers_are_added_up_apart_and_then_added_to_what_is_there() {
     for (dtype, c_type) in [("f32", "float"), ("c64", "float2")] {
         let text = product_of_split_numbers(dtype, 16);
-        let [sum, loop_over_terms, product, addition] = [
+        let mut from = 0;
+        for line in [
             format!("{c_type} acc_sum[2][4] = {{}};"),
             "for (int k = 0; k < 16; ++k) {".to_string(),
-            format!("mma_m16n8k8_{dtype}(acc_sum[m], acc_rest[m], a[m], b);"),
+            format!("mma_m16n8k8_{dtype}<false>(acc_sum[m], acc_rest[m], a[m], b);"),
+            // Not all numbers are finite, or would be when they are rounded.
+            "if (__any_sync(~0u, zero_if_finite(acc_rest) != 0.0f)) {".to_string(),
+            format!("{c_type} acc_rest[2][4] = {{}};"),
+            "#pragma unroll 1".to_string(),
+            "for (int k = 0; k < 16; ++k) {".to_string(),
+            format!("mma_m16n8k8_{dtype}<true>(acc_sum[m], acc_rest[m], a[m], b);"),
             "add_parts(acc, acc_sum, acc_rest);".to_string(),
-        ]
-        .map(|line| text.find(&line).unwrap_or_else(|| panic!("no `{line}` in\n{text}")));
-        assert!(sum < loop_over_terms && loop_over_terms < product && product < addition, "{text}");
-        assert!(text.contains(&format!("{c_type} acc_rest[2][4] = {{}};")), "{text}");
-        // Addition stands behind the loop, in the block of the sums.
-        let between = &text[product..addition];
-        assert!(between.contains('}') && !text[addition..].contains("acc_sum["), "{text}");
+            "} else {".to_string(),
+            "add_parts(acc, acc_sum, acc_rest);".to_string(),
+            "}".to_string(),
+        ] {
+            let at = text[from..].find(&line).unwrap_or_else(|| panic!("no `{line}` in\n{}", &text[from..]));
+            from += at + line.len();
+        }
+        assert!(!text[from..].contains("acc_sum"), "{text}");
     }
+}
+
+/// What is done once more must not have changed anything.
+#[test]
+fn a_loop_that_changes_more_than_sums_is_written_once_for_any_number() {
+    let written = |outside: &str, inside: &str| {
+        statements(&format!(
+            "program p(A: in f32[16, 32], B: in f32[8, 8], C: out f32[16, 8], D: out f32[4, 16, 8]) {{
+                for g in block.x(1) {{
+                    for w in threads(1@32) {{
+                        alloc acc: f32[16, 8] reg frag D16x8
+                        for (i, j) in own acc[:, :] {{ acc[i, j] = 0 }}
+                        alloc b: f32[8, 8] reg frag B8x8
+                        for (r, j) in own b[:, :] {{ b[r, j] = B[r, j] }}
+                        {outside}
+                        for n in unroll 0..4 {{
+                            alloc a: f32[16, 8] reg frag A16x8
+                            for (i, c) in own a[:, :] {{ a[i, c] = A[i, 8*n + c] }}
+                            {inside}
+                            mma_m16n8k8_f32(acc[:, :], a[:, :], b[:, :])
+                        }}
+                        for (i, j) in own acc[:, :] {{ C[i, j] = acc[i, j] }}
+                    }}
+                }}
+            }}"
+        ))
+    };
+    let plain = written("", "");
+    assert!(plain.contains("<false>(acc_sum") && plain.contains("__any_sync"), "{plain}");
+    let kept = "alloc s: f32[16, 8] reg frag A16x8 for (i, c) in own s[:, :] { s[i, c] = 0 }";
+    for (outside, inside) in [
+        ("", "for (i, c) in own a[:, :] { D[n, i, c] = a[i, c] }"),
+        (kept, "for (i, c) in own s[:, :] { s[i, c] += a[i, c] }"),
+        ("", "cp.wait 0"),
+    ] {
+        let text = written(outside, inside);
+        assert!(text.contains("acc_sum") && text.contains("<true>(acc_sum"), "{text}");
+        assert!(!text.contains("<false>") && !text.contains("__any_sync"), "{text}");
+    }
+    // Elements of registers are in the text: no loop may count them.
+    let all = "alloc f: f32[4, 16, 8] reg frag A16x8
+               for m in unroll 0..4 { for (i, c) in own f[m, :, :] { f[m, i, c] = A[i, 8*m + c] } }";
+    let text = written(all, "mma_m16n8k8_f32(acc[:, :], f[n, :, :], b[:, :])");
+    assert!(text.contains("<true>(acc_sum") && !text.contains("#pragma unroll 1\n"), "{text}");
+    assert!(plain.contains("#pragma unroll 1\n"), "{plain}");
 }
 
 /// The bound of the error counts the instructions whose sum matrix units add up.
@@ -630,7 +683,7 @@ fn matrix_units_add_up_no_more_than_sixteen_instructions() {
         let text = product_of_split_numbers(dtype, steps);
         let apart = text.contains("add_parts(acc, acc_sum, acc_rest);");
         assert_eq!(apart, steps <= 16, "{text}");
-        let alone = format!("mma_m16n8k8_{dtype}(sum, rest, a[m], b);");
+        let alone = format!("mma_m16n8k8_{dtype}<true>(sum, rest, a[m], b);");
         assert_eq!(text.contains(&alone), steps > 16, "{text}");
         assert_eq!(text.contains("add_parts(acc[m], sum, rest);"), steps > 16, "{text}");
     }
