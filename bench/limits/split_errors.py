@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Errors of products of split numbers beside those of products by threads, on data of several kinds, against f64 (NumPy).
 
-    python3 bench/limits/split_errors.py target/release/warpwright [WIDTH]
+    python3 bench/limits/split_errors.py target/release/warpwright [WIDTH [PRODUCT]]
 
 An error is in units of 2^-24 of the sum of magnitudes of what is added up: its root mean square and its mean, which tells
-whether sums shrink. `classes` counts elements that are infinite or no number where the others are not. Needs a GPU.
+whether sums shrink. PRODUCT is one of f32-tn, f32-nn, c64-cn and c64-nn; all of them if it is left out. `classes` counts elements that are infinite or no number where the others are not. Needs a GPU.
 """
 
 import json
@@ -15,7 +15,7 @@ import tempfile
 
 import numpy as np
 
-KINDS = ["-1..1", "0..1", "1e-37 (-1..1)", "10^(-6..6)", "whole numbers", "an infinity", "a NaN"]
+KINDS = ["-1..1", "0..1", "1e-37 (-1..1)", "10^(-6..6)", "whole numbers", "the largest", "an infinity", "a NaN"]
 PRODUCTS = [("f32", "tn", 100_000), ("f32", "nn", 20_000), ("c64", "cn", 100_000), ("c64", "nn", 20_000)]
 
 
@@ -29,6 +29,13 @@ def real(random, kind, rows, columns, is_a):
         x *= 10.0 ** random.uniform(-6, 6, (rows, columns))
     elif kind == "whole numbers":
         x = np.round(60 * x)
+    elif kind == "the largest":
+        # Rounding it to eleven bits gives no finite number, and what it is multiplied by is small, or zero.
+        if is_a:
+            x[5, 3] = np.finfo(np.float32).max
+        else:
+            x *= 1e-3
+            x[3, :4] = x[5, :4] = 0
     elif kind == "an infinity" and is_a:
         x[5, 3] = np.inf
     elif kind == "a NaN" and is_a:
@@ -61,10 +68,11 @@ def main():
     if subprocess.run([binary, "gemm", "8x8x8", "--device", "cuda"], capture_output=True).returncode:
         print("split_errors.py needs a machine with an NVIDIA GPU; skipped")
         return
+    products = [p for p in PRODUCTS if len(sys.argv) < 4 or f"{p[0]}-{p[1]}" == sys.argv[3]]
     random = np.random.default_rng(5)
     print(f"{'product':24} {'data':15} {'by threads':>22} {'split':>22} classes passed")
     with tempfile.TemporaryDirectory() as directory:
-        for dtype, layout, long in PRODUCTS:
+        for dtype, layout, long in products:
             tall = layout != "nn"
             size = f"{width}x{width}x{long}" if tall else f"{long}x{width}x{width}"
             for kind in KINDS:

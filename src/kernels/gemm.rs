@@ -57,11 +57,20 @@ pub enum Numbers {
     /// which each number u + iv of B stands as the rows (u, v) and (-v, u), the map of pairs that multiplies by it. Columns
     /// of the sums are real and imaginary parts of C, side by side. The products are those of the definition.
     Embedded,
+    /// The same, where that matrix is a stage of its own, `Bs`, so that it is made once and not wherever it is read.
+    Expanded,
+}
+
+impl Numbers {
+    /// Whether numbers of B are taken as maps of pairs.
+    pub fn are_embedded(self) -> bool {
+        matches!(self, Numbers::Embedded | Numbers::Expanded)
+    }
 }
 
 impl fmt::Display for Fixed {
-    /// As the end of a kernel's name: `_m20_n20`, `_parts`, `_three` or `_embedded` where numbers are not whole, `_classes4`
-    /// where rows are added up by classes, and `_same` where B is A.
+    /// As the end of a kernel's name: `_m20_n20`, `_parts`, `_three`, `_embedded` or `_expanded` where numbers are not whole,
+    /// `_classes4` where rows are added up by classes, and `_same` where B is A.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let named = [("m", self.m), ("n", self.n), ("k", self.k)];
         named
@@ -73,6 +82,7 @@ impl fmt::Display for Fixed {
             Numbers::Parts => "_parts",
             Numbers::Three => "_three",
             Numbers::Embedded => "_embedded",
+            Numbers::Expanded => "_expanded",
         })?;
         if let Some(classes) = self.classes {
             write!(f, "_classes{}", classes.count)?;
@@ -138,7 +148,7 @@ pub fn specification_at(variant: Variant, fixed: Fixed) -> Program {
             Numbers::Whole => products.at(&[i, j]),
             Numbers::Parts => of_parts(|of_a, of_b| products.at(&[&part(i, of_a), &part(j, of_b)]), op, wide),
             Numbers::Three => of_three(|p| products.at(&[&Index::from(p), i, j]), op, wide),
-            Numbers::Embedded => {
+            Numbers::Embedded | Numbers::Expanded => {
                 let [real, imaginary] = [0, 1].map(|of| products.at(&[i, &part(j, of)]));
                 real.complex(imaginary, wide)
             }
@@ -177,20 +187,29 @@ impl Products {
         declared: DType,
     ) -> Products {
         let wider = if numbers == Numbers::Whole { 1 } else { 2 };
-        let terms = if numbers == Numbers::Embedded { k.scaled(wider) } else { k.clone() };
+        let terms = if numbers.are_embedded() { k.scaled(wider) } else { k.clone() };
         let r = te.reduce_axis("k", &terms);
         let term = r.var();
         let (extents, axes): (&[&Index], &[&str]) = match numbers {
             Numbers::Whole | Numbers::Parts => (&[&m.scaled(wider), &n.scaled(wider)], &["i", "j"]),
             Numbers::Three => (&[&Index::from(3), m, n], &["p", "i", "j"]),
-            Numbers::Embedded => (&[m, &n.scaled(wider)], &["i", "j"]),
+            Numbers::Embedded | Numbers::Expanded => (&[m, &n.scaled(wider)], &["i", "j"]),
         };
+        let expanded = (numbers == Numbers::Expanded).then(|| {
+            let stage = te.intermediate("Bs", declared, &[&k.scaled(wider), &n.scaled(wider)]);
+            te.compute(&stage, &["r", "c"], |at| embedded(b, op.b, [&at[0], &at[1]]).into());
+            stage
+        });
         let acc = te.intermediate("acc", declared.accumulator(), extents);
         te.compute(&acc, axes, |at| {
             let terms = match at {
                 [p, i, j] => factor(p, a, op.a, [i, &term]) * factor(p, b, op.b, [&term, j]),
-                [i, j] if numbers == Numbers::Embedded => {
-                    component(a, op.a, [i, &term]) * embedded(b, op.b, [&term, j])
+                [i, j] if numbers.are_embedded() => {
+                    let right = match &expanded {
+                        Some(stage) => stage.at(&[&term, j]),
+                        None => embedded(b, op.b, [&term, j]),
+                    };
+                    component(a, op.a, [i, &term]) * right
                 }
                 _ => operand(a, op.a, &at[0], &term, declared) * operand(b, op.b, &term, &at[1], declared),
             };
@@ -391,6 +410,15 @@ mod tests {
         ] {
             assert!(text.contains(wanted), "{wanted}\n{text}");
         }
+        // The map is the same, and made beforehand.
+        let text = specification_at(variant, Fixed { numbers: Numbers::Expanded, ..fixed }).to_string();
+        for wanted in [
+            "alloc Bs: f64[10, 6] global",
+            "Bs[r, c] = c%2 < r%2 ? -B[r/2, 2*(c/2) + (r + c)%2] : B[r/2, 2*(c/2) + (r + c)%2]",
+            "acc[i, j] += A[i, k] * Bs[k, j]",
+        ] {
+            assert!(text.contains(wanted), "{wanted}\n{text}");
+        }
     }
 
     /// The product of complex numbers by its definition, on the real numbers that they are stored as.
@@ -442,7 +470,7 @@ mod tests {
             let variant = Variant::new("c128".parse().unwrap(), layout.parse().unwrap());
             let definition = in_reals(variant.layout);
             let as_they_are = variant.layout.a.transposes() && !variant.layout.b.transposes();
-            for numbers in [Numbers::Embedded, Numbers::Three, Numbers::Parts] {
+            for numbers in [Numbers::Embedded, Numbers::Expanded, Numbers::Three, Numbers::Parts] {
                 if numbers == Numbers::Parts && !as_they_are {
                     continue;
                 }

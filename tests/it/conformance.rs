@@ -157,6 +157,13 @@ const FORMS: &[(&str, &str, &str, &str, &str)] = &[
         "nn",
         "unit=mma,numbers=split,split_once=true,team=part,rows=64,wm=4,wn=1,store=shared",
     ),
+    (
+        "tsmm",
+        "1000000x26x26",
+        "c64",
+        "nn",
+        "unit=mma,numbers=split-parts,split_once=true,team=part,rows=128,wm=4,wn=1,store=shared",
+    ),
     ("tsmm", "1000000x36x36", "c128", "nn", "unit=mma,instruction=m8n8k4,rows=32,wm=2,wn=5,store=shared"),
     (
         "tsmm",

@@ -92,7 +92,10 @@ fn complex_numbers_are_multiplied_as_their_parts() {
                 continue;
             }
             let given = format!("unit=mma,numbers={numbers},team={team},store={store},{form}");
-            let given = parameters(given.trim_end_matches(',')).with("blocks", 2);
+            let mut given = parameters(given.trim_end_matches(',')).with("blocks", 2);
+            if dtype == "c64" {
+                given = given.with("split_once", turn % 2 == 0);
+            }
             let choice = family
                 .complete(&given, &problem, target::DEFAULT)
                 .unwrap_or_else(|e| panic!("{widths:?} {given}: {e}"));

@@ -3,11 +3,12 @@
 use warpwright_core::target::{Capability, Target};
 
 use super::mapping::{
-    self, Tiles, Warps, band, bands, copied_a, depth, in_parts, is_three, moved_a, moved_c, rows,
+    self, Tiles, Warps, band, bands, copied_a, depth, in_parts, is_three, moved_a, moved_c, numbers, rows,
     small_extents, staged, staged_bytes, team, terms_at_once, threads, wider,
 };
 use super::schedule::{columns, pieces_are_aligned, written_at_once};
 use crate::kernels::family::{Choice, Footprint};
+use crate::kernels::gemm::Numbers;
 use crate::kernels::staging::{self, ACROSS, Moved, ceil, copied_at_once};
 use crate::problem::Problem;
 
@@ -125,7 +126,7 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target) -> Foot
     let sums = products * staging::sums_in_registers(choice, apart, false);
     let small = target.has(Capability::MmaF64Wide) && choice.word("instruction") == "m8n8k4" && !complex;
     // A lane gives each element of the small matrix that is read as parts its sign, and moves it.
-    let signs = if wider == 1 { 0 } else { 2 * columns * terms / 32 };
+    let signs = if numbers(problem, choice) == Numbers::Embedded { 2 * columns * terms / 32 } else { 0 };
     let common = staged_footprint(problem, choice);
     // Of the small matrix.
     let fragments_of_b = columns * terms / 32;

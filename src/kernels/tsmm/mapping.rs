@@ -11,6 +11,7 @@ use crate::problem::Problem;
 /// as it is stored.
 pub(super) fn numbers(problem: &Problem, choice: &Choice) -> Numbers {
     match staging::numbers(problem, choice) {
+        Numbers::Parts if choice.flag(staging::SPLIT_ONCE) => Numbers::Expanded,
         Numbers::Parts => Numbers::Embedded,
         other => other,
     }
@@ -19,7 +20,7 @@ pub(super) fn numbers(problem: &Problem, choice: &Choice) -> Numbers {
 /// How many columns of what is added up stand for one of C, and how many of its terms for one of a row of A: two where
 /// complex numbers are taken as their parts.
 pub(super) fn wider(problem: &Problem, choice: &Choice) -> i64 {
-    if numbers(problem, choice) == Numbers::Embedded { 2 } else { 1 }
+    if numbers(problem, choice).are_embedded() { 2 } else { 1 }
 }
 
 /// Columns of C of a block of the forms that stage rows: those of a band. Bands begin where matrix instructions or
@@ -255,7 +256,7 @@ pub(super) fn moved_c_as(copy: &str, problem: &Problem, choice: &Choice) -> Move
     Moved::of(copy, problem.dtype(), n, whole && problem.ld.c == n, problem.alignment().c)
 }
 
-/// Rows and columns of the small matrix in shared memory: those of whole tiles and whole instructions.
+/// Rows and columns of the small matrix of whole tiles and whole instructions.
 pub(super) fn small_extents(problem: &Problem, choice: &Choice) -> (i64, i64) {
     // Whole pieces of rows of A, too.
     let (k, depth) = (problem.shape.k, depth(problem, choice));
@@ -269,12 +270,22 @@ pub(super) fn small_extents(problem: &Problem, choice: &Choice) -> (i64, i64) {
     }
 }
 
+/// Rows and columns of the small matrix as it is stored in shared memory: so many, and as a real matrix that is a stage of its own
+/// those that it has, of which a number takes two each way.
+fn stored_extents(problem: &Problem, choice: &Choice) -> (i64, i64) {
+    if numbers(problem, choice) == Numbers::Expanded {
+        (2 * problem.shape.k, band(problem, choice))
+    } else {
+        small_extents(problem, choice)
+    }
+}
+
 /// By how many elements rows of A, of the small matrix and of the result grow in shared memory, so that the lanes of a
 /// warp meet different banks. Rows that are moved as one do not.
 pub(super) fn paddings(problem: &Problem, choice: &Choice) -> [i64; 3] {
     let (dtype, of_a_number) = staged(problem, choice);
     let whole = 16 / dtype.bytes();
-    let (_, columns) = small_extents(problem, choice);
+    let (_, columns_of_b) = stored_extents(problem, choice);
     let mma = choice.word("unit") == "mma";
     // What a warp reads: of A eight rows and four columns, of the small matrix four rows and eight columns, or, as
     // parts of numbers, two and eight. It writes eight rows of the result, every other column. Threads read a piece
@@ -309,7 +320,7 @@ pub(super) fn paddings(problem: &Problem, choice: &Choice) -> [i64; 3] {
         if between_tiles(problem, choice) > 0 {
             0
         } else {
-            pad(Moved::Rows, of_a_number * columns, if mma { 1 } else { whole }, of_b)
+            pad(Moved::Rows, of_a_number * columns_of_b, if mma { 1 } else { whole }, of_b)
         },
         pad(moved_c(problem, choice), wider(problem, choice) * band(problem, choice), whole, of_c),
     ]
@@ -340,7 +351,7 @@ pub(super) fn staged_bytes(problem: &Problem, choice: &Choice) -> i64 {
     let [a, b, c] = paddings(problem, choice);
     let (dtype, of_a_number) = staged(problem, choice);
     let depth = depth(problem, choice);
-    let (rows_of_b, columns_of_b) = small_extents(problem, choice);
+    let (rows_of_b, columns_of_b) = stored_extents(problem, choice);
     let rows_of_b = rows_of_b + beyond_the_last(problem, choice);
     let rows = rows(problem, choice);
     let sums = if is_three(problem, choice) { 3 } else { 1 };

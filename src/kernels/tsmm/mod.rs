@@ -21,7 +21,8 @@
 //! sign, which is the lane's own, in registers (`precompute`). With `numbers=three` products are made of three real ones, as
 //! in the family `tsmttsm`: only where somebody asks for it or permits it.
 //!
-//! In complex64, where numbers have to be split (`numbers=split`), the same is `numbers=split-parts`.
+//! In complex64, where numbers have to be split (`numbers=split`), the same is `numbers=split-parts`. There, with `split_once=true`,
+//! the real matrix is what is stored in shared memory, twice as long, and nobody gives its elements signs again.
 //!
 //! Where rows are staged, they belong to a block, whose warps wait for copies together, or, with `team=part`, each of
 //! its `wm` parts of `wn` warps takes groups of its own, copies them itself and waits for no other: while one of them
@@ -211,7 +212,7 @@ const PARAMETERS: &[Parameter] = &[
         name: staging::SPLIT_ONCE,
         about: "whether numbers of the small matrix are split once, and stored in shared memory as parts, or by each warp that reads them",
         values: |c, _, _| {
-            if c.word("numbers") == "split" { with_mma(c, [false, true]) } else { Vec::new() }
+            if staging::splits(c) { with_mma(c, [false, true]) } else { Vec::new() }
         },
     },
     Parameter {

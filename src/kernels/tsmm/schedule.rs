@@ -168,6 +168,11 @@ reorder({sum}.ko, {p}{sum}.i, {sum}.j, {sum}.k)
     } else {
         ("C.blk".to_string(), "", [String::new(), tiles])
     };
+    // The small matrix in shared memory.
+    let small = match numbers(problem, choice) {
+        Numbers::Expanded => "set_scope(Bs, shared)\n".to_string(),
+        _ => format!("cache_read(B, {sum}, shared) -> Bs\n"),
+    } + if choice.flag(staging::SPLIT_ONCE) { "store_split(Bs)\n" } else { "" };
     // Of what fragments are made where three real products share them, they are made later.
     let read_a = if is_three(problem, choice) {
         String::new()
@@ -176,8 +181,7 @@ reorder({sum}.ko, {p}{sum}.i, {sum}.j, {sum}.k)
     };
     format!(
         "{specialize}{copy_in_registers}cache_read(A, {sum}, shared{rows_in_shared}) -> As
-cache_read(B, {sum}, shared) -> Bs
-{split_once}split(C.i, {group}) -> blk, i
+{small}split(C.i, {group}) -> blk, i
 split(C.blk, {groups}) -> blk, g
 {shared_out}{place}compute_at({sum}, C.blk)
 {before}compute_at(As, {copied_at}{private})
@@ -187,7 +191,7 @@ reorder(Bs.t, Bs.u)
 bind(Bs.t, threads)
 {result}pipeline({copied_at}, {stages}, via=cp_async{across})
 {unrolled}",
-        split_once = if choice.flag(staging::SPLIT_ONCE) { "store_split(Bs)\n" } else { "" },
+        small = small,
         rows_in_shared = in_rows(of_a, Moved::Rows),
         read_a = read_a,
         group = group(problem, choice),

@@ -15,7 +15,7 @@ pub(super) fn sums(problem: &Problem, choice: &Choice) -> i64 {
         Numbers::Whole => 1,
         Numbers::Three => 3,
         Numbers::Parts => 4,
-        Numbers::Embedded => 2,
+        Numbers::Embedded | Numbers::Expanded => 2,
     }
 }
 

@@ -197,7 +197,7 @@ fn second_pass(problem: &Problem, choice: &Choice, sets: Option<i64>) -> String 
     // Where numbers come in parts, a row of C takes two rows of sums, and an element four sums, or two of one row.
     let (outer, unrolled) = match numbers(problem, choice) {
         Numbers::Whole => ("sub.t, sub.i, sub.j", "acc.t"),
-        Numbers::Embedded => ("sub.t, sub.i, sub.j", "acc.j, acc.t"),
+        Numbers::Embedded | Numbers::Expanded => ("sub.t, sub.i, sub.j", "acc.j, acc.t"),
         Numbers::Parts => ("sub.t, sub.j, sub.i", "acc.i, acc.j, acc.t"),
         Numbers::Three => ("sub.t, sub.j, sub.p, sub.i", "acc.p, acc.t"),
     };

@@ -73,16 +73,6 @@ template <typename T, int N> __device__ __forceinline__ void add_parts(T (&d)[N]
     for (int i = 0; i < N; ++i) add_parts(d[i], sum[i], rest[i]);
 }
 
-// 0 if all of these are finite, and no number else
-__device__ __forceinline__ float zero_if_finite(float x) { return 0.0f*x; }
-__device__ __forceinline__ float zero_if_finite(float2 z) { return fmaf(0.0f, z.x, 0.0f*z.y); }
-template <typename T, int N> __device__ __forceinline__ float zero_if_finite(const T (&x)[N]) {
-    float zero = 0.0f;
-    #pragma unroll
-    for (int i = 0; i < N; ++i) zero += zero_if_finite(x[i]);
-    return zero;
-}
-
 // The parts of a complex number in shared memory, so far apart
 __device__ __forceinline__ float4 load_parts_c64(const float* p, int plane) {
     return make_float4(p[0], p[plane], p[2*plane], p[3*plane]);
@@ -240,41 +230,10 @@ tsmm_c64_nn_n48_k50(int M, float2 alpha, float2 beta, bool beta0, bool alpha1, c
                         }
                         #pragma unroll
                         for (int ni = 0; ni < 6; ++ni) {
-                            mma_m16n8k8_c64<false>(mine_sum[ni], mine_rest[ni], a2, b[ni]);
+                            mma_m16n8k8_c64<true>(mine_sum[ni], mine_rest[ni], a2, b[ni]);
                         }
                     }
-                    if (__any_sync(~0u, zero_if_finite(mine_rest) != 0.0f)) {
-                        float2 mine_sum[6][4] = {};
-                        float2 mine_rest[6][4] = {};
-                        #pragma unroll 1
-                        for (int ks = 0; ks < 7; ++ks) {
-                            float2 a2[4];
-                            float4 b[6][2];
-                            #pragma unroll
-                            for (int r = 0; r < 4; ++r) {
-                                const int r2 = 8*(r%2) + tid%32/4;
-                                const int c = 4*(r/2) + tid%4;
-                                a2[r] = 8*ks + c < 50 ? As[As_at(w, slot2, r2, 8*ks + c)]
-                                    : make_float2(0.0f, 0.0f);
-                            }
-                            #pragma unroll
-                            for (int co = 0; co < 6; ++co) {
-                                #pragma unroll
-                                for (int r = 0; r < 2; ++r) {
-                                    const int r2 = 4*r + tid%4;
-                                    const int c = tid%32/4;
-                                    b[co][r] = load_parts_c64(&Bs[0][8*ks + r2][8*co + c], 3136);
-                                }
-                            }
-                            #pragma unroll
-                            for (int ni = 0; ni < 6; ++ni) {
-                                mma_m16n8k8_c64<true>(mine_sum[ni], mine_rest[ni], a2, b[ni]);
-                            }
-                        }
-                        add_parts(mine, mine_sum, mine_rest);
-                    } else {
-                        add_parts(mine, mine_sum, mine_rest);
-                    }
+                    add_parts(mine, mine_sum, mine_rest);
                 }
                 #pragma unroll
                 for (int jo = 0; jo < 6; ++jo) {

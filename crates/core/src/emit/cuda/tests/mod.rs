@@ -676,6 +676,43 @@ fn a_loop_that_changes_more_than_sums_is_written_once_for_any_number() {
     assert!(plain.contains("#pragma unroll 1\n"), "{plain}");
 }
 
+#[test]
+fn a_loop_that_splits_few_numbers_for_its_sums_is_written_once() {
+    let written = |terms: i64, split: &str| {
+        statements(&format!(
+            "program p(A: in f32[16, {terms}], B: in f32[{terms}, 32], C: out f32[16, 32]) {{
+                for g in block.x(1) {{
+                    for w in threads(1@32) {{
+                        alloc acc: f32[4, 16, 8] reg frag D16x8
+                        for n in unroll 0..4 {{ for (i, j) in own acc[n, :, :] {{ acc[n, i, j] = 0 }} }}
+                        for k in 0..{trips} {{
+                            alloc a: f32[16, 8] reg frag A16x8
+                            alloc b: f32[4, 8, 8] reg frag B8x8 {split}
+                            for (i, c) in own a[:, :] {{ a[i, c] = A[i, 8*k + c] }}
+                            for n in unroll 0..4 {{
+                                for (r, j) in own b[n, :, :] {{ b[n, r, j] = B[8*k + r, 8*n + j] }}
+                                mma_m16n8k8_f32(acc[n, :, :], a[:, :], b[n, :, :])
+                            }}
+                        }}
+                        for n in unroll 0..4 {{
+                            for (i, j) in own acc[n, :, :] {{ C[i, 8*n + j] = acc[n, i, j] }}
+                        }}
+                    }}
+                }}
+            }}",
+            trips = terms / 8
+        ))
+    };
+    // A lane splits 4 numbers of a, and 8 of b, and has 16 elements of sums.
+    for (terms, split, repeats) in
+        [(16, "", false), (24, "", true), (48, "split", false), (56, "split", true)]
+    {
+        let text = written(terms, split);
+        assert!(text.contains("add_parts(acc, acc_sum, acc_rest);"), "{text}");
+        assert_eq!(text.contains("__any_sync"), repeats, "{terms} {split}: {text}");
+    }
+}
+
 /// The bound of the error counts the instructions whose sum matrix units add up.
 #[test]
 fn matrix_units_add_up_no_more_than_sixteen_instructions() {
