@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Errors of products of split numbers beside those of products by threads, on data of several kinds, against f64 (NumPy).
 
-    python3 bench/limits/split_errors.py target/release/warpwright [WIDTH [PRODUCT]]
+    python3 bench/limits/split_errors.py target/release/warpwright [WIDTH [PRODUCT [KIND]...]]
 
 An error is in units of 2^-24 of the sum of magnitudes of what is added up: its root mean square and its mean, which tells
-whether sums shrink. PRODUCT is one of f32-tn, f32-nn, c64-cn and c64-nn; all of them if it is left out. `classes` counts elements that are infinite or no number where the others are not. Needs a GPU.
+whether sums shrink. PRODUCT is one of f32-tn, f32-nn, c64-cn and c64-nn, all of
+them if it is left out, and KIND one of those of data. `classes` counts elements that are infinite or no number where the others are not. Needs a GPU.
 """
 
 import json
@@ -69,13 +70,14 @@ def main():
         print("split_errors.py needs a machine with an NVIDIA GPU; skipped")
         return
     products = [p for p in PRODUCTS if len(sys.argv) < 4 or f"{p[0]}-{p[1]}" == sys.argv[3]]
+    kinds = sys.argv[4:] or KINDS
     random = np.random.default_rng(5)
     print(f"{'product':24} {'data':15} {'by threads':>22} {'split':>22} classes passed")
     with tempfile.TemporaryDirectory() as directory:
         for dtype, layout, long in products:
             tall = layout != "nn"
             size = f"{width}x{width}x{long}" if tall else f"{long}x{width}x{width}"
-            for kind in KINDS:
+            for kind in kinds:
                 a = matrix(random, kind, dtype, long, width, True)
                 b = matrix(random, kind, dtype, long if tall else width, width, False)
                 np.save(os.path.join(directory, "a.npy"), a)
