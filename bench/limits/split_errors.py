@@ -4,8 +4,8 @@
     python3 bench/limits/split_errors.py target/release/warpwright [WIDTH [PRODUCT [KIND]...]]
 
 An error is in units of 2^-24 of the sum of magnitudes of what is added up: its root mean square and its mean, which tells
-whether sums shrink. PRODUCT is one of f32-tn, f32-nn, c64-cn and c64-nn, all of
-them if it is left out, and KIND one of those of data. `classes` counts elements that are infinite or no number where the others are not. Needs a GPU.
+whether sums shrink. `classes` counts elements that are infinite or no number where the others are not. PRODUCT is one of
+f32-tn, f32-nn, c64-cn and c64-nn, and KIND one of those of data: without them, all. Needs a GPU.
 """
 
 import json
