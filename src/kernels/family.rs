@@ -101,6 +101,8 @@ pub struct Footprint {
     pub instructions: f64,
     /// How often a block waits for device memory, one wait after the other.
     pub steps: f64,
+    /// Loads that each thread makes one after the other before the first step.
+    pub start: f64,
     /// Whether a wait runs beside the arithmetic of the step before.
     pub overlaps: bool,
     /// Whether copies to shared memory are on their way several steps before they are waited for.

@@ -51,6 +51,7 @@ mod tests {
         issue: 1e-4,
         latency: 1e-4,
         meetings: 1e-5,
+        start: 0.0,
         launch: 1e-6,
         warps: 16.0,
         rounds: 1.0,

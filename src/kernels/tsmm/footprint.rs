@@ -4,7 +4,7 @@ use warpwright_core::target::{Capability, Target};
 
 use super::mapping::{
     self, Tiles, Warps, band, bands, copied_a, depth, in_parts, is_three, moved_a, moved_c, numbers, rows,
-    small_extents, staged, staged_bytes, team, terms_at_once, threads, wider,
+    small_extents, staged, staged_bytes, stored_extents, team, terms_at_once, threads, wider,
 };
 use super::schedule::{columns, pieces_are_aligned, written_at_once};
 use crate::kernels::family::{Choice, Footprint};
@@ -56,6 +56,11 @@ fn staged_footprint(problem: &Problem, choice: &Choice) -> Footprint {
         instructions: rows_of_a * copied.instructions(choice.flag(staging::KEEPS_PLACE))
             + copies_of_c / 32.0 * of_a_piece_of_c,
         steps: m / (blocks * group) as f64 * steps + 2.0,
+        // The small matrix is on its way before anything else.
+        start: {
+            let (rows, columns) = stored_extents(problem, choice);
+            (staged(problem, choice).1 * rows * columns) as f64 / threads(problem, choice) as f64
+        },
         meetings: m / (blocks * group) as f64 * ceil(problem.shape.k, depth) as f64,
         teams: if in_parts(choice) { choice.int("wm") } else { 1 },
         overlaps: stages > 1,
@@ -242,6 +247,7 @@ fn thread_footprint(problem: &Problem, choice: &Choice) -> Footprint {
                 + 40.0),
         // Loads of four terms or so are in flight at once, and the small matrix is waited for before the first.
         steps: once_a_block * 1.5 + (k / 4.0).ceil(),
+        start: 0.0,
         overlaps: true,
         ahead: false,
         meetings: 0.0,

@@ -272,7 +272,7 @@ pub(super) fn small_extents(problem: &Problem, choice: &Choice) -> (i64, i64) {
 
 /// Rows and columns of the small matrix as it is stored in shared memory: so many, and as a real matrix that is a stage of its own
 /// those that it has, of which a number takes two each way.
-fn stored_extents(problem: &Problem, choice: &Choice) -> (i64, i64) {
+pub(super) fn stored_extents(problem: &Problem, choice: &Choice) -> (i64, i64) {
     if numbers(problem, choice) == Numbers::Expanded {
         (2 * problem.shape.k, band(problem, choice))
     } else {
