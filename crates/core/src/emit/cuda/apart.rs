@@ -36,9 +36,9 @@ use crate::target::Capability;
 /// The most instructions one after another whose sum matrix units add up: the bound of the error counts on it.
 const LONGEST: i64 = 16;
 
-/// How many times as many instructions it has to save to do without looking after infinities. Where it saved less than twice as many,
-/// kernels became up to 11 % slower, and where more than six times, up to 13 % faster (A B in complex64 of 30 columns and A^T B in f32
-/// of 55, an H200, 2026-11-25).
+/// How many times as many instructions it has to save to do without looking after infinities. Where it saved about twice as many or
+/// less, kernels took between 1.16 times as long and 0.93 times (A B in complex64 of 30 and of 62 columns), where more than six times
+/// as many, down to 0.89 (A^T B in f32 of 55; an H200, 2026-11-25).
 const WORTH: i64 = 3;
 
 /// A sum that is added up apart from its buffer: the names of what the leading parts and the others give.
