@@ -10,8 +10,8 @@ use super::element::Element;
 use super::machine::Machine;
 use super::{Fault, names::Names};
 
-/// Buffers have at most this many dimensions.
-const MOST_DIMS: usize = 8;
+/// Indices of buffers with so many dimensions at most stand on the stack.
+const FEW_DIMS: usize = 8;
 
 /// A buffer and how its elements are found.
 pub(super) struct Array<'a> {
@@ -146,16 +146,24 @@ impl<'a> Machine<'a> {
     // Inlined, as is `locate`: to hand a place over through memory took a quarter of the engine's time.
     #[inline(always)]
     pub fn element(&self, t: usize, access: &Access) -> Result<Location, Fault> {
-        let mut index = [0; MOST_DIMS];
+        let dims = access.index.len();
+        let (mut few, mut many) = ([0; FEW_DIMS], Vec::new());
+        let index = match few.get_mut(..dims) {
+            Some(few) => few,
+            None => {
+                many.resize(dims, 0);
+                &mut many[..]
+            }
+        };
         for (at, i) in index.iter_mut().zip(&access.index) {
             *at = self.names.index(i, &self.threads[t].env);
         }
         let buffer = self.names.slot(&access.buffer);
-        let location = self.locate(t, buffer, &index[..access.index.len()])?;
+        let location = self.locate(t, buffer, index)?;
         match location {
             Location::Register { thread, .. } if thread != t => Err(Fault::Ownership {
                 buffer: access.buffer.name().into(),
-                index: index[..access.index.len()].to_vec(),
+                index: index.to_vec(),
                 thread: self.threads[t].id,
                 owner: self.threads[thread].id,
             }),
@@ -257,4 +265,35 @@ pub(super) fn inside(extents: &[i64], index: &[i64]) -> bool {
 /// Whether poison may not be stored to a buffer.
 pub(super) fn is_output(buffer: &Buffer) -> bool {
     matches!(buffer.space, Space::Param(Io::Out | Io::InOut))
+}
+
+#[cfg(test)]
+mod tests {
+    use warpwright_core::ir::parse;
+
+    use crate::coroutine::{Arguments, Element, Policy, run};
+
+    #[test]
+    fn buffers_may_have_more_dimensions_than_indices_have_room_on_the_stack() {
+        for dims in [8, 9, 12] {
+            let extents = format!("2, {}3", "1, ".repeat(dims - 2));
+            let index = |first: &str, last: &str| format!("{first}, {}{last}", "0, ".repeat(dims - 2));
+            let program = parse::program(&format!(
+                "program p(x: in i32[2, 3], y: out i32[2, 3]) {{
+                    alloc many: i32[{extents}] global
+                    for i in 0..2, j in 0..3 {{ many[{}] = x[i, j] }}
+                    for i in 0..2, j in 0..3 {{ y[i, j] = many[{}] }}
+                }}",
+                index("i", "j"),
+                index("1 - i", "j"),
+            ))
+            .expect("reads");
+            let numbers = |values: [u64; 6]| values.map(Element::new).to_vec();
+            let mut arguments = Arguments::default();
+            arguments.tensors.insert("x".into(), numbers([1, 2, 3, 4, 5, 6]));
+            arguments.tensors.insert("y".into(), numbers([0; 6]));
+            run(&program, &mut arguments, Policy::from_seed(1)).expect("runs");
+            assert_eq!(arguments.tensors["y"], numbers([4, 5, 6, 1, 2, 3]), "{dims}");
+        }
+    }
 }
