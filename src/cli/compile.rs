@@ -77,6 +77,13 @@ struct Product {
 /// Runs `compile`.
 pub fn run(options: &Options) -> Outcome {
     let problems = options.problems.all()?;
+    // Whether there can be candidates with these values is known without a compiler.
+    let given = Choice::of(&options.parameters);
+    for problem in problems.iter().filter(|_| !given.is_empty()) {
+        if let Some(family) = choose::family(problem) {
+            family.complete_permitted(&given, problem, options.gpu, options.permissions.of_kernels())?;
+        }
+    }
     let nvrtc = Nvrtc::get().map_err(gpu::diagnosis)?.version();
     let Some(directory) = CompileCache::standard().directory().map(PathBuf::from) else {
         return Err(Diagnosis::new("compiled kernels would be lost")
@@ -162,9 +169,6 @@ fn candidates(
 ) -> Result<Vec<Choice>, Diagnosis> {
     let (gpu, file, given) =
         (Gpu::of_target(options.gpu), WisdomFile::standard(), Choice::of(&options.parameters));
-    if !given.is_empty() {
-        family.complete_permitted(&given, problem, options.gpu, options.permissions.of_kernels())?;
-    }
     let session = Session {
         gpu: &gpu,
         target: options.gpu,
