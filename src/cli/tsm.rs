@@ -15,7 +15,7 @@ use crate::bench::bandwidth;
 use crate::bench::record::{self, Record};
 use crate::bench::tsm::chosen;
 use crate::bench::tsm::job::Wanted;
-use crate::bench::tsm::measure::{self, Run};
+use crate::bench::tsm::measure::{self, Also, Run};
 use crate::bench::tsm::{Figure, NAME, Operation, Pace, Point, Size, WIDTHS, mean, page, sweep, tuned};
 use crate::report::number::{flops_per_second, seconds};
 use crate::report::progress::Progress;
@@ -56,6 +56,9 @@ pub struct Options {
     /// what it would take if device memory cost nothing.
     #[arg(long)]
     cached: bool,
+    /// Time each kernel a second time on operands that are all zeros: what it would take if power were no limit.
+    #[arg(long)]
+    zeros: bool,
     /// Write the figures as a self-contained page, from what is on record; nothing is measured, and no GPU is needed.
     #[arg(long, value_name = "FILE", requires = "from", conflicts_with = "record")]
     html: Option<PathBuf>,
@@ -113,8 +116,8 @@ pub fn run(options: &Options) -> Outcome {
     let wanted = options.wanted(target)?;
     let progress = Progress::waiting("kernels");
     let turns = if options.quick { TurnOptions::quick() } else { TurnOptions::default() };
-    let run =
-        Run { directory: options.record.as_deref(), again: options.again, cached: options.cached, turns };
+    let also = Also { cached: options.cached, zeros: options.zeros };
+    let run = Run { directory: options.record.as_deref(), again: options.again, also, turns };
     let outcome = measure::run(&run, gpu, target, &wanted, &mut |p| progress.say(said(p)))?;
     drop(progress);
     outcome.notices.iter().for_each(|n| notice(n));
@@ -252,6 +255,7 @@ fn table(points: &[Point]) -> String {
     let placed = points.iter().any(|p| p.key.placement.is_some());
     let short = points.iter().any(|p| p.empty_launch.is_some());
     let cached = points.iter().any(|p| p.cached.is_some());
+    let zeros = points.iter().any(|p| p.zeros.is_some());
     let mut columns = vec![words("product"), words("type"), words("size")];
     columns.extend(placed.then(|| words("lies")));
     for pace in Pace::ALL {
@@ -264,6 +268,7 @@ fn table(points: &[Point]) -> String {
         ]);
         columns.extend(short.then(|| numbers("of two launches and the bytes")));
         columns.extend(cached.then(|| numbers("with memory in the cache")));
+        columns.extend(zeros.then(|| numbers("on zeros")));
     }
     columns.extend([words("chosen by"), words("parameters")]);
     let dash = || "-".to_string();
@@ -282,6 +287,7 @@ fn table(points: &[Point]) -> String {
             ]);
             cells.extend(short.then(|| percent(p.fraction_of_short(pace))));
             cells.extend(cached.then(|| percent(p.fraction_of_cached(pace))));
+            cells.extend(zeros.then(|| percent(p.fraction_of_zeros(pace))));
         }
         cells.push(p.chosen_by.name().to_string());
         cells.push(p.message.as_ref().map_or_else(|| p.parameters.to_string(), |m| format!("FAILED: {m}")));
@@ -306,6 +312,7 @@ fn means(points: &[Point]) -> String {
     say("times cuBLAS", Point::times_cublas);
     say("of two empty launches and the bytes", Point::fraction_of_short);
     say("of the roofline if device memory cost nothing", Point::fraction_of_cached);
+    say("of the roofline on zeros", Point::fraction_of_zeros);
     text
 }
 
@@ -327,6 +334,10 @@ mod tests {
         assert!(
             table(&cached).contains("with memory in the cache")
                 && table(&cached).contains("0.625 of the roofline if")
+        );
+        let zeros = [Point { zeros: points[0].rested, zeros_rested: points[0].rested, ..point(8, 0.5) }];
+        assert!(
+            table(&zeros).contains(" on zeros") && table(&zeros).contains("0.625 of the roofline on zeros")
         );
         let means = means(&points);
         assert!(

@@ -126,6 +126,11 @@ impl OperandSets {
         self.sets.iter().try_for_each(|set| set.c.buffer.fill(stream, POISON))
     }
 
+    /// Fills A and B of every copy with zeros, bytes around them included.
+    pub fn clear_operands(&self, stream: &Stream) -> Result<()> {
+        self.sets.iter().flat_map(|set| [&set.a, &set.b]).try_for_each(|placed| placed.buffer.fill(stream, 0))
+    }
+
     /// Puts the old C back into every copy.
     pub fn restore_c(&self, stream: &Stream, operands: &Operands) -> Result<()> {
         self.sets.iter().try_for_each(|set| set.c.buffer.write(stream, set.c.start, operands.c.bytes()))

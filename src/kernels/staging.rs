@@ -200,6 +200,30 @@ pub(super) fn padding(columns: i64, piece: i64, free: impl Fn(i64) -> bool) -> i
     (0..=most).find(|p| free(columns + p) && (columns + p) % piece == 0).unwrap_or(0)
 }
 
+/// The steps by which threads copy a matrix of so many rows and columns to the `stage`, neighbours side by side, once and for all:
+/// loads are on their way before the first element is stored, since nothing else hides their latency. Threads take whole rows, or
+/// pieces of one, so that none divides to find its elements; less than half of them have nothing to do.
+pub(super) fn copied_once(stage: &str, dtype: DType, (rows, columns): (i64, i64), threads: i64) -> String {
+    let (rows_at_once, most) = (threads / columns, LOADED_AT_ONCE / dtype.bytes());
+    // Which lanes do it, the loop of each of them that is unrolled, the loops around that, and how often it runs.
+    let (mut steps, lanes, mut around, mut unrolled, rounds) = if rows_at_once > 0 {
+        let rounds = ceil(rows, rows_at_once);
+        (format!("split(S.r, {rows_at_once}) -> u, r\n"), "S.r, S.c", String::new(), "S.u", rounds)
+    } else {
+        (format!("split(S.c, {threads}) -> p, c\n"), "S.c", "S.p, ".to_string(), "S.r", rows)
+    };
+    if rounds > most {
+        let each = ceil(rounds, ceil(rounds, most));
+        steps += &format!("split({unrolled}, {each}) -> b, u\n");
+        (around, unrolled) = (around + "S.b, ", "S.u");
+    }
+    steps += &format!("reorder({lanes}, {around}{unrolled})\nbind({lanes}, threads)\nunroll({unrolled})\n");
+    steps.replace("S.", &format!("{stage}."))
+}
+
+/// Bytes that a thread loads before it stores them, if the compiler does as asked: 32 registers, which what is done later has, too.
+const LOADED_AT_ONCE: i64 = 128;
+
 /// The step that makes rows of a tile longer.
 pub(super) fn pad(tile: &str, elements: i64) -> String {
     if elements > 0 { format!("storage_align({tile}, r, {elements})\n") } else { String::new() }

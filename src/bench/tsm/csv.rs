@@ -9,7 +9,7 @@ tflops,fraction,cublas_seconds,cublas_first_quartile,cublas_third_quartile,cubla
 ceiling_seconds,chosen_by,registers,parameters,text,rested_seconds,rested_first_quartile,rested_third_quartile,\
 rested_tflops,rested_fraction,cublas_rested_seconds,cublas_rested_first_quartile,cublas_rested_third_quartile,\
 cublas_rested_fraction,rested_times_cublas,row_strides,offsets,bytes,copies,empty_launch_seconds,fraction_of_short,\
-rested_fraction_of_short,cached_seconds,cached_rested_seconds,gpu,driver,date";
+rested_fraction_of_short,cached_seconds,cached_rested_seconds,zeros_seconds,zeros_rested_seconds,gpu,driver,date";
 
 /// The table, headings first.
 pub fn table(record: &Record<Point>) -> String {
@@ -56,7 +56,10 @@ fn cells(point: &Point) -> Vec<String> {
     cells.push(point.copies.map_or(String::new(), |c| c.to_string()));
     cells.push(number(point.empty_launch.map(|t| t.median)));
     cells.extend(Pace::ALL.into_iter().rev().map(|pace| share(point.fraction_of_short(pace))));
-    cells.extend([point.cached, point.cached_rested].map(|t| number(t.map(|t| t.median))));
+    cells.extend(
+        [point.cached, point.cached_rested, point.zeros, point.zeros_rested]
+            .map(|t| number(t.map(|t| t.median))),
+    );
     cells
 }
 
@@ -88,6 +91,7 @@ mod tests {
         let placement = Placement { row_strides: [9, 9, 8], offsets: [0; 3] };
         record.results[0].key.placement = Some(placement);
         record.results[0].cached_rested = record.results[0].seconds;
+        record.results[1].zeros_rested = record.results[1].rested;
         let text = table(&record);
         let lines: Vec<Vec<&str>> = text.lines().map(|l| l.split(',').collect()).collect();
         assert_eq!(lines.len(), 3);
@@ -108,6 +112,7 @@ mod tests {
         }
         assert_eq!((cell(1, "row_strides"), cell(1, "copies"), cell(1, "offsets")), ("9 9 8", "1", "0 0 0"));
         assert_eq!(cell(1, "cached_rested_seconds"), cell(1, "seconds"));
+        assert_eq!(cell(2, "zeros_rested_seconds"), cell(2, "rested_seconds"));
         assert_eq!((cell(1, "cached_seconds"), cell(2, "cached_rested_seconds")), ("", ""));
         assert_eq!(cell(2, "row_strides"), "", "what is dense has none");
         assert_eq!(cell(1, "parameters"), "leapfrog=true tm=4 unit=fma");

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use warpwright_core::diag::Diagnosis;
 
+use super::measure::Also;
 use super::{Key, NAME, Point, csv};
 use crate::bench::record::{self, Record};
 use crate::tune::record::Status;
@@ -44,11 +45,13 @@ impl Log {
         Ok(Log { known, today, directory: directory.map(Path::to_path_buf), files: Vec::new() })
     }
 
-    /// Whether a point is on record with a kernel of this text, at both paces, beside cuBLAS where that is there, and in the
-    /// cache where that is asked for.
-    pub fn has(&self, key: &Key, text: &str, cublas: bool, cached: bool) -> bool {
+    /// Whether a point is on record with a kernel of this text, at both paces, beside cuBLAS where that is there, and on what else
+    /// is asked for.
+    pub fn has(&self, key: &Key, text: &str, cublas: bool, also: Also) -> bool {
         let beside = |p: &Point| p.cublas_rested.is_some() || !cublas;
-        let whole = |p: &Point| p.rested.is_some() && beside(p) && (p.cached_rested.is_some() || !cached);
+        let cached = |p: &Point| p.cached_rested.is_some() || !also.cached;
+        let zeros = |p: &Point| p.zeros_rested.is_some() || !also.zeros;
+        let whole = |p: &Point| p.rested.is_some() && beside(p) && cached(p) && zeros(p);
         self.known.get(key).is_some_and(|p| p.text == text && (p.status != Status::Correct || whole(p)))
     }
 
@@ -195,18 +198,26 @@ mod tests {
         let mut log = Log::open(None, Record { results: Vec::new(), ..record() }).unwrap();
         let old = Point { rested: None, cublas_rested: None, ..point(8, 0.5) };
         log.add(old.clone()).unwrap();
-        assert!(!log.has(&old.key, &old.text, true, false) && !log.has(&old.key, &old.text, false, false));
+        assert!(
+            !log.has(&old.key, &old.text, true, Also::default())
+                && !log.has(&old.key, &old.text, false, Also::default())
+        );
     }
 
     #[test]
-    fn a_point_is_measured_again_where_it_is_wanted_in_the_cache_too() {
+    fn a_point_is_measured_again_where_it_is_wanted_in_the_cache_or_on_zeros_too() {
         let mut log = Log::open(None, Record { results: Vec::new(), ..record() }).unwrap();
         let known = point(8, 0.5);
         log.add(known.clone()).unwrap();
-        let has = |log: &Log, cached: bool| log.has(&known.key, &known.text, true, cached);
-        assert!(has(&log, false) && !has(&log, true));
-        log.add(Point { cached: known.seconds, cached_rested: known.rested, ..known.clone() }).unwrap();
-        assert!(has(&log, true));
+        let has = |log: &Log, cached: bool, zeros: bool| {
+            log.has(&known.key, &known.text, true, Also { cached, zeros })
+        };
+        assert!(has(&log, false, false) && !has(&log, true, false) && !has(&log, false, true));
+        let cached = Point { cached: known.seconds, cached_rested: known.rested, ..known.clone() };
+        log.add(cached.clone()).unwrap();
+        assert!(has(&log, true, false) && !has(&log, true, true));
+        log.add(Point { zeros: known.seconds, zeros_rested: known.rested, ..cached }).unwrap();
+        assert!(has(&log, true, true));
     }
 
     #[test]

@@ -25,6 +25,15 @@ use crate::report::ChosenBy;
 use crate::roofline::{self, Bandwidths, Ceilings, Roofline};
 use crate::tune::record::{Gpu, Status};
 
+/// What a kernel is timed on besides its operands, to see what stops it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Also {
+    /// Matrices in the second-level cache.
+    pub cached: bool,
+    /// Operands that are all zeros.
+    pub zeros: bool,
+}
+
 /// What a run is about.
 #[derive(Clone, Copy, Debug)]
 pub struct Run<'a> {
@@ -32,8 +41,8 @@ pub struct Run<'a> {
     pub directory: Option<&'a Path>,
     /// Whether to measure again what is on record.
     pub again: bool,
-    /// Whether to time each kernel on matrices in the second-level cache too.
-    pub cached: bool,
+    /// What else to time each kernel on.
+    pub also: Also,
     /// How much to measure of each product.
     pub turns: TurnOptions,
 }
@@ -86,7 +95,7 @@ pub fn run(
     for (wanted, job) in wanted.iter().zip(&jobs) {
         match job {
             Err(refusal) => log.add(refused(wanted, refusal))?,
-            Ok(job) if !run.again && log.has(&wanted.key, &job.text, missing.is_none(), run.cached) => {}
+            Ok(job) if !run.again && log.has(&wanted.key, &job.text, missing.is_none(), run.also) => {}
             Ok(_) if 2 * longest(&wanted.problem) > room => {
                 notices.push(format!("{} in {} does not fit the GPU", wanted.problem.shape, wanted.key.dtype))
             }
@@ -184,6 +193,8 @@ fn refused(wanted: &Wanted, refusal: &Diagnosis) -> Point {
         cublas_rested: None,
         cached: None,
         cached_rested: None,
+        zeros: None,
+        zeros_rested: None,
         copies: None,
         empty_launch: None,
     }
@@ -198,6 +209,7 @@ struct Bench<'a> {
     space: Space,
     /// Addresses for what is timed in the cache.
     cached: Option<Space>,
+    zeros: bool,
     cublas: bool,
     turns: TurnOptions,
     empty_launch: OnceCell<Seconds>,
@@ -230,7 +242,8 @@ impl<'a> Bench<'a> {
             here,
             stream: device.stream().map_err(diagnosis)?,
             space: Space::new(device, bytes)?,
-            cached: run.cached.then(|| Space::in_cache(device, bytes)).transpose()?,
+            cached: run.also.cached.then(|| Space::in_cache(device, bytes)).transpose()?,
+            zeros: run.also.zeros,
             cublas,
             turns: run.turns,
             empty_launch: OnceCell::new(),
@@ -263,6 +276,8 @@ impl<'a> Bench<'a> {
             cublas_rested: None,
             cached: None,
             cached_rested: None,
+            zeros: None,
+            zeros_rested: None,
             copies: None,
             empty_launch: None,
         }
@@ -285,7 +300,8 @@ impl<'a> Bench<'a> {
             _ => Current { problem, stages: self.stages(wanted).map_err(crashed)?, cublas: None },
         };
         let outcome = self.measure_on(&mut current, job, point);
-        self.current = Some(current);
+        // Operands that have become zeros are of no use to the next point.
+        self.current = (!self.zeros).then_some(current);
         outcome
     }
 
@@ -341,6 +357,12 @@ impl<'a> Bench<'a> {
             let sets = whole.in_cache(&self.stream, space).map_err(crashed)?;
             let paces = self.alone(&executable, job, &whole.problem, &sets).map_err(crashed)?;
             (point.cached, point.cached_rested) =
+                (Some(seconds(&paces.sustained)), Some(seconds(&paces.rested)));
+        }
+        if self.zeros {
+            whole.sets.clear_operands(&self.stream).map_err(|e| crashed(diagnosis(e)))?;
+            let paces = self.alone(&executable, job, &whole.problem, &whole.sets).map_err(crashed)?;
+            (point.zeros, point.zeros_rested) =
                 (Some(seconds(&paces.sustained)), Some(seconds(&paces.rested)));
         }
         Ok(())

@@ -265,6 +265,13 @@ pub struct Point {
     /// The same in short bursts after a pause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached_rested: Option<Seconds>,
+    /// How long it took without a pause on operands that are all zeros, if that was asked for: what is left where arithmetic and the way of
+    /// its operands draw little power, so that clocks need not fall.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zeros: Option<Seconds>,
+    /// The same in short bursts after a pause.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zeros_rested: Option<Seconds>,
     /// Among how many copies of the operands timed launches rotate, so that none finds its own in the second-level cache:
     /// together they are three times as large as that, or a thousand. Not in older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -325,6 +332,19 @@ impl Point {
     /// that of memory and the multiprocessors are fast enough for it.
     pub fn fraction_of_cached(&self, pace: Pace) -> Option<f64> {
         Some(self.ceiling?.seconds / self.cached_at(pace)?.median)
+    }
+
+    /// How long it took at a pace on zeros.
+    pub fn zeros_at(&self, pace: Pace) -> Option<Seconds> {
+        match pace {
+            Pace::Rested => self.zeros_rested,
+            Pace::Sustained => self.zeros,
+        }
+    }
+
+    /// The fraction of the roofline that is reached on zeros: what it would be if power were no limit.
+    pub fn fraction_of_zeros(&self, pace: Pace) -> Option<f64> {
+        Some(self.ceiling?.seconds / self.zeros_at(pace)?.median)
     }
 
     /// The fraction of the roofline that is reached.
@@ -437,6 +457,8 @@ pub(crate) mod tests {
             cublas_rested: Some(one(0.9)),
             cached: None,
             cached_rested: None,
+            zeros: None,
+            zeros_rested: None,
             copies: Some(1),
             empty_launch: None,
         }

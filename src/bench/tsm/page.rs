@@ -28,6 +28,7 @@ pub fn page(records: &[Record<Point>], bandwidths: Option<&Record<Bandwidth>>) -
     let mut body = page.introduction();
     body += &page.widths();
     body += &Page { gpu, all: &cached }.cached();
+    body += &Page { gpu, all: &latest(records, |point| point.zeros_rested.is_some()) }.zeros();
     for figure in Figure::CHOSEN {
         let points = page.of(|p| p.key.figure == figure);
         body += &tables::section(figure, &points, &page.note(&points));
@@ -170,6 +171,25 @@ impl<'a> Page<'a> {
 
     /// The fraction of the roofline beside the one that would be reached if device memory cost nothing.
     fn cached(&self) -> String {
+        self.beside("in the cache", |p| p.fraction_of_cached(Pace::Rested), [
+            "If device memory cost nothing",
+            "The same kernels on matrices that lie in the second-level cache: one piece of memory of a few megabytes at as many \
+             addresses as the matrices have. Where both lines are the same, what is missing to the roofline is missing in the \
+             multiprocessors: instructions, registers, shared memory, or matrix units that have rows and columns to spare.",
+        ])
+    }
+
+    /// The fraction of the roofline beside the one that is reached on zeros.
+    fn zeros(&self) -> String {
+        self.beside("on zeros", |p| p.fraction_of_zeros(Pace::Rested), [
+            "If power were no limit",
+            "The same kernels on operands that are all zeros, whose products draw little power, so that the GPU need not lower its clocks. \
+             What lies between the lines is taken by power; what is missing above both is missing in the kernel.",
+        ])
+    }
+
+    /// The fraction of the roofline beside another one, with a heading and what it means; nothing where that was not measured.
+    fn beside(&self, name: &str, other: fn(&Point) -> Option<f64>, [heading, text]: [&str; 2]) -> String {
         let mut figures = Vec::new();
         for (operation, dtype) in panels() {
             let points = self.of(|p| is_main(p, operation, dtype));
@@ -178,7 +198,7 @@ impl<'a> Page<'a> {
             }
             let lines = vec![
                 line("as it is", Pace::Rested, &points, |p| p.fraction(Pace::Rested)),
-                line("in the cache", Pace::Rested, &points, |p| p.fraction_of_cached(Pace::Rested)),
+                line(name, Pace::Rested, &points, other),
             ];
             let title = format!("{}, {dtype}: % of the roofline", operation.formula(dtype));
             figures.push(chart(&title, &self.note(&points), width_axis(&lines), lines));
@@ -186,13 +206,7 @@ impl<'a> Page<'a> {
         if figures.is_empty() {
             return String::new();
         }
-        format!(
-            "<h2>If device memory cost nothing</h2>\n<p>{}</p>\n{}",
-            "The same kernels on matrices that lie in the second-level cache: one piece of memory of a few megabytes at as many \
-             addresses as the matrices have. Where both lines are the same, what is missing to the roofline is missing in the \
-             multiprocessors: instructions, registers, shared memory, or matrix units that have rows and columns to spare.",
-            side_by_side(&figures, Size::Small)
-        )
+        format!("<h2>{heading}</h2>\n<p>{text}</p>\n{}", side_by_side(&figures, Size::Small))
     }
 
     /// Performance against the tiles of a thread.

@@ -96,6 +96,8 @@ fn point(line: &record::Record) -> Option<Point> {
         cublas_rested: None,
         cached: None,
         cached_rested: None,
+        zeros: None,
+        zeros_rested: None,
         copies: None,
         empty_launch: None,
     })

@@ -2,8 +2,10 @@
 
 use super::mapping::{
     Tiles, Warps, band, bands, copied_a, depth, group, in_parts, is_three, moved_a, moved_c, numbers,
-    paddings, staged, team, terms_at_once, threads, wider,
+    paddings, staged, stored_extents, team, terms_at_once, threads, wider,
 };
+use warpwright_core::dtype::DType;
+
 use crate::kernels::family::Choice;
 use crate::kernels::gemm::Numbers;
 use crate::kernels::staging::{self, ACROSS, Moved, copied_at_once};
@@ -45,15 +47,16 @@ pub(super) fn by_threads(problem: &Problem, choice: &Choice) -> String {
         _ => format!(
             "cache_read(B, acc, shared) -> Bs
 compute_at(Bs, C.block)
-fuse(Bs.r, Bs.c) -> f
-split(Bs.f, {threads}) -> u, t
-reorder(Bs.t, Bs.u)
-bind(Bs.t, threads)
-cache_read(Bs, acc, reg) -> b
+{copy}cache_read(Bs, acc, reg) -> b
 compute_at(b, acc.k)
 unroll(b.c)
 ",
-            threads = rows * across
+            copy = staging::copied_once(
+                "Bs",
+                problem.dtype(),
+                (problem.shape.k, problem.shape.n),
+                rows * across
+            )
         ),
     };
     format!(
@@ -74,6 +77,13 @@ compute_at(a, {read_in})
         wide_c = if written > 1 { "vectorize(C.e)\n" } else { "" },
         steps = if vector > 1 { "acc.ks, " } else { "" },
     )
+}
+
+/// The type of the small matrix as it is staged in shared memory, and its rows and columns: those of real and imaginary parts, if
+/// they stand there as numbers of their own.
+fn small_stage(problem: &Problem, choice: &Choice) -> (DType, (i64, i64)) {
+    let ((dtype, of_a_number), (rows, columns)) = (staged(problem, choice), stored_extents(problem, choice));
+    (dtype, (rows, of_a_number * columns))
 }
 
 /// The step by which kernels count on row strides that are multiples of these pieces.
@@ -173,6 +183,7 @@ reorder({sum}.ko, {p}{sum}.i, {sum}.j, {sum}.k)
         Numbers::Expanded => "set_scope(Bs, shared)\n".to_string(),
         _ => format!("cache_read(B, {sum}, shared) -> Bs\n"),
     } + if choice.flag(staging::SPLIT_ONCE) { "store_split(Bs)\n" } else { "" };
+    let (small_dtype, small_extents) = small_stage(problem, choice);
     // Of what fragments are made where three real products share them, they are made later.
     let read_a = if is_three(problem, choice) {
         String::new()
@@ -185,11 +196,7 @@ reorder({sum}.ko, {p}{sum}.i, {sum}.j, {sum}.k)
 split(C.blk, {groups}) -> blk, g
 {shared_out}{place}compute_at({sum}, C.blk)
 {before}compute_at(As, {copied_at}{private})
-{longer_a}{read_a}{after}{copy}{products}{longer_b}fuse(Bs.r, Bs.c) -> f
-split(Bs.f, {threads}) -> u, t
-reorder(Bs.t, Bs.u)
-bind(Bs.t, threads)
-{result}pipeline({copied_at}, {stages}, via=cp_async{across})
+{longer_a}{read_a}{after}{copy}{products}{longer_b}{copy_b}{result}pipeline({copied_at}, {stages}, via=cp_async{across})
 {unrolled}",
         small = small,
         rows_in_shared = in_rows(of_a, Moved::Rows),
@@ -198,6 +205,7 @@ bind(Bs.t, threads)
         groups = choice.int("blocks") * if parted { choice.int("wm") } else { 1 },
         longer_a = staging::pad("As", pad_a),
         longer_b = staging::pad("Bs", pad_b),
+        copy_b = staging::copied_once("Bs", small_dtype, small_extents, threads),
         copy = copied.steps("As", choice.flag(staging::KEEPS_PLACE)),
         stages = choice.int("stages"),
     )

@@ -97,7 +97,8 @@ impl Body<'_> {
                 let element = self.element(access)?;
                 Ok(Text::primary(self.parts_of(access, element)?))
             }
-            Value::Select(cond, a, b) => {
+            // Where nothing comes in parts, what is chosen is split: a load that has a condition then has no more than that.
+            Value::Select(cond, a, b) if self.comes_in_parts(value)? => {
                 let cond = self.ranges.simplify_cond(cond);
                 match cond.as_constant() {
                     Some(true) => return self.parts(a, dtype),
@@ -115,6 +116,15 @@ impl Body<'_> {
                 Ok(Text::primary(format!("in_parts({})", whole.text)))
             }
         }
+    }
+
+    /// Whether a value, or what may be chosen as it, is read from a buffer whose elements are split.
+    fn comes_in_parts(&self, value: &Value) -> Result<bool, Diagnosis> {
+        Ok(match value {
+            Value::Load(access) => self.unit.buffer(&access.buffer)?.split,
+            Value::Select(_, a, b) => self.comes_in_parts(a)? || self.comes_in_parts(b)?,
+            _ => false,
+        })
     }
 
     /// An element, as a value.
