@@ -161,8 +161,19 @@ pub enum Multiplications {
     Four,
     /// Complex ones of three: those of the real parts, of the imaginary parts, and of the sums of both.
     Three,
-    /// Those of f32 of three products of tf32 parts (3xTF32), and complex ones of four such.
-    Split,
+    /// Those of f32 of three products of tf32 parts (3xTF32), and complex ones of four such. Matrix units add up the terms of so many
+    /// instructions one after another, eight each, before threads add them to the sum.
+    Split {
+        /// The instructions.
+        chain: u8,
+    },
+}
+
+impl Multiplications {
+    /// The most instructions whose terms matrix units add up before threads do.
+    pub const LONGEST_CHAIN: u8 = 16;
+    /// Products of tf32 parts, of which matrix units add up as many as they ever do.
+    pub const SPLIT: Multiplications = Multiplications::Split { chain: Multiplications::LONGEST_CHAIN };
 }
 
 impl Precision {

@@ -129,9 +129,9 @@ pub struct PermissionOptions {
     /// their error is half as large again, and does not tell real and imaginary parts apart.
     #[arg(long)]
     pub allow_three_multiplications: bool,
-    /// Permit kernels that make products in f32 and complex64 on matrix units, of three products of tf32 parts (3xTF32), for sums of
-    /// less than 38 terms, or 41 (21 complex ones) too, where the bound of their error is larger than that of plain sums; for longer
-    /// ones it is not, and they need no permission.
+    /// Permit kernels that make products in f32 and complex64 on matrix units, of three products of tf32 parts (3xTF32), for short
+    /// sums too, where the bound of their error is larger than that of plain sums: of less than 16 terms, 11 complex ones, and of less
+    /// than 38, 21 complex ones, by kernels that do not add them up in pieces. For longer ones it is not, and they need no permission.
     #[arg(long)]
     pub allow_split: bool,
 }

@@ -200,7 +200,8 @@ impl Family {
     pub fn multiplications(&self, choice: &Choice) -> Multiplications {
         match choice.word("numbers") {
             "three" => Multiplications::Three,
-            _ if staging::splits(choice) => Multiplications::Split,
+            _ if staging::splits(choice) => staging::chain(choice)
+                .map_or(Multiplications::SPLIT, |chain| Multiplications::Split { chain }),
             _ => Multiplications::Four,
         }
     }
@@ -213,7 +214,7 @@ impl Family {
         Permissions {
             any_order: (self.any_order)(choice),
             three_multiplications: has_larger_bound && by == Multiplications::Three,
-            split: has_larger_bound && by == Multiplications::Split,
+            split: has_larger_bound && matches!(by, Multiplications::Split { .. }),
         }
     }
 

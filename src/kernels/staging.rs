@@ -68,6 +68,14 @@ pub(super) fn sums_in_registers(choice: &Choice, apart: i64, there: bool) -> i64
     if splits(choice) && apart > 1 { if there { 3 } else { 2 } } else { 1 }
 }
 
+/// How many instructions on split numbers, one after another, add up their terms before threads add them to the sum.
+pub(super) const CHAIN: &str = "chain";
+
+/// The value of [`CHAIN`], where there is a choice.
+pub(super) fn chain(choice: &Choice) -> Option<u8> {
+    choice.get(CHAIN).and_then(|_| u8::try_from(choice.int(CHAIN)).ok())
+}
+
 /// Whether numbers of the small matrix are split once, where they are staged in shared memory, and not by every warp that reads them.
 pub(super) const SPLIT_ONCE: &str = "split_once";
 

@@ -38,7 +38,7 @@
 //!   (K + 4 ceil(K/8)) (1 + 3 2^-10) + 1/2. A longer one is made of pieces of c steps: 6 c and K/(8 c) roundings, which is the most for
 //!   c = 1 or c = 16; 16 more at the end, where rows are left over: 96 + K/128 or 6 + K/8, whichever is more, and 17. Numbers that
 //!   complex ones are embedded in make sums of twice as many terms, which is the same. With the scaling, it is less than the bound of
-//!   plain sums of 38 terms and more, except 41, and of 21 complex ones and more.
+//!   plain sums of 38 terms and more, except 41, and of 21 complex ones and more; with pieces of one step from 16 terms on, 11 complex ones.
 //!   This holds for numbers of 2^-123 and more in absolute value; of smaller ones what is left, though multiplied by 1024, loses bits:
 //!   2^-146 of each, however small it is. An infinity times a number below 2^-136 is a NaN.
 //! - *Storage narrower than the accumulator.* One more rounding, of the result.
@@ -74,12 +74,12 @@ impl Rounding {
             return Rounding { relative: 0.0, storing: 0.0, absolute: 0.0 };
         }
         let accumulator = dtype.accumulator();
-        let split = multiplications == Multiplications::Split;
+        let split = matches!(multiplications, Multiplications::Split { .. });
         let on_matrix_units = dtype.is_half() || precision == Precision::Tf32;
         let unit = unit_roundoff(accumulator) * if on_matrix_units { 4.0 } else { 1.0 };
         let (terms, factor) = match (dtype.is_complex(), multiplications) {
-            (false, Multiplications::Split) => (split_steps(k, 1.0) + 5.0, 1.0),
-            (true, Multiplications::Split) => (split_steps(k, 2.0) + 9.0, 2.0),
+            (false, Multiplications::Split { chain }) => (split_steps(k, 1.0, chain) + 5.0, 1.0),
+            (true, Multiplications::Split { chain }) => (split_steps(k, 2.0, chain) + 9.0, 2.0),
             (false, _) => (k as f64 + 4.0, 1.0),
             (true, Multiplications::Four) => (2.0 * k as f64 + 8.0, 2.0),
             (true, Multiplications::Three) => (3.0 * k as f64 + 12.0, 2.0),
@@ -105,15 +105,19 @@ impl Rounding {
     }
 }
 
-/// The roundings of a sum of `k` terms whose factors are split, of which `instructions` add up eight.
-fn split_steps(k: u64, instructions: f64) -> f64 {
-    const LONGEST: f64 = 16.0;
+/// The roundings of a sum of `k` terms whose factors are split, of which `instructions` add up eight, and matrix units `chain` times as
+/// many before threads add them.
+fn split_steps(k: u64, instructions: f64, chain: u8) -> f64 {
+    const LONGEST: f64 = Multiplications::LONGEST_CHAIN as f64;
     // The products of what is left over, and those of leading parts that were rounded up.
     const OTHERS: f64 = 1.0 + 3.0 / 1024.0;
     let steps = (k as f64 / 8.0).ceil();
     if steps <= LONGEST {
-        // Of the last one, only what is there is aligned, and of the first one, the largest product is whole.
-        instructions * (k as f64 / 2.0 + 2.0 * steps) * OTHERS - 0.5
+        // At worst all that counts is in one piece of the sum. Of its last step, only what is there is aligned, and of its first one,
+        // the largest product is whole. Each piece but the first is added to a sum.
+        let chain = steps.min(f64::from(chain));
+        let terms = (8.0 * chain).min(k as f64);
+        instructions * (terms / 2.0 + 2.0 * chain) * OTHERS - 0.5 + (steps / chain.max(1.0)).ceil() - 1.0
     } else {
         let of_a_step = 6.0 * instructions;
         (of_a_step * LONGEST * OTHERS + steps / LONGEST).max(of_a_step * OTHERS + steps) + 16.0

@@ -241,12 +241,12 @@ fn three_real_products_have_a_bound_of_their_own() {
     assert_eq!(right.compare_by(three, &o.c), right.compare_by(four, &o.c));
 }
 
-/// C = A B in f32, every product made of so many of tf32 parts, by an `instruction` that adds eight of them to a sum: 128 terms at
-/// a time, what the leading parts give apart from the others, and what comes of these added up in f32.
+/// C = A B in f32, every product made of so many of tf32 parts, by an `instruction` that adds eight of them to a sum: `chain` of
+/// these one after another, what the leading parts give apart from the others, and what comes of these added up in f32.
 fn computed_by_parts(
     p: &Problem,
     o: &Operands,
-    products: usize,
+    (products, chain): (usize, usize),
     instruction: fn(f32, &[(f32, f32)]) -> f32,
 ) -> Matrix {
     let split = |x: f32| {
@@ -258,7 +258,7 @@ fn computed_by_parts(
         for column in 0..p.shape.n as usize {
             let mut total = 0f32;
             let terms: Vec<usize> = (0..p.shape.k as usize).collect();
-            for piece in terms.chunks(128) {
+            for piece in terms.chunks(8 * chain) {
                 let [mut sum, mut rest] = [0f32; 2];
                 for eight in piece.chunks(8) {
                     let factors: Vec<_> = eight
@@ -309,8 +309,8 @@ fn products_of_three_parts_have_a_bound_that_those_of_fewer_do_not_keep() {
             let o = Operands::random(&p, 5).unwrap();
             let right = expected(&p, &o.a, &o.b, None, &Region::whole(&p));
             let judged = |products| {
-                let found = computed_by_parts(&p, &o, products, instruction);
-                right.compare_by(Multiplications::Split, &found)
+                let found = computed_by_parts(&p, &o, (products, 16), instruction);
+                right.compare_by(Multiplications::SPLIT, &found)
             };
             let comparison = judged(3);
             assert!(comparison.passed() && comparison.max_error > 0.0, "{k}: {:?}", comparison.first_wrong);
@@ -328,15 +328,15 @@ fn whole_numbers_of_few_digits_are_multiplied_exactly_by_their_parts() {
         matrix.fill(|row, column| Complex64::new((old.get(row, column).re * 60.0).round(), 0.0));
     }
     let right = expected(&p, &o.a, &o.b, None, &Region::whole(&p));
-    let found = computed_by_parts(&p, &o, 3, cut_off);
-    assert_eq!(right.compare_by(Multiplications::Split, &found).max_error, 0.0);
+    let found = computed_by_parts(&p, &o, (3, 16), cut_off);
+    assert_eq!(right.compare_by(Multiplications::SPLIT, &found).max_error, 0.0);
 }
 
 #[test]
 fn sums_of_split_numbers_that_are_not_short_have_a_smaller_bound_than_plain_ones() {
     for (dtype, layout, shortest, except) in [("f32", "tn", 38, 41), ("c64", "cn", 21, 20)] {
         let precision = problem("1x1x1", dtype, layout).precision;
-        let larger = |k: i64| is_larger(precision, k, Multiplications::Split);
+        let larger = |k: i64| is_larger(precision, k, Multiplications::SPLIT);
         assert!((1..shortest).all(larger), "{dtype}");
         for k in (shortest..2000).chain([1_000_000, 1 << 40]) {
             assert_eq!(larger(k), k == except, "{dtype}: {k}");
@@ -344,6 +344,29 @@ fn sums_of_split_numbers_that_are_not_short_have_a_smaller_bound_than_plain_ones
     }
     let c128 = problem("1x1x1", "c128", "nn").precision;
     assert!([1, 100, 1 << 30].iter().all(|k| is_larger(c128, *k, Multiplications::Three)));
+}
+
+#[test]
+fn sums_of_split_numbers_that_threads_add_up_piece_by_piece_have_a_smaller_bound() {
+    for (dtype, shortest) in [("f32", 16), ("c64", 11)] {
+        let precision = problem("1x1x1", dtype, "nn").precision;
+        let larger = |k: i64, chain: u8| is_larger(precision, k, Multiplications::Split { chain });
+        assert!((1..shortest).all(|k| larger(k, 1)), "{dtype}");
+        assert!((shortest..=128).all(|k| !larger(k, 1)), "{dtype}");
+        // Longer pieces have one between.
+        assert!(!larger(24, 2) && (dtype == "c64" || larger(24, 3)), "{dtype}");
+    }
+    // A large product, and many that are cut off where they meet it.
+    let p = problem("1x1x64", "f32", "nn");
+    let mut o = Operands::random(&p, 3).unwrap();
+    o.a.fill(|_, k| Complex64::new(if k == 0 { 1.0 } else { 2f64.powi(-12) }, 0.0));
+    o.b.fill(|k, _| Complex64::new(if k == 0 { 1.0 } else { 2f64.powi(-13) * (1.0 - 2f64.powi(-9)) }, 0.0));
+    let right = expected(&p, &o.a, &o.b, None, &Region::whole(&p));
+    let passes = |added: usize, judged: u8| {
+        let found = computed_by_parts(&p, &o, (3, added), cut_off);
+        right.compare_by(Multiplications::Split { chain: judged }, &found).passed()
+    };
+    assert!(passes(1, 1) && passes(8, 16) && !passes(8, 1));
 }
 
 #[test]
@@ -357,7 +380,7 @@ fn sums_that_matrix_units_add_up_themselves_shrink() {
     }
     let right = expected(&p, &o.a, &o.b, None, &Region::whole(&p));
     let off = |found: f32| (f64::from(found) / right.value(0, 0).re - 1.0).abs();
-    let by_parts = off(computed_by_parts(&p, &o, 3, cut_off).get(0, 0).re as f32);
+    let by_parts = off(computed_by_parts(&p, &o, (3, 16), cut_off).get(0, 0).re as f32);
     let terms: Vec<(f32, f32)> =
         (0..20000).map(|k| (o.a.get(0, k).re as f32, o.b.get(k, 0).re as f32)).collect();
     let alone = off(terms.chunks(8).fold(0f32, cut_off));
@@ -383,5 +406,5 @@ fn an_infinity_may_leave_no_number_where_three_products_share_it() {
     }
     assert!(judge(infinite, nan, Multiplications::Three) && !judge(infinite, nan, Multiplications::Four));
     // What is left of an infinite number that is split is infinite.
-    assert!(!judge(nan, infinite, Multiplications::Split) && !judge(1.0, nan, Multiplications::Split));
+    assert!(!judge(nan, infinite, Multiplications::SPLIT) && !judge(1.0, nan, Multiplications::SPLIT));
 }

@@ -100,7 +100,7 @@ fn complex_numbers_are_multiplied_as_their_parts() {
                 .complete(&given, &problem, target::DEFAULT)
                 .unwrap_or_else(|e| panic!("{widths:?} {given}: {e}"));
             assert_eq!(
-                family.multiplications(&choice) == Multiplications::Split,
+                family.multiplications(&choice) == Multiplications::SPLIT,
                 dtype == "c64",
                 "others are those of the definition"
             );
@@ -119,7 +119,9 @@ fn f32_numbers_are_split_into_parts_where_sums_are_long_or_that_is_permitted() {
         ("tsmttsm", (7, 21), "c64", "cn", false),
         ("tsmttsm", (12, 12), "c64", "tn", true),
         ("tsmm", (9, 17), "f32", "nn", false),
-        ("tsmm", (33, 20), "f32", "nn", false),
+        ("tsmm", (33, 32), "f32", "nn", false),
+        ("tsmm", (33, 15), "f32", "nn", false),
+        ("tsmm", (20, 11), "c64", "nn", false),
         ("tsmm", (11, 5), "c64", "nn", false),
     ]
     .into_iter()
@@ -139,22 +141,34 @@ fn f32_numbers_are_split_into_parts_where_sums_are_long_or_that_is_permitted() {
         });
         for choice in choices.iter().step_by(choices.len() / 6) {
             assert!(choice.word("numbers").starts_with("split"), "{choice}");
-            assert_eq!(family.multiplications(choice), Multiplications::Split);
+            let chain = u8::try_from(choice.int("chain")).unwrap();
+            let whole = Multiplications::SPLIT;
+            let by = if choice.get("chain").is_some() { Multiplications::Split { chain } } else { whole };
+            assert_eq!(family.multiplications(choice), by);
+            // A sum has a small enough bound where threads add it up in enough pieces.
+            let steps = (problem.shape.k + 7) / 8;
+            let asks = name == "tsmm" && (choice.get("chain").is_none() || i64::from(chain) == steps);
             let needed = family.needs(problem.precision, problem.shape.k, choice);
-            assert_eq!(needed, Permissions { split: name == "tsmm", ..Permissions::NONE }, "{choice}");
+            assert_eq!(needed, Permissions { split: asks, ..Permissions::NONE }, "{choice}");
             holds(family, &problem, choice, &[0, 331]);
         }
         if name == "tsmttsm" {
             continue;
         }
-        // Where sums are short nobody else is given them, and whoever asks for matrix units hears what they need.
+        // Nobody else is given sums that ask for it, and where all do whoever asks for matrix units hears what they need.
+        let pieces = choices.iter().any(|choice| choice.get("chain").is_some());
+        assert_eq!(pieces, problem.shape.k >= if dtype == "f32" { 16 } else { 11 }, "{}", problem.shape);
         for permissions in [Permissions::NONE, Permissions { split: false, ..Permissions::ALL }] {
             let mut permitted = 0;
-            family.choices(&problem, target::DEFAULT, permissions, &given, &mut |_| {
+            family.choices(&problem, target::DEFAULT, permissions, &given, &mut |choice| {
                 permitted += 1;
+                assert!(choice.get("chain").is_some() && choice.word("numbers") == "split", "{choice}");
                 true
             });
-            assert_eq!(permitted, 0);
+            assert_eq!(permitted > 0, pieces);
+        }
+        if pieces {
+            continue;
         }
         let refused = family.complete(&given, &problem, target::DEFAULT).unwrap_err().to_string();
         assert!(refused.contains("is chosen only where somebody asks for it"), "{refused}");
@@ -167,6 +181,7 @@ fn split_numbers_are_chosen_where_work_takes_the_time_and_their_bound_is_no_larg
     for (family, dtype, width, terms) in [
         ("tsmttsm", "f32", 113, 0),
         ("tsmm", "f32", 113, 113),
+        ("tsmm", "f32", 113, 15),
         ("tsmm", "f32", 113, 30),
         ("tsmttsm", "c64", 62, 0),
         ("tsmm", "c64", 62, 62),
@@ -181,7 +196,7 @@ fn split_numbers_are_chosen_where_work_takes_the_time_and_their_bound_is_no_larg
             let permissions = Permissions { split, ..Permissions::NONE };
             let chosen = choose::parameters(family, &large, target, &gpu, &Wisdom::default(), permissions);
             let chosen = chosen.unwrap().0.parameters;
-            assert_eq!(chosen.word("numbers").starts_with("split"), split || terms != 30, "{chosen}");
+            assert_eq!(chosen.word("numbers").starts_with("split"), split || terms != 15, "{chosen}");
         }
     }
 }

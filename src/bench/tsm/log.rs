@@ -148,7 +148,7 @@ fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Log, Watch};
+    use super::{Also, Log, Watch};
     use crate::bench::record::Record;
     use crate::bench::tsm::tests::{point, record};
     use crate::bench::tsm::{NAME, Point, csv};
@@ -166,8 +166,11 @@ mod tests {
         // The run is cut; the next is on another day.
         let mut log = open("2026-11-22");
         let (known, text) = (point(8, 0.5), point(8, 0.5).text);
-        assert!(log.has(&known.key, &text, true, false) && !log.has(&known.key, "other", true, false));
-        assert!(!log.has(&point(32, 0.5).key, &text, true, false));
+        assert!(
+            log.has(&known.key, &text, true, Also::default())
+                && !log.has(&known.key, "other", true, Also::default())
+        );
+        assert!(!log.has(&point(32, 0.5).key, &text, true, Also::default()));
         log.add(Point { text: "other".to_string(), ..point(8, 0.25) }).unwrap();
         log.add(point(8, 0.125)).unwrap();
         assert_eq!(log.today.results, [point(8, 0.125)], "a point stands once in a file");
@@ -187,7 +190,7 @@ mod tests {
         let mut log = Log::open(None, Record { results: Vec::new(), ..record() }).unwrap();
         let alone = Point { cublas: None, cublas_rested: None, ..point(8, 0.5) };
         log.add(alone.clone()).unwrap();
-        let has = |log: &Log, cublas: bool| log.has(&alone.key, &alone.text, cublas, false);
+        let has = |log: &Log, cublas: bool| log.has(&alone.key, &alone.text, cublas, Also::default());
         assert!(has(&log, false) && !has(&log, true));
         log.add(Point { status: Status::Correctness, seconds: None, ..alone.clone() }).unwrap();
         assert!(has(&log, true), "what failed was not compared");

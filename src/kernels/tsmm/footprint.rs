@@ -126,9 +126,10 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target) -> Foot
     // As in the family tsmttsm.
     let (products, parts_read) = if is_three(problem, choice) { (3, 2) } else { (1, 1) };
     let fragments = (rows + columns) * terms / 32;
-    let apart = mapping::steps_of_a_row(problem, choice);
+    let apart = mapping::chain(problem, choice);
+    let there = apart < mapping::steps_of_a_row(problem, choice);
     let [occupied, of_a_product, of_a_read] = staging::cost_of_splitting(problem, choice, apart);
-    let sums = products * staging::sums_in_registers(choice, apart, false);
+    let sums = products * staging::sums_in_registers(choice, apart, there);
     let small = target.has(Capability::MmaF64Wide) && choice.word("instruction") == "m8n8k4" && !complex;
     // A lane gives each element of the small matrix that is read as parts its sign, and moves it.
     let signs = if numbers(problem, choice) == Numbers::Embedded { 2 * columns * terms / 32 } else { 0 };

@@ -5,7 +5,8 @@ use warpwright_core::dtype::DType;
 use crate::kernels::family::Choice;
 use crate::kernels::gemm::Numbers;
 use crate::kernels::staging::{self, ACROSS, By, Copied, Moved, ceil, copied_at_once};
-use crate::problem::Problem;
+use crate::problem::{Multiplications, Problem};
+use crate::reference::bound;
 
 /// How products of complex numbers are made. Those of parts are the products of real matrices, of which the long one is A
 /// as it is stored.
@@ -102,6 +103,29 @@ pub(super) fn instructions_across(problem: &Problem, choice: &Choice) -> i64 {
 pub(super) fn steps_of_a_row(problem: &Problem, choice: &Choice) -> i64 {
     let at_a_time = depth(problem, choice).min(problem.shape.k);
     ceil(wider(problem, choice) * at_a_time, Warps::of(problem, choice).terms.max(1)).max(1)
+}
+
+/// How many instructions on split numbers, one after another, may add up their terms before threads do: all of a short sum, which has a
+/// larger bound of its error than one that threads add up, or, first, the most with which it has not, where there are such. They are
+/// as many each time.
+pub(super) fn chains(problem: &Problem, choice: &Choice) -> Vec<i64> {
+    let (steps, terms) = (steps_of_a_row(problem, choice), problem.shape.k);
+    // A step on numbers that are split in parts has half the terms that are counted on.
+    if choice.word("numbers") != "split" || depth(problem, choice) < terms {
+        return Vec::new();
+    }
+    let is_larger = |chain: &i64| {
+        let chain = u8::try_from(*chain).unwrap_or(u8::MAX);
+        bound::is_larger(problem.precision, terms, Multiplications::Split { chain })
+    };
+    let shorter = (1..=steps).rev().filter(|chain| steps % chain == 0).find(|chain| !is_larger(chain));
+    shorter.into_iter().filter(|chain| *chain < steps).chain([steps]).collect()
+}
+
+/// Those of a choice: all that a row has at a time, where nothing else is said.
+pub(super) fn chain(problem: &Problem, choice: &Choice) -> i64 {
+    let steps = steps_of_a_row(problem, choice);
+    staging::chain(choice).map_or(steps, i64::from).clamp(1, steps)
 }
 
 /// How the warps of a block stand over its rows.

@@ -8,7 +8,8 @@
 //!   `stages` ahead, where the small matrix stays; a thread multiplies `tm` rows by `tn` columns; and the result leaves
 //!   through shared memory, so that device memory sees whole lines.
 //! - `unit=mma`: the same, but `wm` x `wn` warps multiply by matrix instructions; f32 and complex64 numbers are split into tf32
-//!   parts (`numbers=split`), for short sums only where somebody asks for it or permits it, as in the family `tsmttsm`. With
+//!   parts (`numbers=split`), for short sums only where somebody asks for it or permits it, as in the family `tsmttsm`, unless threads add
+//!   up what matrix units make of some of the terms (`chain` instructions), which has a smaller bound of its error. With
 //!   `split_once=true` the small matrix is stored as such parts (`store_split`).
 //!
 //! Matrix units multiply complex numbers in one of three ways. With `numbers=whole` each product of two tiles is four of
@@ -277,6 +278,14 @@ const PARAMETERS: &[Parameter] = &[
         },
     },
     Parameter {
+        name: staging::CHAIN,
+        about: "instructions on split numbers, one after another, that add up their terms before threads add them to the sum: where all would make the bound of the error larger, as many as do not",
+        values: |c, problem, _| {
+            let chains = mapping::chains(problem, c);
+            if chains.len() > 1 { with_mma(c, chains) } else { Vec::new() }
+        },
+    },
+    Parameter {
         name: "wm",
         about: "warps, or parts of a block, that share out these rows",
         values: |c, _, _| {
@@ -480,7 +489,7 @@ const CONSTRAINTS: &[Constraint] = &[
         holds: |c, p, t| {
             let w = Warps::of(p, c);
             let most = (i64::from(t.limits.registers_per_block) / threads(p, c)).min(255);
-            let steps = mapping::steps_of_a_row(p, c);
+            let steps = mapping::chain(p, c);
             let there = steps * w.terms < wider(p, c) * p.shape.k;
             let sums = staging::sums_in_registers(c, steps, there);
             let words = staged(p, c).0.bytes() / 4;

@@ -1,8 +1,8 @@
 //! The schedules of the forms.
 
 use super::mapping::{
-    Tiles, Warps, band, bands, copied_a, depth, group, in_parts, is_three, moved_a, moved_c, numbers,
-    paddings, staged, stored_extents, team, terms_at_once, threads, wider,
+    Tiles, Warps, band, bands, chain, copied_a, depth, group, in_parts, is_three, moved_a, moved_c, numbers,
+    paddings, staged, steps_of_a_row, stored_extents, team, terms_at_once, threads, wider,
 };
 use warpwright_core::dtype::DType;
 
@@ -254,12 +254,19 @@ bind({tiled}.wm, {tiled}.wn, threads@32)
     };
     let fragments = fragments(numbers, block, sum);
     let three = numbers == Numbers::Three;
+    let (steps, chain) = (steps_of_a_row(problem, choice), chain(problem, choice));
+    // Threads add to the sum what matrix units have added up of some of the steps.
+    let (chains, of_chains) = if chain < steps {
+        (format!("split({sum}.ks, {chain}) -> kc, ks\n"), format!("{sum}.kc, "))
+    } else {
+        Default::default()
+    };
     let products = if three { format!(", a.p, b.p, {of_sum}{of_tiled}") } else { String::new() };
     [
         warps + &format!("compute_at({sum}, {tiled}.wn)\n"),
         format!(
             "split({sum}.k, {terms}) -> ks, k
-reorder({sum}.ks, {of_sum}{sum}.i, {sum}.j, {sum}.k)
+{chains}reorder({of_chains}{sum}.ks, {of_sum}{sum}.i, {sum}.j, {sum}.k)
 {fragments}split({sum}.i, {high}) -> mi, i
 split({sum}.j, {ACROSS}) -> ni, j
 reorder({sum}.ks, {of_sum}{sum}.mi, {sum}.ni, {sum}.i, {sum}.j, {sum}.k)
@@ -267,7 +274,7 @@ tensorize({sum}.i, mma_{instruction}_{dtype})
 ",
         ),
         format!(
-            "{pairs}unroll({sum}.ks, {sum}.mi, {sum}.ni{below}{beside}{products})\n",
+            "{pairs}unroll({of_chains}{sum}.ks, {sum}.mi, {sum}.ni{below}{beside}{products})\n",
             products = products.trim_end_matches(", "),
         ),
     ]
