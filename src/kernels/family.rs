@@ -209,7 +209,27 @@ impl Family {
     /// What the kernel of a choice does, for sums of so many terms, that is chosen only where somebody asks for it or permits it:
     /// what has a larger bound of its error than the definition of the product, or not the same bits every time.
     pub fn needs(&self, precision: Precision, terms: i64, choice: &Choice) -> Permissions {
-        let by = self.multiplications(choice);
+        self.needs_by(precision, terms, choice, self.multiplications(choice))
+    }
+
+    /// What every choice needs that continues this one.
+    fn needs_at_least(&self, precision: Precision, terms: i64, choice: &Choice) -> Permissions {
+        let may_have_chains = choice.word("numbers") == "split" && choice.get(staging::CHAIN).is_none();
+        let by = if may_have_chains && self.parameters.iter().any(|p| p.name == staging::CHAIN) {
+            Multiplications::Split { chain: 1 }
+        } else {
+            self.multiplications(choice)
+        };
+        self.needs_by(precision, terms, choice, by)
+    }
+
+    fn needs_by(
+        &self,
+        precision: Precision,
+        terms: i64,
+        choice: &Choice,
+        by: Multiplications,
+    ) -> Permissions {
         let has_larger_bound = by != Multiplications::Four && bound::is_larger(precision, terms, by);
         Permissions {
             any_order: (self.any_order)(choice),
@@ -392,7 +412,15 @@ impl<'a> Walk<'a> {
     /// Hands over every choice that continues this one, which has values for the first `known` parameters as far as
     /// they have a meaning. Returns whether to go on.
     fn extend(&mut self, choice: &Choice, known: usize, each: &mut dyn FnMut(&Choice) -> bool) -> bool {
-        let Some(parameter) = self.family.parameters[..self.until].get(known) else { return each(choice) };
+        let (precision, terms) = (self.problem.precision, self.problem.shape.k);
+        let Some(parameter) = self.family.parameters[..self.until].get(known) else {
+            let all_known = self.until == self.family.parameters.len();
+            if all_known && !self.is_permitted(choice) {
+                self.forbidden.get_or_insert(("numbers", "split".into()));
+                return true;
+            }
+            return each(choice);
+        };
         let mut values = (parameter.values)(choice, self.problem, self.target);
         match self.given.get(parameter.name) {
             Some(_) if values.is_empty() => {
@@ -417,10 +445,9 @@ impl<'a> Walk<'a> {
         values.into_iter().all(|value| {
             let longer = choice.clone().with(parameter.name, value);
             // What is given permits what it needs itself, and no more.
-            let (precision, terms) = (self.problem.precision, self.problem.shape.k);
-            let permitted = self.permissions.or(self.family.needs(precision, terms, choice));
+            let permitted = self.permissions.or(self.family.needs_at_least(precision, terms, choice));
             let is_given = self.given.get(parameter.name).is_some();
-            if !is_given && !self.family.permits(permitted, self.problem, &longer) {
+            if !is_given && !permitted.cover(self.family.needs_at_least(precision, terms, &longer)) {
                 self.forbidden.get_or_insert((parameter.name, value));
                 return true;
             }
@@ -436,6 +463,18 @@ impl<'a> Walk<'a> {
                 None => self.extend(&longer, known + 1, each),
             }
         })
+    }
+
+    /// Whether what a whole choice needs is permitted, or needed by what is given of it: sums that could have been added up in pieces
+    /// may not be.
+    fn is_permitted(&self, choice: &Choice) -> bool {
+        self.family.permits(self.permissions, self.problem, choice) || {
+            let given = choice.iter().filter(|(name, _)| self.given.get(name).is_some());
+            let given = given.fold(Choice::default(), |c, (name, value)| c.with(name, *value));
+            let permitted =
+                self.permissions.or(self.family.needs(self.problem.precision, self.problem.shape.k, &given));
+            self.family.permits(permitted, self.problem, choice)
+        }
     }
 
     /// The first constraint on a parameter, among those whose parameters all have values, that does not hold.

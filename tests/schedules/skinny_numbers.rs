@@ -165,7 +165,7 @@ fn f32_numbers_are_split_into_parts_where_sums_are_long_or_that_is_permitted() {
                 assert!(choice.get("chain").is_some() && choice.word("numbers") == "split", "{choice}");
                 true
             });
-            assert_eq!(permitted > 0, pieces);
+            assert_eq!(permitted > 0, pieces, "{}", problem.shape);
         }
         if pieces {
             continue;
