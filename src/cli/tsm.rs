@@ -43,6 +43,9 @@ pub struct Options {
     /// and 1e6, those of reductions from 1e3 to 1e8, whatever --bytes says.
     #[arg(long, value_name = "WHAT")]
     sweep: Option<Sweep>,
+    /// Lengths of short products, separated by commas [default: 10000,100000,1000000].
+    #[arg(long, value_name = "LENGTHS", value_delimiter = ',', value_parser = clap::value_parser!(i64).range(1..))]
+    lengths: Vec<i64>,
     /// Record every point in this directory, as JSON and as CSV; what is on record there is not measured again.
     #[arg(long, value_name = "DIRECTORY")]
     record: Option<PathBuf>,
@@ -152,6 +155,11 @@ impl Options {
     fn wanted(&self, target: &Target) -> Result<Vec<Wanted>, Diagnosis> {
         let or = |usual: &[DType]| if self.dtypes.is_empty() { usual.to_vec() } else { self.dtypes.clone() };
         let mut wanted = Vec::new();
+        if !self.lengths.is_empty() && !matches!(self.sweep, Some(Sweep::Short)) {
+            return Err(Diagnosis::new("--lengths has a meaning for short products alone")
+                .because("others are as long as --bytes says")
+                .instead("add --sweep short, or leave it out"));
+        }
         if let Some(sweep) = self.sweep.filter(|sweep| !sweep.takes_products()) {
             for dtype in or(&[DType::F64]) {
                 wanted.extend(sweep::wanted(sweep.figure(), dtype, &self.widths, self.bytes, target)?);
@@ -163,7 +171,14 @@ impl Options {
         if let Some(sweep) = self.sweep {
             for operation in operations {
                 for dtype in &dtypes {
-                    let points = chosen::wanted(sweep.figure(), *operation, *dtype, &self.widths, self.bytes);
+                    let points = chosen::wanted(
+                        sweep.figure(),
+                        *operation,
+                        *dtype,
+                        &self.widths,
+                        &self.lengths,
+                        self.bytes,
+                    );
                     wanted.extend(points);
                 }
             }

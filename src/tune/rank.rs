@@ -55,10 +55,9 @@ const AHEAD: f64 = 0.42;
 /// Seconds of a meeting of threads that copy together: they wait for the last of them and for their copies, and then all ask
 /// for the next, while none of them multiplies.
 const MEETING: f64 = 0.42e-6;
-/// Seconds of a load of those before the first step. Of A B with 10 000 rows in f32 and complex64, 48, 56 and 64 columns, 41 kernels took
-/// 0.06 to 0.8 us more than the rest of the model says for each of them, those that go over whole rounds of threads least (an H200,
-/// 2026-11-25). Chosen, not fitted.
-const START: f64 = 0.25e-6;
+/// Seconds of a load of those before the first step, of which up to 32 are on their way together: about a latency of memory for so many.
+/// Chosen, not fitted.
+const START: f64 = 0.03e-6;
 /// Seconds that a launch in a graph takes besides its work. An estimate, not fitted yet.
 const LAUNCH: f64 = 1.5e-6;
 /// By what part each spilled register lengthens the passes through the first-level cache. Chosen, not fitted.

@@ -150,7 +150,13 @@ const FORMS: &[(&str, &str, &str, &str, &str)] = &[
         "nn",
         "unit=mma,numbers=split,split_once=true,team=part,rows=128,wm=4,wn=1,store=shared",
     ),
-    ("tsmm", "1000000x32x32", "f32", "nn", "unit=mma,numbers=split,team=part,rows=128,wm=4,wn=1,store=shared"),
+    (
+        "tsmm",
+        "1000000x32x32",
+        "f32",
+        "nn",
+        "unit=mma,numbers=split,team=part,rows=128,wm=4,wn=1,store=shared",
+    ),
     (
         "tsmm",
         "1000000x64x64",

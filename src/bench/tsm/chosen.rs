@@ -22,14 +22,16 @@ pub const SHORT_WIDTHS: [i64; 6] = [1, 4, 8, 16, 32, 64];
 const OFFSETS: Offsets = Offsets { a: 1, b: 2, c: 3 };
 
 /// The points of a figure for a product and an element type, at these widths or at its usual ones. Long operands have
-/// about `bytes` bytes, padding included, unless the figure is about lengths.
+/// about `bytes` bytes, padding included, unless the figure is about lengths: those that are named, or the usual ones.
 pub fn wanted(
     figure: Figure,
     operation: Operation,
     dtype: DType,
     widths: &[i64],
+    lengths: &[i64],
     bytes: usize,
 ) -> Vec<Wanted> {
+    let lengths = if lengths.is_empty() { &LENGTHS[..] } else { lengths };
     let widths = |usual: &'static [i64]| if widths.is_empty() { usual.to_vec() } else { widths.to_vec() };
     let problems: Vec<Problem> = match figure {
         Figure::Shapes => {
@@ -43,7 +45,7 @@ pub fn wanted(
             widths(&STRIDE_WIDTHS).into_iter().flat_map(of).collect()
         }
         Figure::Short => {
-            let of = |width: i64| LENGTHS.map(|length| operation.problem(dtype, width, length));
+            let of = |width: i64| lengths.iter().map(move |length| operation.problem(dtype, width, *length));
             widths(&SHORT_WIDTHS).into_iter().flat_map(of).collect()
         }
         Figure::Split if dtype.real() == DType::F32 => {
@@ -93,7 +95,7 @@ mod tests {
 
     fn all(figure: Figure, widths: &[i64]) -> Vec<Wanted> {
         let of = |operation| {
-            DTYPES.into_iter().flat_map(move |dtype| wanted(figure, operation, dtype, widths, 1 << 30))
+            DTYPES.into_iter().flat_map(move |dtype| wanted(figure, operation, dtype, widths, &[], 1 << 30))
         };
         Operation::ALL.into_iter().flat_map(of).collect()
     }
@@ -120,6 +122,8 @@ mod tests {
         assert_eq!(all(Figure::Strides, &[4]).len(), 2 * (4 * 3 + 3));
         assert_eq!(all(Figure::Strides, &[7]).len(), 2 * (4 * 2 + 3), "8 stands once");
         assert_eq!(all(Figure::Short, &[4]).len(), 8 * LENGTHS.len());
+        let one = wanted(Figure::Short, Operation::Tsmm, DType::F64, &[4, 8], &[777], 1 << 30);
+        assert_eq!(one.iter().map(|w| w.problem.shape.m).collect::<Vec<_>>(), [777, 777]);
     }
 
     #[test]

@@ -241,12 +241,12 @@ const PARAMETERS: &[Parameter] = &[
         values: |c, problem, target| match (c.word("unit"), in_parts(c)) {
             // The tiles of the parts say how many.
             ("fma", true) => Vec::new(),
-            (_, true) => with_stages(c, [64, 128, 32, 192, 256, 96]),
-            (_, false) => {
-                let usual = [64, 128, 32, 256, 16];
+            (_, in_parts) => {
+                let usual: &[i64] =
+                    if in_parts { &[64, 128, 32, 192, 256, 96] } else { &[64, 128, 32, 256, 16] };
                 let even = mapping::even_groups(problem.shape.m, target.sm_count.value);
                 let even = even.into_iter().filter(|rows| !usual.contains(rows));
-                with_stages(c, usual.into_iter().chain(even))
+                with_stages(c, usual.iter().copied().chain(even))
             }
         },
     },
@@ -289,7 +289,13 @@ const PARAMETERS: &[Parameter] = &[
         name: "wm",
         about: "warps, or parts of a block, that share out these rows",
         values: |c, _, _| {
-            if in_parts(c) { with_stages(c, [4, 8, 12, 2, 16, 10, 6]) } else { with_mma(c, [4, 2, 8, 1]) }
+            // Five of them share out 80 rows.
+            let five = (c.word("unit") == "mma" && c.int("rows") % 80 == 0).then_some(5);
+            if in_parts(c) {
+                with_stages(c, [4, 8, 12, 2, 16, 10, 6].into_iter().chain(five))
+            } else {
+                with_mma(c, [4, 2, 8, 1].into_iter().chain(five))
+            }
         },
     },
     Parameter {
