@@ -160,7 +160,7 @@ fn three_multiplications_are_used_where_they_are_asked_for() {
 #[test]
 fn numbers_are_split_where_sums_are_long_or_it_is_asked_for() {
     let long = "40x57x2000 --dtype f32 --layout tn --device sim --json";
-    let short = "2000x57x30 --dtype f32 --device sim --json";
+    let short = "2000x57x14 --dtype f32 --device sim --json";
     for product in
         [format!("{long} --param unit=mma"), format!("{short} --param unit=mma --param numbers=split")]
     {

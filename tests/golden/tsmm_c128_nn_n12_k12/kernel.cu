@@ -61,10 +61,13 @@ tsmm_c128_nn_n12_k12(int M, double2 alpha, double2 beta, bool beta0, bool alpha1
     __shared__ __align__(128) double2 As[2][32][12];
     __shared__ __align__(128) double2 Bs[12][18];
 
-    for (int u = 0; u < 2; ++u) {
-        if (128*u + tid < 192) {
-            Bs[8*u + tid/16][tid%16] = tid%16 < 12 ? B[(long long)(8*u + tid/16)*ldb + tid%16]
-                : make_double2(0.0, 0.0);
+    {
+        const int r = tid/16;
+        const int c = tid%16;
+        const double2* b = &B[(long long)r*ldb + c];
+        #pragma unroll
+        for (int u = 0; u < 2; ++u) {
+            if (u < 1 || r < 4) Bs[8*u + r][c] = c < 12 ? b[(long long)(8*u)*ldb] : make_double2(0.0, 0.0);
         }
     }
     if (ceil_div(ceil_div(M, 32), 8) > 0) {
@@ -82,18 +85,18 @@ tsmm_c128_nn_n12_k12(int M, double2 alpha, double2 beta, bool beta0, bool alpha1
     }
     cp_async_commit();
     const double2* a = &A[384*g + tid + 3072];
-    int slot2 = 0;
+    int slot = 0;
     for (int blk = 0; blk < ceil_div(ceil_div(M, 32), 8); ++blk) {
         cp_async_wait<0>();
         __syncthreads();
         if (blk + 1 < ceil_div(ceil_div(M, 32), 8)) {
             if (256*blk + 32*g + (tid + 4)/12 + 277 < M) {
                 #pragma unroll
-                for (int u = 0; u < 3; ++u) cp_async16(&(&As[1 - slot2][0][0])[128*u + tid], &a[128*u]);
+                for (int u = 0; u < 3; ++u) cp_async16(&(&As[1 - slot][0][0])[128*u + tid], &a[128*u]);
             } else {
                 #pragma unroll 1
                 for (int u = 0; u < 3; ++u) {
-                    cp_async16(&(&As[1 - slot2][0][0])[128*u + tid],
+                    cp_async16(&(&As[1 - slot][0][0])[128*u + tid],
                         &A[3072*(long long)blk + 384*g + 128*u + tid + 3072],
                             256*blk + 32*g + (128*u + tid)/12 + 256 < M ? 1 : 0);
                 }
@@ -111,7 +114,7 @@ tsmm_c128_nn_n12_k12(int M, double2 alpha, double2 beta, bool beta0, bool alpha1
                 for (int r = 0; r < 1; ++r) {
                     const int r2 = tid%32/4;
                     const int c = tid%4;
-                    a2[r] = As[slot2][8*wm + r2][4*ks + c];
+                    a2[r] = As[slot][8*wm + r2][4*ks + c];
                 }
                 #pragma unroll
                 for (int co = 0; co < 2; ++co) {
@@ -176,6 +179,6 @@ tsmm_c128_nn_n12_k12(int M, double2 alpha, double2 beta, bool beta0, bool alpha1
             }
         }
         a += 3072;
-        slot2 = 1 - slot2;
+        slot = 1 - slot;
     }
 }

@@ -58,10 +58,13 @@ tsmm_c128_nn_n9_k7_embedded(int M, double2 alpha, double2 beta, bool beta0, bool
     __shared__ __align__(128) double Bs[8][24];
     __shared__ __align__(1024) double As[2512];
 
-    for (int u = 0; u < 2; ++u) {
-        if (128*u + tid < 192) {
-            (&Bs[0][0])[128*u + tid] = (128*u + tid)/24 < 7 && (8*u + tid)%24 < 18
-                ? B[(long long)((128*u + tid)/24)*ldb + (8*u + tid)%24] : 0.0;
+    if (tid < 120) {
+        const int r = tid/24;
+        const int c = tid%24;
+        const double* b = &B[(long long)r*ldb + c];
+        #pragma unroll
+        for (int u = 0; u < 2; ++u) {
+            if (u < 1 || r < 3) Bs[5*u + r][c] = 5*u + r < 7 && c < 18 ? b[(long long)(5*u)*ldb] : 0.0;
         }
     }
     __syncthreads();
@@ -91,7 +94,7 @@ tsmm_c128_nn_n9_k7_embedded(int M, double2 alpha, double2 beta, bool beta0, bool
         cp_async_commit();
         const int m = 64*g + 16*w;
         const double* a = &A[896*g + 224*w + 2*(tid%32) + 7168];
-        int slot2 = 0;
+        int slot = 0;
         for (int blk = 0; blk < ceil_div(ceil_div(M, 16), 32); ++blk) {
             cp_async_wait<0>();
             __syncwarp();
@@ -100,14 +103,14 @@ tsmm_c128_nn_n9_k7_embedded(int M, double2 alpha, double2 beta, bool beta0, bool
                     #pragma unroll
                     for (int u = 0; u < 4; ++u) {
                         if (u < 3 || t < 16) {
-                            cp_async16(&As[As_at(w, 1 - slot2, (32*u + t)/7, 2*((4*u + t)%7))], &a[64*u]);
+                            cp_async16(&As[As_at(w, 1 - slot, (32*u + t)/7, 2*((4*u + t)%7))], &a[64*u]);
                         }
                     }
                 } else {
                     #pragma unroll 1
                     for (int u = 0; u < 4; ++u) {
                         if (32*u + t < 112) {
-                            cp_async16(&As[As_at(w, 1 - slot2, (32*u + t)/7, 2*((4*u + t)%7))],
+                            cp_async16(&As[As_at(w, 1 - slot, (32*u + t)/7, 2*((4*u + t)%7))],
                                 &A[7168*(long long)blk + 896*g + 224*w + 64*u + 2*t + 7168],
                                     m + 512*blk + (32*u + t)/7 + 512 < M ? 2 : 0);
                         }
@@ -125,7 +128,7 @@ tsmm_c128_nn_n9_k7_embedded(int M, double2 alpha, double2 beta, bool beta0, bool
                     for (int r = 0; r < 2; ++r) {
                         const int r2 = 8*r + tid%32/4;
                         const int c = tid%4;
-                        a2[r] = 4*ks + c < 14 ? As[As_at(w, slot2, r2, 4*ks + c)] : 0.0;
+                        a2[r] = 4*ks + c < 14 ? As[As_at(w, slot, r2, 4*ks + c)] : 0.0;
                     }
                     #pragma unroll
                     for (int jo = 0; jo < 3; ++jo) {
@@ -164,7 +167,7 @@ tsmm_c128_nn_n9_k7_embedded(int M, double2 alpha, double2 beta, bool beta0, bool
                 }
             }
             a += 7168;
-            slot2 = 1 - slot2;
+            slot = 1 - slot;
         }
     }
 }

@@ -50,9 +50,13 @@ tsmm_c64_nn_n36_k20(int M, float2 alpha, float2 beta, bool beta0, bool alpha1, c
     __shared__ __align__(128) float2 Bs[20][36];
     __shared__ __align__(1024) float2 As[4920];
 
-    for (int u = 0; u < 6; ++u) {
-        if (128*u + tid < 720) {
-            (&Bs[0][0])[128*u + tid] = B[(long long)((128*u + tid)/36)*ldb + (20*u + tid)%36];
+    if (tid < 108) {
+        const int r = tid/36;
+        const int c = tid%36;
+        const float2* b = &B[(long long)r*ldb + c];
+        #pragma unroll
+        for (int u = 0; u < 7; ++u) {
+            if (u < 6 || r < 2) Bs[3*u + r][c] = b[(long long)(3*u)*ldb];
         }
     }
     __syncthreads();
@@ -81,7 +85,7 @@ tsmm_c64_nn_n36_k20(int M, float2 alpha, float2 beta, bool beta0, bool alpha1, c
         }
         cp_async_commit();
         const float2* a = &A[2240*g + 1120*w + 2*(tid%64) + 17920];
-        int slot2 = 0;
+        int slot = 0;
         for (int blk = 0; blk < ceil_div(ceil_div(M, 56), 16); ++blk) {
             cp_async_wait<0>();
             barrier_sync(tid/64 + 1, 64);
@@ -90,14 +94,14 @@ tsmm_c64_nn_n36_k20(int M, float2 alpha, float2 beta, bool beta0, bool alpha1, c
                     #pragma unroll
                     for (int u = 0; u < 9; ++u) {
                         if (u < 8 || t < 48) {
-                            cp_async16(&As[As_at(w, 1 - slot2, (64*u + t)/10, 2*((4*u + t)%10))], &a[128*u]);
+                            cp_async16(&As[As_at(w, 1 - slot, (64*u + t)/10, 2*((4*u + t)%10))], &a[128*u]);
                         }
                     }
                 } else {
                     #pragma unroll 1
                     for (int u = 0; u < 9; ++u) {
                         if (64*u + t < 560) {
-                            cp_async16(&As[As_at(w, 1 - slot2, (64*u + t)/10, 2*((4*u + t)%10))],
+                            cp_async16(&As[As_at(w, 1 - slot, (64*u + t)/10, 2*((4*u + t)%10))],
                                 &A[17920*(long long)blk + 2240*g + 1120*w + 128*u + 2*t + 17920],
                                     896*blk + 112*g + 56*w + (64*u + t)/10 + 896 < M ? 2 : 0);
                         }
@@ -116,7 +120,7 @@ tsmm_c64_nn_n36_k20(int M, float2 alpha, float2 beta, bool beta0, bool alpha1, c
                         #pragma unroll
                         for (int vi = 0; vi < 8; ++vi) {
                             *(float4*)&a2[vi][0][0] =
-                                *(const float4*)&As[As_at(w, slot2, 7*vi + it, 4*ks + 2*kk)];
+                                *(const float4*)&As[As_at(w, slot, 7*vi + it, 4*ks + 2*kk)];
                         }
                         #pragma unroll
                         for (int k = 0; k < 2; ++k) {
@@ -173,7 +177,7 @@ tsmm_c64_nn_n36_k20(int M, float2 alpha, float2 beta, bool beta0, bool alpha1, c
                 }
             }
             a += 17920;
-            slot2 = 1 - slot2;
+            slot = 1 - slot;
         }
     }
 }

@@ -148,10 +148,17 @@ tsmm_c64_nn_n48_k50(int M, float2 alpha, float2 beta, bool beta0, bool alpha1, c
     float2* const As = (float2*)(smem + 50176);
     float2* const acc = (float2*)(smem + 103424);
 
-    for (int u = 0; u < 21; ++u) {
-        store_parts(&Bs[0][(128*u + tid)/48][(32*u + tid)%48], 3136, (128*u + tid)/48 < 50
-            ? in_parts(B[(long long)((128*u + tid)/48)*ldb + (32*u + tid)%48])
-                : in_parts(make_float2(0.0f, 0.0f)));
+    if (tid < 96) {
+        const int r = tid/48;
+        const int c = tid%48;
+        for (int b = 0; b < 2; ++b) {
+            #pragma unroll
+            for (int u = 0; u < 14; ++u) {
+                store_parts(&Bs[0][28*b + 2*u + r][c], 3136,
+                    in_parts(28*b + 2*u + r < 50 ? B[(long long)(28*b + 2*u + r)*ldb + c]
+                        : make_float2(0.0f, 0.0f)));
+            }
+        }
     }
     __syncthreads();
     {
@@ -179,7 +186,7 @@ tsmm_c64_nn_n48_k50(int M, float2 alpha, float2 beta, bool beta0, bool alpha1, c
         }
         cp_async_commit();
         const float2* a = &A[3200*g + 800*w + 2*(tid%32) + 25600];
-        int slot2 = 0;
+        int slot = 0;
         for (int blk = 0; blk < ceil_div(ceil_div(M, 16), 32); ++blk) {
             cp_async_wait<0>();
             __syncwarp();
@@ -188,14 +195,14 @@ tsmm_c64_nn_n48_k50(int M, float2 alpha, float2 beta, bool beta0, bool alpha1, c
                     #pragma unroll
                     for (int u = 0; u < 13; ++u) {
                         if (u < 12 || t < 16) {
-                            cp_async16(&As[As_at(w, 1 - slot2, (32*u + t)/25, 2*((7*u + t)%25))], &a[64*u]);
+                            cp_async16(&As[As_at(w, 1 - slot, (32*u + t)/25, 2*((7*u + t)%25))], &a[64*u]);
                         }
                     }
                 } else {
                     #pragma unroll 1
                     for (int u = 0; u < 13; ++u) {
                         if (32*u + t < 400) {
-                            cp_async16(&As[As_at(w, 1 - slot2, (32*u + t)/25, 2*((7*u + t)%25))],
+                            cp_async16(&As[As_at(w, 1 - slot, (32*u + t)/25, 2*((7*u + t)%25))],
                                 &A[25600*(long long)blk + 3200*g + 800*w + 64*u + 2*t + 25600],
                                     512*blk + 64*g + 16*w + (32*u + t)/25 + 512 < M ? 2 : 0);
                         }
@@ -216,7 +223,7 @@ tsmm_c64_nn_n48_k50(int M, float2 alpha, float2 beta, bool beta0, bool alpha1, c
                         for (int r = 0; r < 4; ++r) {
                             const int r2 = 8*(r%2) + tid%32/4;
                             const int c = 4*(r/2) + tid%4;
-                            a2[r] = 8*ks + c < 50 ? As[As_at(w, slot2, r2, 8*ks + c)]
+                            a2[r] = 8*ks + c < 50 ? As[As_at(w, slot, r2, 8*ks + c)]
                                 : make_float2(0.0f, 0.0f);
                         }
                         #pragma unroll
@@ -299,7 +306,7 @@ tsmm_c64_nn_n48_k50(int M, float2 alpha, float2 beta, bool beta0, bool alpha1, c
                 }
             }
             a += 25600;
-            slot2 = 1 - slot2;
+            slot = 1 - slot;
         }
     }
 }

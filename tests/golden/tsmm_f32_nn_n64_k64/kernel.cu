@@ -36,7 +36,10 @@ tsmm_f32_nn_n64_k64(int M, float alpha, float beta, bool beta0, bool alpha1, con
     float* const As = (float*)(smem + 0);
     auto& Bs = *(float (*)[64][64])(smem + 34816);
 
-    for (int u = 0; u < 64; ++u) Bs[u][tid] = B[(long long)u*ldb + tid];
+    for (int b = 0; b < 2; ++b) {
+        #pragma unroll
+        for (int u = 0; u < 32; ++u) Bs[32*b + u][tid] = B[(long long)(32*b + u)*ldb + tid];
+    }
     if (ceil_div(ceil_div(M, 64), 8) > 0) {
         if (64*g + tid/16 + 60 < M) {
             #pragma unroll

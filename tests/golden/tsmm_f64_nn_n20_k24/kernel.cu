@@ -43,10 +43,13 @@ tsmm_f64_nn_n20_k24_1(int M, double alpha, double beta, bool beta0, bool alpha1,
     __shared__ __align__(1024) double As[3576];
     __shared__ __align__(128) double Bs[24][28];
 
-    for (int u = 0; u < 5; ++u) {
-        if (128*u + tid < 576) {
-            Bs[(128*u + tid)/24][(8*u + tid)%24] = (8*u + tid)%24 < 20
-                ? B[(long long)((128*u + tid)/24)*ldb + (8*u + tid)%24] : 0.0;
+    if (tid < 120) {
+        const int r = tid/24;
+        const int c = tid%24;
+        const double* b = &B[(long long)r*ldb + c];
+        #pragma unroll
+        for (int u = 0; u < 5; ++u) {
+            if (u < 4 || r < 4) Bs[5*u + r][c] = c < 20 ? b[(long long)(5*u)*ldb] : 0.0;
         }
     }
     if (ceil_div(ceil_div(M, 64), 8) > 0) {
@@ -67,7 +70,7 @@ tsmm_f64_nn_n20_k24_1(int M, double alpha, double beta, bool beta0, bool alpha1,
     }
     cp_async_commit();
     const double* a = &A[1536*g + 2*tid + 12288];
-    int slot2 = 0;
+    int slot = 0;
     for (int blk = 0; blk < ceil_div(ceil_div(M, 64), 8); ++blk) {
         cp_async_wait<0>();
         __syncthreads();
@@ -75,12 +78,12 @@ tsmm_f64_nn_n20_k24_1(int M, double alpha, double beta, bool beta0, bool alpha1,
             if (512*blk + 64*g + (tid + 4)/12 + 565 < M) {
                 #pragma unroll
                 for (int u = 0; u < 6; ++u) {
-                    cp_async16(&As[As_at(1 - slot2, (128*u + tid)/12, 2*((8*u + tid)%12))], &a[256*u]);
+                    cp_async16(&As[As_at(1 - slot, (128*u + tid)/12, 2*((8*u + tid)%12))], &a[256*u]);
                 }
             } else {
                 #pragma unroll 1
                 for (int u = 0; u < 6; ++u) {
-                    cp_async16(&As[As_at(1 - slot2, (128*u + tid)/12, 2*((8*u + tid)%12))],
+                    cp_async16(&As[As_at(1 - slot, (128*u + tid)/12, 2*((8*u + tid)%12))],
                         &A[12288*(long long)blk + 1536*g + 256*u + 2*tid + 12288],
                             512*blk + 64*g + (128*u + tid)/12 + 512 < M ? 2 : 0);
                 }
@@ -99,7 +102,7 @@ tsmm_f64_nn_n20_k24_1(int M, double alpha, double beta, bool beta0, bool alpha1,
                 for (int r = 0; r < 4; ++r) {
                     const int r2 = 8*(r%2) + tid%32/4;
                     const int c = 4*(r/2) + tid%4;
-                    a2[r] = As[As_at(slot2, 16*wm + r2, 8*ks + c)];
+                    a2[r] = As[As_at(slot, 16*wm + r2, 8*ks + c)];
                 }
                 #pragma unroll
                 for (int co = 0; co < 3; ++co) {
@@ -141,7 +144,7 @@ tsmm_f64_nn_n20_k24_1(int M, double alpha, double beta, bool beta0, bool alpha1,
             }
         }
         a += 12288;
-        slot2 = 1 - slot2;
+        slot = 1 - slot;
     }
 }
 
@@ -155,10 +158,13 @@ tsmm_f64_nn_n20_k24_2(int M, double alpha, double beta, bool beta0, bool alpha1,
     __shared__ __align__(1024) double As[3576];
     __shared__ __align__(128) double Bs[24][28];
 
-    for (int u = 0; u < 5; ++u) {
-        if (128*u + tid < 576) {
-            Bs[(128*u + tid)/24][(8*u + tid)%24] = (8*u + tid)%24 < 20
-                ? B[(long long)((128*u + tid)/24)*ldb + (8*u + tid)%24] : 0.0;
+    if (tid < 120) {
+        const int r = tid/24;
+        const int c = tid%24;
+        const double* b = &B[(long long)r*ldb + c];
+        #pragma unroll
+        for (int u = 0; u < 5; ++u) {
+            if (u < 4 || r < 4) Bs[5*u + r][c] = c < 20 ? b[(long long)(5*u)*ldb] : 0.0;
         }
     }
     if (ceil_div(ceil_div(M, 64), 8) > 0) {
@@ -179,7 +185,7 @@ tsmm_f64_nn_n20_k24_2(int M, double alpha, double beta, bool beta0, bool alpha1,
     }
     cp_async_commit();
     const double* a = &A[1536*g + 2*tid + 12288];
-    int slot2 = 0;
+    int slot = 0;
     for (int blk = 0; blk < ceil_div(ceil_div(M, 64), 8); ++blk) {
         cp_async_wait<0>();
         __syncthreads();
@@ -187,12 +193,12 @@ tsmm_f64_nn_n20_k24_2(int M, double alpha, double beta, bool beta0, bool alpha1,
             if (512*blk + 64*g + (tid + 4)/12 + 565 < M) {
                 #pragma unroll
                 for (int u = 0; u < 6; ++u) {
-                    cp_async16(&As[As_at(1 - slot2, (128*u + tid)/12, 2*((8*u + tid)%12))], &a[256*u]);
+                    cp_async16(&As[As_at(1 - slot, (128*u + tid)/12, 2*((8*u + tid)%12))], &a[256*u]);
                 }
             } else {
                 #pragma unroll 1
                 for (int u = 0; u < 6; ++u) {
-                    cp_async16(&As[As_at(1 - slot2, (128*u + tid)/12, 2*((8*u + tid)%12))],
+                    cp_async16(&As[As_at(1 - slot, (128*u + tid)/12, 2*((8*u + tid)%12))],
                         &A[12288*(long long)blk + 1536*g + 256*u + 2*tid + 12288],
                             512*blk + 64*g + (128*u + tid)/12 + 512 < M ? 2 : 0);
                 }
@@ -211,7 +217,7 @@ tsmm_f64_nn_n20_k24_2(int M, double alpha, double beta, bool beta0, bool alpha1,
                 for (int r = 0; r < 4; ++r) {
                     const int r2 = 8*(r%2) + tid%32/4;
                     const int c = 4*(r/2) + tid%4;
-                    a2[r] = As[As_at(slot2, 16*wm + r2, 8*ks + c)];
+                    a2[r] = As[As_at(slot, 16*wm + r2, 8*ks + c)];
                 }
                 #pragma unroll
                 for (int co = 0; co < 3; ++co) {
@@ -247,6 +253,6 @@ tsmm_f64_nn_n20_k24_2(int M, double alpha, double beta, bool beta0, bool alpha1,
             }
         }
         a += 12288;
-        slot2 = 1 - slot2;
+        slot = 1 - slot;
     }
 }

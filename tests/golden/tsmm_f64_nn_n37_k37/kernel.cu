@@ -42,10 +42,13 @@ tsmm_f64_nn_n37_k37(int M, double alpha, double beta, bool beta0, bool alpha1, c
     auto& As = *(double (*)[2][2368])(smem + 18944);
     auto& Bs = *(double (*)[40][44])(smem + 57344);
 
-    for (int u = 0; u < 13; ++u) {
-        if (128*u + tid < 1600) {
-            Bs[(128*u + tid)/40][(8*u + tid)%40] = (128*u + tid)/40 < 37 && (8*u + tid)%40 < 37
-                ? B[(long long)((128*u + tid)/40)*ldb + (8*u + tid)%40] : 0.0;
+    if (tid < 120) {
+        const int r = tid/40;
+        const int c = tid%40;
+        const double* b = &B[(long long)r*ldb + c];
+        #pragma unroll
+        for (int u = 0; u < 14; ++u) {
+            if (u < 13 || r < 1) Bs[3*u + r][c] = 3*u + r < 37 && c < 37 ? b[(long long)(3*u)*ldb] : 0.0;
         }
     }
     if (ceil_div(ceil_div(M, 64), 8) > 0) {
@@ -68,7 +71,7 @@ tsmm_f64_nn_n37_k37(int M, double alpha, double beta, bool beta0, bool alpha1, c
     }
     cp_async_commit();
     const double* a = &A[2368*g + 2*tid + 18944];
-    int slot2 = 0;
+    int slot = 0;
     for (int blk = 0; blk < ceil_div(ceil_div(M, 64), 8); ++blk) {
         cp_async_wait<0>();
         __syncthreads();
@@ -76,13 +79,13 @@ tsmm_f64_nn_n37_k37(int M, double alpha, double beta, bool beta0, bool alpha1, c
             if (18944*(long long)blk + 2368*g + 2*tid + 21249 < 37*(long long)M) {
                 #pragma unroll
                 for (int u = 0; u < 10; ++u) {
-                    if (u < 9 || tid < 32) cp_async16(&As[1 - slot2][256*u + 2*tid], &a[256*u]);
+                    if (u < 9 || tid < 32) cp_async16(&As[1 - slot][256*u + 2*tid], &a[256*u]);
                 }
             } else {
                 #pragma unroll 1
                 for (int u = 0; u < 10; ++u) {
                     if (128*u + tid < 1184) {
-                        cp_async16(&As[1 - slot2][256*u + 2*tid],
+                        cp_async16(&As[1 - slot][256*u + 2*tid],
                             &A[18944*(long long)blk + 2368*g + 256*u + 2*tid + 18944],
                                 max(0ll,
                                     min(2ll,
@@ -103,7 +106,7 @@ tsmm_f64_nn_n37_k37(int M, double alpha, double beta, bool beta0, bool alpha1, c
                 for (int r = 0; r < 2; ++r) {
                     const int r2 = 8*r + tid%32/4;
                     const int c = tid%4;
-                    a2[r] = 4*ks + c < 37 ? As[slot2][592*wm + 37*r2 + 4*ks + c] : 0.0;
+                    a2[r] = 4*ks + c < 37 ? As[slot][592*wm + 37*r2 + 4*ks + c] : 0.0;
                 }
                 #pragma unroll
                 for (int co = 0; co < 5; ++co) {
@@ -204,6 +207,6 @@ tsmm_f64_nn_n37_k37(int M, double alpha, double beta, bool beta0, bool alpha1, c
             }
         }
         a += 18944;
-        slot2 = 1 - slot2;
+        slot = 1 - slot;
     }
 }
