@@ -538,9 +538,9 @@ fn what_cannot_be_chosen_is_refused_with_what_to_change() {
     assert!(refused.contains("wm has no meaning with"), "{refused}");
     // What is said to have no meaning is what has none beside the others, not the first that has none somewhere.
     let tsmm = kernels::family("tsmm").unwrap();
-    let long = self::problem(tsmm, (36, 36), "f32");
+    let (long, short_sums) = (self::problem(tsmm, (36, 36), "f32"), self::problem(tsmm, (36, 15), "f32"));
     let parted = Choice::default().with("team", "part").with("rows", 64);
-    let refused = tsmm.complete(&parted, &long, target::DEFAULT).unwrap_err().to_string();
+    let refused = tsmm.complete(&parted, &short_sums, target::DEFAULT).unwrap_err().to_string();
     assert!(refused.contains("rows has no meaning with") && refused.contains("team=part"), "{refused}");
     // Of several constraints that are broken, one on most of what is asked for.
     let large = parameters("team=part,tm=16,tn=12,piece=4");
