@@ -468,3 +468,29 @@ pub(super) const KEEPS_PLACE: &str = "place";
 /// What it is about.
 pub(super) const ABOUT_KEEPING_PLACE: &str =
     "whether a thread keeps to its place in the rows that it copies, or threads share out all pieces of them";
+
+#[cfg(test)]
+mod tests {
+    use super::{LOADED_AT_ONCE, copied_once};
+    use warpwright_core::dtype::DType;
+
+    #[test]
+    fn threads_copy_whole_rows_or_pieces_of_one_as_many_at_once_as_registers_hold() {
+        let of = |extents, threads| copied_once("Bs", DType::F32, extents, threads);
+        let rows = of((50, 56), 128);
+        assert!(
+            rows.contains("split(Bs.r, 2) -> u, r") && rows.contains("bind(Bs.r, Bs.c, threads)"),
+            "{rows}"
+        );
+        assert!(rows.ends_with("unroll(Bs.u)\n") && !rows.contains("fuse"), "{rows}");
+        let pieces = of((20, 72), 64);
+        assert!(
+            pieces.contains("split(Bs.c, 64) -> p, c") && pieces.contains("bind(Bs.c, threads)"),
+            "{pieces}"
+        );
+        // Of more, as many each time.
+        let batches = of((70, 128), 128);
+        assert!(batches.contains("split(Bs.u, 24) -> b, u"), "{batches}");
+        assert!(24 * DType::F32.bytes() <= LOADED_AT_ONCE);
+    }
+}

@@ -273,7 +273,7 @@ mod tests {
         );
         assert_eq!(limiter(Footprint { instructions: 1e10, ..STREAM }), "issue of instructions");
         assert_eq!(limiter(Footprint { steps: 1e4, ..STREAM }), "waits for memory");
-        assert_eq!(limiter(Footprint { start: 1e4, ..STREAM }), "loads before the first step");
+        assert_eq!(limiter(Footprint { start: 1e5, ..STREAM }), "loads before the first step");
         assert_eq!(
             limiter(Footprint { dram_bytes: 1.0, steps: 1.0, wavefronts: 1.0, launches: 3, ..STREAM }),
             "launches"

@@ -99,7 +99,8 @@ fn tune(file: &WisdomFile, plan: &Plan, measure: &mut MadeUp) -> Found {
 #[test]
 fn what_ships_is_left_out_where_the_tuner_is_alone() {
     let gpu = Gpu::of_target(target::DEFAULT);
-    let shipped = Problem::new("48x48x2050861".parse().unwrap(), "f64".parse().unwrap(), "tn".parse().unwrap());
+    let shipped =
+        Problem::new("48x48x2050861".parse().unwrap(), "f64".parse().unwrap(), "tn".parse().unwrap());
     let given = Choice::default().with("unit", "mma").with("copy", "bulk");
     let known_before = |alone: bool| {
         let session = Session {

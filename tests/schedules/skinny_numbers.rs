@@ -71,6 +71,9 @@ fn complex_numbers_are_multiplied_as_their_parts() {
         ((33, 31), "c64", "depth=16,wn=3,stages=2"),
         ((33, 31), "c128", "instruction=m16n8k4,rows=64,depth=16,stages=3,wn=3"),
         ((57, 57), "c128", "instruction=m16n8k4,rows=64,wm=4,wn=1,bands=1,depth=57,stages=1"),
+        // Rows of the small matrix that are longer than there are threads.
+        ((35, 6), "c128", "instruction=m16n8k4,rows=32,wm=2,wn=1"),
+        ((34, 6), "c64", "rows=32,wm=2,wn=1"),
         ((65, 66), "c128", "bands=4,instruction=m16n8k8,depth=16"),
         ((96, 65), "c64", "bands=2,depth=16"),
     ]

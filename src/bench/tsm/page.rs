@@ -426,3 +426,21 @@ fn power(exponent: i32) -> String {
     let digit = |d: char| "⁰¹²³⁴⁵⁶⁷⁸⁹".chars().nth(d.to_digit(10).unwrap_or(0) as usize).unwrap_or(d);
     format!("10{}", exponent.to_string().chars().map(digit).collect::<String>())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::page;
+    use crate::bench::tsm::tests::record;
+
+    #[test]
+    fn what_kernels_take_on_zeros_or_in_the_cache_has_a_figure_where_it_was_measured() {
+        let headings = ["If power were no limit", "If device memory cost nothing"];
+        let shown = |text: &str| headings.map(|heading| text.contains(heading));
+        assert_eq!(shown(&page(&[record()], None)), [false, false]);
+        let mut measured = record();
+        measured.results[0].zeros_rested = measured.results[0].rested;
+        assert_eq!(shown(&page(&[measured.clone()], None)), [true, false]);
+        measured.results[0].cached_rested = measured.results[0].rested;
+        assert_eq!(shown(&page(&[measured], None)), [true, true]);
+    }
+}
