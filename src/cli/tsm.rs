@@ -111,9 +111,7 @@ pub fn run(options: &Options) -> Outcome {
     if let (Some(file), Some(directory)) = (&options.html, &options.from) {
         return page(file, directory, options.gpu.as_deref());
     }
-    if let Some(sweep) = options.sweep {
-        options.check(sweep)?;
-    }
+    options.check()?;
     let instead = "use `tune MxNxK --device sim` for what the model says";
     let (gpu, target) = &options.device.gpu("to time products on", instead)?;
     let wanted = options.wanted(target)?;
@@ -135,8 +133,14 @@ pub fn run(options: &Options) -> Outcome {
 }
 
 impl Options {
-    /// Refuses options that a sweep has no use for.
-    fn check(&self, sweep: Sweep) -> Result<(), Diagnosis> {
+    /// Refuses options that what is asked for has no use for.
+    fn check(&self) -> Result<(), Diagnosis> {
+        if !self.lengths.is_empty() && !matches!(self.sweep, Some(Sweep::Short)) {
+            return Err(Diagnosis::new("--lengths has a meaning for short products alone")
+                .because("others are as long as --bytes says")
+                .instead("add --sweep short, or leave it out"));
+        }
+        let Some(sweep) = self.sweep else { return Ok(()) };
         if !self.ops.is_empty() && !sweep.takes_products() {
             return Err(Diagnosis::new("--ops has no meaning for this sweep")
                 .because("tiles, reductions and options are about the kernels of tsmttsm alone")
@@ -155,11 +159,6 @@ impl Options {
     fn wanted(&self, target: &Target) -> Result<Vec<Wanted>, Diagnosis> {
         let or = |usual: &[DType]| if self.dtypes.is_empty() { usual.to_vec() } else { self.dtypes.clone() };
         let mut wanted = Vec::new();
-        if !self.lengths.is_empty() && !matches!(self.sweep, Some(Sweep::Short)) {
-            return Err(Diagnosis::new("--lengths has a meaning for short products alone")
-                .because("others are as long as --bytes says")
-                .instead("add --sweep short, or leave it out"));
-        }
         if let Some(sweep) = self.sweep.filter(|sweep| !sweep.takes_products()) {
             for dtype in or(&[DType::F64]) {
                 wanted.extend(sweep::wanted(sweep.figure(), dtype, &self.widths, self.bytes, target)?);

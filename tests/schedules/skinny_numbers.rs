@@ -171,6 +171,9 @@ fn f32_numbers_are_split_into_parts_where_sums_are_long_or_that_is_permitted() {
             assert_eq!(permitted > 0, pieces, "{}", problem.shape);
         }
         if pieces {
+            let uneven = given.clone().with("numbers", "split").with("chain", 7);
+            let refused = family.complete(&uneven, &problem, target::DEFAULT).unwrap_err().to_string();
+            assert!(refused.contains("as many instructions each"), "{refused}");
             continue;
         }
         let refused = family.complete(&given, &problem, target::DEFAULT).unwrap_err().to_string();

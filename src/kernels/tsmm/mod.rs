@@ -452,6 +452,11 @@ const CONSTRAINTS: &[Constraint] = &[
         holds: |c, p, _| 16 / p.dtype().bytes() % c.int("vector") == 0 && p.shape.k % c.int("vector") == 0,
     },
     Constraint {
+        about: "threads add up pieces of a sum of as many instructions each",
+        on: &[staging::CHAIN],
+        holds: |c, p, _| mapping::steps_of_a_row(p, c) % c.int(staging::CHAIN) == 0,
+    },
+    Constraint {
         about: "a warp has a whole number of instructions in its rows",
         on: &["instruction", "rows", "wm"],
         holds: |c, p, _| {
