@@ -36,6 +36,7 @@ pub(super) fn units(problem: &Problem, target: &Target, narrow: i64, outer: bool
 pub(super) fn numbers(problem: &Problem, choice: &Choice) -> Numbers {
     match choice.word("numbers") {
         "parts" | "split-parts" if problem.dtype().is_complex() => Numbers::Parts,
+        "expanded" if problem.dtype().is_complex() => Numbers::Expanded,
         "three" if problem.dtype().is_complex() => Numbers::Three,
         _ => Numbers::Whole,
     }

@@ -84,7 +84,6 @@ fn complex_numbers_are_multiplied_as_their_parts() {
         problem.ld.a += [0, 0, 1][at % 3];
         problem.ld.b += [0, 1][at % 2];
         problem.ld.c += [0, 0, 3][at % 3];
-        let numbers = if dtype == "c128" { "parts" } else { "split-parts" };
         for (turn, (team, store)) in
             [("block", "direct"), ("part", "shared"), ("block", "shared"), ("part", "direct")]
                 .into_iter()
@@ -94,10 +93,17 @@ fn complex_numbers_are_multiplied_as_their_parts() {
             if (turn + 4 - at % 4) % 4 > 1 {
                 continue;
             }
+            // The real matrix as it is read, and stored as such.
+            let stored = turn % 2 == 0;
+            let numbers = match dtype {
+                "c128" if stored => "expanded",
+                "c128" => "parts",
+                _ => "split-parts",
+            };
             let given = format!("unit=mma,numbers={numbers},team={team},store={store},{form}");
             let mut given = parameters(given.trim_end_matches(',')).with("blocks", 2);
             if dtype == "c64" {
-                given = given.with("split_once", turn % 2 == 0);
+                given = given.with("split_once", stored);
             }
             let choice = family
                 .complete(&given, &problem, target::DEFAULT)

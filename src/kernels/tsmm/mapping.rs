@@ -319,6 +319,9 @@ pub(super) fn paddings(problem: &Problem, choice: &Choice) -> [i64; 3] {
         (true, DType::F64) if embedded => {
             [|c| matches!(c % 16, 4 | 12), |c| (4..=12).contains(&(c % 16)), |c| c % 16 == 8]
         }
+        (true, DType::F64) if of_a_number == 2 && numbers(problem, choice) == Numbers::Expanded => {
+            [|c| matches!(c % 16, 4 | 12), |c| matches!(c % 16, 4 | 12), |c| c % 16 == 8]
+        }
         // Parts one by one.
         (true, DType::C64) if choice.flag(staging::SPLIT_ONCE) => {
             [|c| matches!(c % 16, 4 | 12), |c| c % 16 == 8, |c| c % 16 == 8]

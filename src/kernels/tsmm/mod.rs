@@ -19,7 +19,8 @@
 //! registers of one lane. The products are those of the definition, and so is the bound on the error, but whole
 //! instructions leave less over: 57 columns are 114 in tiles of 8 and 114 terms in steps of 4, 1.10 times fewer
 //! multiply-adds than 60 terms by 64 columns of complex numbers. B is staged as it is; what a lane reads of it gets its
-//! sign, which is the lane's own, in registers (`precompute`). With `numbers=three` products are made of three real ones, as
+//! sign, which is the lane's own, in registers (`precompute`). With `numbers=expanded` the real matrix is what is stored in shared
+//! memory, twice as large: nobody gives its elements signs again, and a warp reads half as many bytes of it. With `numbers=three` products are made of three real ones, as
 //! in the family `tsmttsm`: only where somebody asks for it or permits it.
 //!
 //! In complex64, where numbers have to be split (`numbers=split`), the same is `numbers=split-parts`. There, with `split_once=true`,
@@ -201,11 +202,11 @@ const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "numbers",
-        about: "how matrix units take numbers: complex ones whole, as real and imaginary parts in the product of real matrices that says the same (parts), or by three real products; those of f32 split into tf32 parts, and complex ones of them whole (split) or as real and imaginary parts (split-parts)",
+        about: "how matrix units take numbers: complex ones whole, as real and imaginary parts in the product of real matrices that says the same (parts), of which the small one is stored as such (expanded) or made where it is read, or by three real products; those of f32 split into tf32 parts, and complex ones of them whole (split) or as real and imaginary parts (split-parts)",
         values: |c, problem, _| match problem.dtype() {
             DType::F32 => with_mma(c, ["split"]),
             DType::C64 => with_mma(c, ["split", "split-parts"]),
-            DType::C128 => with_mma(c, ["whole", "parts", "three"]),
+            DType::C128 => with_mma(c, ["whole", "parts", "expanded", "three"]),
             _ => Vec::new(),
         },
     },

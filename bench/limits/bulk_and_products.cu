@@ -1,0 +1,232 @@
+// What a GPU does that moves the rows of a tall and skinny product in complex128 and executes as many f64 matrix
+// instructions as that product takes, with nothing in the way: bulk copies bring groups of 16 rows to a ring in shared
+// memory, twelve warps execute the instructions on registers (reading twelve doubles a lane of each group, so that what
+// is multiplied is as random as the rows), and for A C a bulk copy takes as many bytes back as came. No fragments are
+// read, no tile stands on another's scheduler, no sum leaves. What remains is memory and matrix units at work at once.
+//
+// For each width n: TFLOP/s of the product (8 n^2 for a row), as a part of R = min(intensity x bandwidth, 56.4 TFLOP/s),
+// with bandwidths as `bench tsm` takes them (GB/s, read, and read and write; arguments 1 and 2), over launches after
+// pauses of 0.3 s, medians of three. `exact` are as many instructions as there are products, `whole` those of tiles of 16 x 8 over
+// real and imaginary parts, of 4 terms in A C. Zeros, then random numbers, or those that argument 3 names.
+//
+//     nvcc -O3 -std=c++17 -gencode=arch=compute_90a,code=sm_90a -o ridge bulk_and_products.cu && ./ridge 4654 4069
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cuda_runtime.h>
+#include <time.h>
+
+constexpr int WARPS = 12, ROWS = 16, SUMS = 8, SHARED = 200 << 10, MOST_STAGES = 12;
+constexpr size_t OPERAND = size_t(1) << 31;
+
+__device__ __forceinline__ unsigned at(const void* p) { return static_cast<unsigned>(__cvta_generic_to_shared(p)); }
+
+__device__ __forceinline__ void init(uint64_t* barrier, int count) {
+    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(at(barrier)), "r"(count) : "memory");
+}
+__device__ __forceinline__ void arrive(uint64_t* barrier) {
+    asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(at(barrier)) : "memory");
+}
+__device__ __forceinline__ void expect(uint64_t* barrier, int bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(at(barrier)), "r"(bytes) : "memory");
+}
+__device__ __forceinline__ void wait(uint64_t* barrier, int parity) {
+    asm volatile("{\n.reg .pred p;\nagain: mbarrier.try_wait.parity.shared.b64 p, [%0], %1;\n@!p bra again;\n}"
+                 ::"r"(at(barrier)), "r"(parity) : "memory");
+}
+__device__ __forceinline__ void bring(void* to, const void* from, int bytes, uint64_t* barrier) {
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+                 ::"r"(at(to)), "l"(from), "r"(bytes), "r"(at(barrier)) : "memory");
+}
+__device__ __forceinline__ void multiply16(double (&d)[4], const double (&a)[8], const double (&b)[4]) {
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7, %8, %9, %10, %11}, "
+                 "{%12, %13, %14, %15}, {%0, %1, %2, %3};"
+                 : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
+                 : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]), "d"(a[7]), "d"(b[0]),
+                   "d"(b[1]), "d"(b[2]), "d"(b[3]));
+}
+__device__ __forceinline__ void multiply4(double (&d)[4], double a0, double a1, double b) {
+    asm volatile("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+                 : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
+                 : "d"(a0), "d"(a1), "d"(b));
+}
+
+// Numbers between about -1 and 1 whose bits look random.
+__global__ void fill(double* p, size_t n) {
+    for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += size_t(gridDim.x) * blockDim.x) {
+        unsigned long long h = (i + 1) * 0x9E3779B97F4A7C15ull;
+        h ^= h >> 29;
+        h *= 0xBF58476D1CE4E5B9ull;
+        h ^= h >> 32;
+        p[i] = double((long long)h) * 1e-19;
+    }
+}
+
+// Groups of `bytes` of A and, unless they go to C, of B. All warps together execute `instructions` hundredths of an
+// instruction of 16 terms (A^H B) or of 4 (A C) for each group.
+template <bool WRITES>
+__global__ void __launch_bounds__(32 * (WARPS + 1), 1)
+    moves_and_products(const char* a, const char* b, char* c, long groups, int bytes, int stages, long hundredths, double* out) {
+    extern __shared__ __align__(128) char ring[];
+    __shared__ uint64_t full[MOST_STAGES], empty[MOST_STAGES];
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, stage_bytes = WRITES ? bytes : 2 * bytes;
+    if (threadIdx.x == 0) {
+        for (int s = 0; s < stages; ++s) {
+            init(&full[s], 1);
+            init(&empty[s], WARPS);
+        }
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+    __syncthreads();
+    if (warp == WARPS) {
+        if (lane > 0) return;
+        // What is asked for is ahead of what is stored by all stages but one.
+        long asked = blockIdx.x, round = 0;
+        auto ask = [&](long turn) {
+            if (asked >= groups) return;
+            const int s = turn % stages;
+            if (turn >= stages) wait(&empty[s], (turn / stages - 1) % 2);
+            expect(&full[s], stage_bytes);
+            bring(ring + s * stage_bytes, a + asked * bytes, bytes, &full[s]);
+            if (!WRITES) bring(ring + s * stage_bytes + bytes, b + asked * bytes, bytes, &full[s]);
+            asked += gridDim.x;
+        };
+        if (!WRITES) {
+            for (; asked < groups; ++round) ask(round);
+            return;
+        }
+        for (int s = 0; s < stages - 1; ++s) ask(round++);
+        long turn = 0;
+        for (long g = blockIdx.x; g < groups; g += gridDim.x, ++turn) {
+            const int s = turn % stages;
+            wait(&full[s], turn / stages % 2);
+            asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;\ncp.async.bulk.commit_group;"
+                         ::"l"(c + g * bytes), "r"(at(ring + s * stage_bytes)), "r"(bytes) : "memory");
+            asm volatile("cp.async.bulk.wait_group.read 1;" ::: "memory");
+            // The stage before this one has been read.
+            if (turn > 0) ask(round++);
+        }
+        asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+        return;
+    }
+    double sums[SUMS][4] = {};
+    long turn = 0, due = 0;
+    for (long g = blockIdx.x; g < groups; g += gridDim.x, ++turn) {
+        const int s = turn % stages;
+        wait(&full[s], turn / stages % 2);
+        const double* numbers = reinterpret_cast<const double*>(ring + s * stage_bytes) + lane;
+        double left[8], right[4];
+#pragma unroll
+        for (int i = 0; i < 8; ++i) left[i] = numbers[32 * i];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) right[i] = numbers[32 * (i + 4)];
+        __syncwarp();
+        if (lane == 0) arrive(&empty[s]);
+        due += hundredths;
+        // All warps execute as many; what is less than one for each is due with the next group.
+        const long each = 100 * WARPS;
+        int mine = due / each;
+        due -= mine * each;
+        for (; mine >= SUMS; mine -= SUMS) {
+#pragma unroll
+            for (int i = 0; i < SUMS; ++i) {
+                if (WRITES) multiply4(sums[i], left[i], left[(i + 1) % 8], right[i % 4]);
+                else multiply16(sums[i], left, right);
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < SUMS - 1; ++i) {
+            if (i < mine) {
+                if (WRITES) multiply4(sums[i], left[i], left[(i + 1) % 8], right[i % 4]);
+                else multiply16(sums[i], left, right);
+            }
+        }
+    }
+    double all = 0;
+    for (auto& sum : sums) {
+        for (double part : sum) all += part;
+    }
+    if (all == 1.2345) out[0] = all;  // Never, but the compiler does not know.
+}
+
+static int multiprocessors;
+static cudaEvent_t before, after;
+
+template <bool WRITES> double seconds(const char* a, const char* b, char* c, double* out, int n, double instructions) {
+    const int bytes = ROWS * 16 * n;
+    const int stage = WRITES ? bytes : 2 * bytes;
+    const int stages = std::min(MOST_STAGES, SHARED / stage);
+    const long groups = OPERAND / bytes;
+    cudaFuncSetAttribute(moves_and_products<WRITES>, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED);
+    double times[3];
+    for (double& time : times) {
+        const timespec pause = {0, 300000000};
+        nanosleep(&pause, nullptr);
+        cudaEventRecord(before);
+        for (int i = 0; i < 4; ++i) {
+            moves_and_products<WRITES><<<multiprocessors, 32 * (WARPS + 1), SHARED>>>(a, b, c, groups, bytes, stages,
+                                                                                     long(100 * instructions), out);
+        }
+        cudaEventRecord(after);
+        cudaEventSynchronize(after);
+        float milliseconds = 0;
+        cudaEventElapsedTime(&milliseconds, before, after);
+        time = milliseconds / 4e3 * OPERAND / (groups * double(bytes));
+    }
+    std::sort(times, times + 3);
+    return times[1];
+}
+
+int up(int n, int to) { return (n + to - 1) / to; }
+
+template <bool WRITES> void measure(const char* a, const char* b, char* c, double* out, int n, double bandwidth) {
+    // Of 16 rows: instructions of 16 terms of parts of A^H B, or of 4 terms of A C.
+    const double exact = WRITES ? 16.0 * 8 * n * n / (2 * 16 * 8 * 4) : 16.0 * 8 * n * n / (2 * 16 * 8 * 16);
+    const double whole = WRITES ? up(2 * n, 4) * up(2 * n, 8) : up(2 * n, 16) * up(2 * n, 8);
+    const double flops = OPERAND / (16.0 * n) * 8 * n * n, moved = 2.0 * OPERAND;
+    const double limit = std::max(moved / bandwidth / 1e9, flops / 56.4e12);
+    double best[2];
+    for (int i = 0; i < 2; ++i) best[i] = seconds<WRITES>(a, b, c, out, n, i ? whole : exact);
+    const double none = seconds<WRITES>(a, b, c, out, n, 0);
+    printf("  %s %2d: exact %5.1f TFLOP/s %.3f of R, whole (%.3f) %5.1f TFLOP/s %.3f of R; moved alone %4.0f GB/s\n",
+           WRITES ? "A C  " : "A^H B", n, flops / best[0] / 1e12, limit / best[0], exact / whole, flops / best[1] / 1e12,
+           limit / best[1], moved / none / 1e9);
+    fflush(stdout);
+}
+
+int main(int count, char** arguments) {
+    cudaDeviceProp device;
+    if (cudaGetDeviceProperties(&device, 0) != cudaSuccess || device.major < 9) {
+        printf("this needs a GPU of compute capability 9.0 or newer; skipped\n");
+        return 0;
+    }
+    multiprocessors = device.multiProcessorCount;
+    const double read = count > 1 ? atof(arguments[1]) : 4654, both = count > 2 ? atof(arguments[2]) : 4069;
+    char *a, *b, *c;
+    double* out;
+    if (cudaMalloc(&a, OPERAND) != cudaSuccess || cudaMalloc(&b, OPERAND) != cudaSuccess ||
+        cudaMalloc(&c, OPERAND) != cudaSuccess || cudaMalloc(&out, sizeof(double)) != cudaSuccess) {
+        printf("there is no room for 6 GiB; skipped\n");
+        return 0;
+    }
+    cudaEventCreate(&before);
+    cudaEventCreate(&after);
+    for (const char* what : {"zeros", "random numbers"}) {
+        if (count > 3 && arguments[3][0] != what[0]) continue;
+        for (char* p : {a, b}) {
+            if (what[0] == 'z') cudaMemset(p, 0, OPERAND);
+            else fill<<<2048, 256>>>(reinterpret_cast<double*>(p), OPERAND / sizeof(double));
+        }
+        printf("%s, %s, R of %.0f GB/s (A^H B) and %.0f GB/s (A C)\n", device.name, what, read, both);
+        for (int n : {37, 41, 45, 48, 49, 53, 57, 60, 64}) {
+            measure<false>(a, b, c, out, n, read);
+            measure<true>(a, b, c, out, n, both);
+        }
+    }
+    if (cudaDeviceSynchronize() != cudaSuccess) {
+        printf("failed: %s\n", cudaGetErrorString(cudaGetLastError()));
+        return 1;
+    }
+}
