@@ -5,11 +5,11 @@
 // read, no tile stands on another's scheduler, no sum leaves. What remains is memory and matrix units at work at once.
 //
 // For each width n: TFLOP/s of the product (8 n^2 for a row), as a part of R = min(intensity x bandwidth, 56.4 TFLOP/s),
-// with bandwidths as `bench tsm` takes them (GB/s, read, and read and write; arguments 1 and 2), over launches after
-// pauses of 0.3 s, medians of three. `exact` are as many instructions as there are products, `whole` those of tiles of 16 x 8 over
-// real and imaginary parts, of 4 terms in A C. Zeros, then random numbers, or those that argument 3 names.
+// with bandwidths as `bench tsm` takes them (GB/s, read, and read and write; arguments 2 and 3) or, where none are given,
+// that of the same copies without instructions, over launches after pauses of 0.3 s, medians of three. `exact` are as many instructions as there are products, `whole` those of tiles of 16 x 8 over
+// real and imaginary parts, of 4 terms in A C. Zeros, then random numbers, or those that argument 1 names.
 //
-//     nvcc -O3 -std=c++17 -gencode=arch=compute_90a,code=sm_90a -o ridge bulk_and_products.cu && ./ridge 4654 4069
+//     nvcc -O3 -std=c++17 -gencode=arch=compute_90a,code=sm_90a -o ridge bulk_and_products.cu && ./ridge all 4654 4069
 
 #include <algorithm>
 #include <cstdint>
@@ -186,10 +186,10 @@ template <bool WRITES> void measure(const char* a, const char* b, char* c, doubl
     const double exact = WRITES ? 16.0 * 8 * n * n / (2 * 16 * 8 * 4) : 16.0 * 8 * n * n / (2 * 16 * 8 * 16);
     const double whole = WRITES ? up(2 * n, 4) * up(2 * n, 8) : up(2 * n, 16) * up(2 * n, 8);
     const double flops = OPERAND / (16.0 * n) * 8 * n * n, moved = 2.0 * OPERAND;
-    const double limit = std::max(moved / bandwidth / 1e9, flops / 56.4e12);
+    const double none = seconds<WRITES>(a, b, c, out, n, 0);
+    const double limit = std::max(bandwidth > 0 ? moved / bandwidth / 1e9 : none, flops / 56.4e12);
     double best[2];
     for (int i = 0; i < 2; ++i) best[i] = seconds<WRITES>(a, b, c, out, n, i ? whole : exact);
-    const double none = seconds<WRITES>(a, b, c, out, n, 0);
     printf("  %s %2d: exact %5.1f TFLOP/s %.3f of R, whole (%.3f) %5.1f TFLOP/s %.3f of R; moved alone %4.0f GB/s\n",
            WRITES ? "A C  " : "A^H B", n, flops / best[0] / 1e12, limit / best[0], exact / whole, flops / best[1] / 1e12,
            limit / best[1], moved / none / 1e9);
@@ -203,7 +203,7 @@ int main(int count, char** arguments) {
         return 0;
     }
     multiprocessors = device.multiProcessorCount;
-    const double read = count > 1 ? atof(arguments[1]) : 4654, both = count > 2 ? atof(arguments[2]) : 4069;
+    const double read = count > 3 ? atof(arguments[2]) : 0, both = count > 3 ? atof(arguments[3]) : 0;
     char *a, *b, *c;
     double* out;
     if (cudaMalloc(&a, OPERAND) != cudaSuccess || cudaMalloc(&b, OPERAND) != cudaSuccess ||
@@ -214,12 +214,12 @@ int main(int count, char** arguments) {
     cudaEventCreate(&before);
     cudaEventCreate(&after);
     for (const char* what : {"zeros", "random numbers"}) {
-        if (count > 3 && arguments[3][0] != what[0]) continue;
+        if (count > 1 && arguments[1][0] != 'a' && arguments[1][0] != what[0]) continue;
         for (char* p : {a, b}) {
             if (what[0] == 'z') cudaMemset(p, 0, OPERAND);
             else fill<<<2048, 256>>>(reinterpret_cast<double*>(p), OPERAND / sizeof(double));
         }
-        printf("%s, %s, R of %.0f GB/s (A^H B) and %.0f GB/s (A C)\n", device.name, what, read, both);
+        printf("%s, %s, R of %.0f GB/s (A^H B) and %.0f GB/s (A C), 0: of the copies alone\n", device.name, what, read, both);
         for (int n : {37, 41, 45, 48, 49, 53, 57, 60, 64}) {
             measure<false>(a, b, c, out, n, read);
             measure<true>(a, b, c, out, n, both);
