@@ -1,5 +1,5 @@
 // What a GPU does that moves the rows of a tall and skinny product in complex128 and executes as many f64 matrix
-// instructions as that product takes, with nothing in the way: bulk copies bring groups of 16 rows to a ring in shared
+// instructions as that product takes, with nothing in the way: bulk copies bring groups of 32 rows to a ring in shared
 // memory, twelve warps execute the instructions on registers (reading twelve doubles a lane of each group, so that what
 // is multiplied is as random as the rows), and for A C a bulk copy takes as many bytes back as came. No fragments are
 // read, no tile stands on another's scheduler, no sum leaves. What remains is memory and matrix units at work at once.
@@ -18,7 +18,7 @@
 #include <cuda_runtime.h>
 #include <time.h>
 
-constexpr int WARPS = 12, ROWS = 16, SUMS = 8, SHARED = 200 << 10, MOST_STAGES = 12;
+constexpr int WARPS = 12, ROWS = 32, SUMS = 8, SHARED = 200 << 10, MOST_STAGES = 12;
 constexpr size_t OPERAND = size_t(1) << 31;
 
 __device__ __forceinline__ unsigned at(const void* p) { return static_cast<unsigned>(__cvta_generic_to_shared(p)); }
@@ -64,11 +64,19 @@ __global__ void fill(double* p, size_t n) {
     }
 }
 
-// Groups of `bytes` of A and, unless they go to C, of B. All warps together execute `instructions` hundredths of an
-// instruction of 16 terms (A^H B) or of 4 (A C) for each group.
+// A place in the ring, and how often it has been passed.
+struct Place {
+    int stage = 0, parity = 0;
+    __device__ __forceinline__ void next(int stages) {
+        if (++stage == stages) stage = 0, parity ^= 1;
+    }
+};
+
+// Groups of `bytes` of A and, unless they go to C, of B. For each group a warp owes `hundredths` of an instruction of 16 terms
+// (A^H B) or of 4 (A C), and executes them eight at a time.
 template <bool WRITES>
 __global__ void __launch_bounds__(32 * (WARPS + 1), 1)
-    moves_and_products(const char* a, const char* b, char* c, long groups, int bytes, int stages, long hundredths, double* out) {
+    moves_and_products(const char* a, const char* b, char* c, int groups, int bytes, int stages, int hundredths, double* out) {
     extern __shared__ __align__(128) char ring[];
     __shared__ uint64_t full[MOST_STAGES], empty[MOST_STAGES];
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, stage_bytes = WRITES ? bytes : 2 * bytes;
@@ -82,63 +90,56 @@ __global__ void __launch_bounds__(32 * (WARPS + 1), 1)
     __syncthreads();
     if (warp == WARPS) {
         if (lane > 0) return;
-        // What is asked for is ahead of what is stored by all stages but one.
-        long asked = blockIdx.x, round = 0;
-        auto ask = [&](long turn) {
+        int asked = blockIdx.x;
+        Place to;
+        bool again = false;
+        auto ask = [&]() {
             if (asked >= groups) return;
-            const int s = turn % stages;
-            if (turn >= stages) wait(&empty[s], (turn / stages - 1) % 2);
-            expect(&full[s], stage_bytes);
-            bring(ring + s * stage_bytes, a + asked * bytes, bytes, &full[s]);
-            if (!WRITES) bring(ring + s * stage_bytes + bytes, b + asked * bytes, bytes, &full[s]);
+            if (again) wait(&empty[to.stage], to.parity ^ 1);
+            expect(&full[to.stage], stage_bytes);
+            char* stage = ring + to.stage * stage_bytes;
+            bring(stage, a + size_t(asked) * bytes, bytes, &full[to.stage]);
+            if (!WRITES) bring(stage + bytes, b + size_t(asked) * bytes, bytes, &full[to.stage]);
             asked += gridDim.x;
+            to.next(stages);
+            again |= to.stage == 0;
         };
         if (!WRITES) {
-            for (; asked < groups; ++round) ask(round);
+            while (asked < groups) ask();
             return;
         }
-        for (int s = 0; s < stages - 1; ++s) ask(round++);
-        long turn = 0;
-        for (long g = blockIdx.x; g < groups; g += gridDim.x, ++turn) {
-            const int s = turn % stages;
-            wait(&full[s], turn / stages % 2);
+        // What is asked for is ahead of what is stored by all stages but two, so that two of them are being stored.
+        for (int s = 0; s < stages - 2; ++s) ask();
+        Place from;
+        for (int g = blockIdx.x; g < groups; g += gridDim.x) {
+            wait(&full[from.stage], from.parity);
             asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;\ncp.async.bulk.commit_group;"
-                         ::"l"(c + g * bytes), "r"(at(ring + s * stage_bytes)), "r"(bytes) : "memory");
-            asm volatile("cp.async.bulk.wait_group.read 1;" ::: "memory");
-            // The stage before this one has been read.
-            if (turn > 0) ask(round++);
+                         ::"l"(c + size_t(g) * bytes), "r"(at(ring + from.stage * stage_bytes)), "r"(bytes) : "memory");
+            from.next(stages);
+            asm volatile("cp.async.bulk.wait_group.read 2;" ::: "memory");
+            ask();
         }
         asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
         return;
     }
     double sums[SUMS][4] = {};
-    long turn = 0, due = 0;
-    for (long g = blockIdx.x; g < groups; g += gridDim.x, ++turn) {
-        const int s = turn % stages;
-        wait(&full[s], turn / stages % 2);
-        const double* numbers = reinterpret_cast<const double*>(ring + s * stage_bytes) + lane;
+    // Warps do not all have their turns with the same groups.
+    int due = warp * (100 * SUMS / WARPS);
+    Place from;
+    for (int g = blockIdx.x; g < groups; g += gridDim.x) {
+        wait(&full[from.stage], from.parity);
+        const double* numbers = reinterpret_cast<const double*>(ring + from.stage * stage_bytes) + lane;
         double left[8], right[4];
 #pragma unroll
         for (int i = 0; i < 8; ++i) left[i] = numbers[32 * i];
 #pragma unroll
         for (int i = 0; i < 4; ++i) right[i] = numbers[32 * (i + 4)];
         __syncwarp();
-        if (lane == 0) arrive(&empty[s]);
-        due += hundredths;
-        // All warps execute as many; what is less than one for each is due with the next group.
-        const long each = 100 * WARPS;
-        int mine = due / each;
-        due -= mine * each;
-        for (; mine >= SUMS; mine -= SUMS) {
+        if (lane == 0) arrive(&empty[from.stage]);
+        from.next(stages);
+        for (due += hundredths; due >= 100 * SUMS; due -= 100 * SUMS) {
 #pragma unroll
             for (int i = 0; i < SUMS; ++i) {
-                if (WRITES) multiply4(sums[i], left[i], left[(i + 1) % 8], right[i % 4]);
-                else multiply16(sums[i], left, right);
-            }
-        }
-#pragma unroll
-        for (int i = 0; i < SUMS - 1; ++i) {
-            if (i < mine) {
                 if (WRITES) multiply4(sums[i], left[i], left[(i + 1) % 8], right[i % 4]);
                 else multiply16(sums[i], left, right);
             }
@@ -155,10 +156,10 @@ static int multiprocessors;
 static cudaEvent_t before, after;
 
 template <bool WRITES> double seconds(const char* a, const char* b, char* c, double* out, int n, double instructions) {
-    const int bytes = ROWS * 16 * n;
+    const int bytes = ROWS * 16 * n;  // A multiple of 16, and no less than what a warp reads of it.
     const int stage = WRITES ? bytes : 2 * bytes;
     const int stages = std::min(MOST_STAGES, SHARED / stage);
-    const long groups = OPERAND / bytes;
+    const int groups = OPERAND / bytes;
     cudaFuncSetAttribute(moves_and_products<WRITES>, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED);
     double times[3];
     for (double& time : times) {
@@ -167,7 +168,7 @@ template <bool WRITES> double seconds(const char* a, const char* b, char* c, dou
         cudaEventRecord(before);
         for (int i = 0; i < 4; ++i) {
             moves_and_products<WRITES><<<multiprocessors, 32 * (WARPS + 1), SHARED>>>(a, b, c, groups, bytes, stages,
-                                                                                     long(100 * instructions), out);
+                                                                                      int(100 * instructions * ROWS / 16 / WARPS), out);
         }
         cudaEventRecord(after);
         cudaEventSynchronize(after);
