@@ -7,7 +7,8 @@
 // For each width n: TFLOP/s of the product (8 n^2 for a row), as a part of R = min(intensity x bandwidth, 56.4 TFLOP/s),
 // with bandwidths as `bench tsm` takes them (GB/s, read, and read and write; arguments 2 and 3) or, where none are given,
 // that of the same copies without instructions, over launches after pauses of 0.3 s, medians of three. `exact` are as many instructions as there are products, `whole` those of tiles of 16 x 8 over
-// real and imaginary parts, of 4 terms in A C. Zeros, then random numbers, or those that argument 1 names.
+// real and imaginary parts, of 4 terms in A C. Zeros, then random numbers, or those that argument 1 names;
+// with argument 4 all widths from 33 to 64, of A^H B (`left`) or of A C (`right`) alone.
 //
 //     nvcc -O3 -std=c++17 -gencode=arch=compute_90a,code=sm_90a -o ridge bulk_and_products.cu && ./ridge all 4654 4069
 
@@ -221,9 +222,11 @@ int main(int count, char** arguments) {
             else fill<<<2048, 256>>>(reinterpret_cast<double*>(p), OPERAND / sizeof(double));
         }
         printf("%s, %s, R of %.0f GB/s (A^H B) and %.0f GB/s (A C), 0: of the copies alone\n", device.name, what, read, both);
-        for (int n : {37, 41, 45, 48, 49, 53, 57, 60, 64}) {
-            measure<false>(a, b, c, out, n, read);
-            measure<true>(a, b, c, out, n, both);
+        const char of = count > 4 ? arguments[4][0] : 0;
+        for (int n = 33; n <= 64; ++n) {
+            if (of == 0 && n % 4 != 1 && n % 12 != 0 && n != 64) continue;
+            if (of != 'r') measure<false>(a, b, c, out, n, read);
+            if (of != 'l') measure<true>(a, b, c, out, n, both);
         }
     }
     if (cudaDeviceSynchronize() != cudaSuccess) {
