@@ -70,9 +70,9 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
         },
     },
     Constraint {
-        about: "a block has 2 to 24 warps",
+        about: "a block has 2 to 16 warps",
         on: &["wm", "wn", "wk"],
-        holds: |c, _, _| (2..=24).contains(&(c.int("wm") * c.int("wn") * c.int("wk"))),
+        holds: |c, _, _| (2..=16).contains(&(c.int("wm") * c.int("wn") * c.int("wk"))),
     },
     Constraint {
         about: "a lane's elements of C and of the operands do not fit in its registers",

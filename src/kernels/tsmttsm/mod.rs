@@ -352,7 +352,7 @@ const PARAMETERS: &[Parameter] = &[
         about: "rows of A and B in a group",
         values: |c, problem, _| {
             if c.word("unit") == "mma" {
-                return with_mma(c, [32, 64, 16, DEEPEST, 48, 24]);
+                return with_mma(c, [32, 64, 16, DEEPEST]);
             }
             // As many rows for each slice of threads.
             let slices = Threads::of(problem, c).slices;
