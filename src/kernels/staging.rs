@@ -162,12 +162,15 @@ pub(super) const RELEASE: &str = "release";
 /// Its value by which each warp gives a group back by itself. Without it the warps of a block meet for that.
 pub(super) const BY_WARPS: &str = "warps";
 
+/// Its value by which they do so too, and a warp that does not multiply asks for the copies.
+pub(super) const BY_ROLE: &str = "role";
+
 /// What it is about.
-pub(super) const ABOUT_RELEASE: &str = "whether all warps of a block meet before the bulk copy of the next rows is asked for, or each gives the rows back that it has used";
+pub(super) const ABOUT_RELEASE: &str = "whether all warps of a block meet before the bulk copy of the next rows is asked for, or each gives the rows back that it has used (warps), to a warp more that does nothing but ask (role)";
 
 /// Whether all threads of a block meet before a group of rows is overwritten, in each step.
 pub(super) fn meets(choice: &Choice) -> bool {
-    choice.word(RELEASE) != BY_WARPS
+    !matches!(choice.word(RELEASE), BY_WARPS | BY_ROLE)
 }
 
 /// Bytes of the barriers in shared memory by which it is known that a group has arrived, and that it has been used.
@@ -182,7 +185,8 @@ pub(super) fn barrier_bytes(choice: &Choice) -> i64 {
 /// How the loop over groups is pipelined accordingly.
 pub(super) fn via(choice: &Choice) -> &'static str {
     match By::of(choice) {
-        By::Bulk if !meets(choice) => "bulk, release=warps",
+        By::Bulk if choice.word(RELEASE) == BY_ROLE => "bulk, release=role",
+        By::Bulk if choice.word(RELEASE) == BY_WARPS => "bulk, release=warps",
         By::Bulk => "bulk",
         By::Loading => "registers",
         By::Asking => "cp_async",

@@ -365,15 +365,72 @@ fn warps_give_slots_back() {
         assert!(error.contains(words), "{error}");
     };
     refused(RUNS, "pipeline(acc.k, 1, via=bulk, release=warps)", "two slots at least");
-    refused(RUNS, "pipeline(acc.k, 2, via=bulk, release=lanes)", "must be block or warps");
-    for via in ["shared", "registers", "cp_async", "tma"] {
-        let steps = format!("pipeline(acc.k, 2, via={via}, release=warps)");
+    refused(RUNS, "pipeline(acc.k, 2, via=bulk, release=lanes)", "must be block, warps or role");
+    for (via, release) in ["shared", "registers", "cp_async", "tma"]
+        .map(|via| (via, ["warps", "role"]))
+        .iter()
+        .flat_map(|(via, ways)| ways.map(|release| (via, release)))
+    {
+        let steps = format!("pipeline(acc.k, 2, via={via}, release={release})");
         refused(RUNS, &steps, "use via=bulk, or leave `release` out");
     }
     let unbound = RUNS.replace("32@1", "32").replace("in threads(32)", "in 0..32");
     refused(&unbound, "pipeline(acc.k, 2, via=bulk, release=warps)", "nobody knows how many warps");
     let step = "pipeline(acc.ko, 2, via=bulk, across=acc.g, release=warps)";
     refused(GROUPS, step, "iterations of one loop");
+}
+
+#[test]
+fn a_role_of_its_own_asks_for_copies() {
+    let run = |text: &str, steps: &str| {
+        let spec = parse::program(text).unwrap_or_else(|e| panic!("{e}"));
+        Schedule::run(spec, steps)
+    };
+    for (text, of_a_run, warps) in [(RUNS, 32, 1), (OF_FIVE_WARPS, 100, 5)] {
+        for stages in 2..=5 {
+            let steps = format!("pipeline(acc.k, {stages}, via=bulk, release=role)");
+            let schedule = run(text, &steps).unwrap_or_else(|e| panic!("{e}"));
+            assert_eq!(schedule.text().trim(), steps, "the step is written as it was read");
+            let program = schedule.program().to_string();
+            let others = 32 * warps;
+            for part in [
+                format!("roles consumer 0..{others}, producer {others}..{}", others + 32),
+                format!("alloc empty: mbar ring {stages} count {warps}"),
+                format!("if {stages} <= k {{\n            await(empty[k - {stages}])\n            barrier"),
+            ] {
+                assert!(program.contains(&part), "{part} in {program}");
+            }
+            for n in (0..=6).map(|k| k * of_a_run).chain([1, of_a_run + 1, 11 * of_a_run - 1]) {
+                check(&schedule, &[("n", n)], 0, true, 3).unwrap_or_else(|e| panic!("{stages}, {n}: {e}"));
+            }
+        }
+    }
+    // What is wrong without the wait, or if those who ask do not meet after it, is seen.
+    let schedule = run(OF_FIVE_WARPS, "pipeline(acc.k, 3, via=bulk, release=role)").unwrap();
+    let lowered = passes::lower(schedule.program()).unwrap_or_else(|e| panic!("{e}")).to_string();
+    let complaint = |text: &str| {
+        let program = parse::program(text).unwrap_or_else(|e| panic!("{e}"));
+        exact(schedule.spec(), &program, &[("n", 1500)], Mode::Simt, 3).err()
+    };
+    assert_eq!(complaint(&lowered), None);
+    for part in ["            await(empty[k - 3])\n            barrier\n", "            barrier\n"] {
+        let wrong = lowered.replacen(
+            part,
+            &part.replace("            barrier\n", "").replace("await(empty[k - 3])\n", ""),
+            1,
+        );
+        assert!(wrong != lowered && complaint(&wrong).is_some(), "{wrong}");
+    }
+    let refused = |text: &str, steps: &str, words: &str| {
+        let error = run(text, steps).expect_err("is refused").to_string();
+        assert!(error.contains(words), "{error}");
+    };
+    let step = "pipeline(acc.k, 2, via=bulk, release=role)";
+    let unbound = RUNS.replace("32@1", "32").replace("in threads(32)", "in 0..32");
+    refused(&unbound, step, "nobody knows how many warps");
+    refused(GROUPS, "pipeline(acc.ko, 2, via=bulk, release=role)", "exactly this one loop");
+    let again = run(RUNS, step).unwrap().program().to_string();
+    refused(&again, "pipeline(k, 2, via=bulk, release=role)", "");
 }
 
 #[test]

@@ -200,6 +200,12 @@ fn groups_that_a_bulk_copy_brings_are_given_back_by_warps() {
         assert!(by_warps.meetings == 0.0 && by_block.meetings > 0.0);
         let shared_bytes = by_block.shared_bytes + 8 * choice.int("stages");
         assert_eq!(by_warps, Footprint { meetings: 0.0, shared_bytes, ..by_block });
+        // A warp more that does nothing but ask for copies.
+        let by_role = choice.clone().with("release", "role");
+        assert_eq!((family.schedule)(&problem, &by_role), steps.replace("release=warps", "release=role"));
+        holds(family, &problem, &by_role, &long);
+        let footprint = (family.footprint)(&problem, &by_role, target::DEFAULT);
+        assert_eq!(footprint, Footprint { threads: by_warps.threads + 32, ..by_warps });
     }
     // Nothing said, the block meets.
     let problem = problem(family, (51, 51), "c128");
@@ -208,10 +214,21 @@ fn groups_that_a_bulk_copy_brings_are_given_back_by_warps() {
     let known = usual.iter().filter(|(name, _)| *name != "release");
     let known = known.fold(Choice::default(), |c, (name, value)| c.with(name, *value));
     assert_eq!((family.schedule)(&problem, &usual), (family.schedule)(&problem, &known));
-    for form in ["copy=one", "copy=rows", "copy=bulk,areas=2", "unit=fma,copy=bulk"] {
-        let given = parameters(&format!("release=warps,{form}"));
+    for (form, release) in ["copy=one", "copy=rows", "copy=bulk,areas=2", "unit=fma,copy=bulk"]
+        .into_iter()
+        .flat_map(|form| [(form, "warps"), (form, "role")])
+    {
+        let given = parameters(&format!("release={release},{form}"));
         assert!(family.complete(&given, &problem, target::DEFAULT).is_err(), "{form}");
     }
+    // Nine warps have no more registers than twelve: 19 tiles of C in complex128 fit in those of eight.
+    let wide = self::problem(family, (76, 30), "c128");
+    let fits = |release: &str| {
+        let form =
+            "unit=mma,numbers=parts,copy=bulk,instruction=m16n8k4,wk=2,wm=4,wn=1,depth=16,stages=2,parts=3";
+        family.complete(&parameters(&format!("{form},release={release}")), &wide, target::DEFAULT).is_ok()
+    };
+    assert_eq!(["warps", "role"].map(fits), [true, false]);
 }
 
 #[test]

@@ -1,11 +1,14 @@
 //! What has to hold between the parameters.
 
+use warpwright_core::target::Target;
+
 use super::mapping::{
     self, APART, Threads, WHOLE, Warps, area, group_bytes, read, slices_bytes, tiled_columns,
 };
-use crate::kernels::family::Constraint;
+use crate::kernels::family::{Choice, Constraint};
 use crate::kernels::gemm::Numbers;
-use crate::kernels::staging::{self, By, Moved};
+use crate::kernels::staging::{self, By, Moved, ceil};
+use crate::problem::Problem;
 
 pub(super) const CONSTRAINTS: &[Constraint] = &[
     Constraint {
@@ -77,26 +80,19 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
     Constraint {
         about: "a lane's elements of C and of the operands do not fit in its registers",
         on: &["instruction", "wm", "wn", "wk"],
-        holds: |c, p, t| {
-            let w = Warps::of(p, c);
-            let threads = 32 * c.int("wm") * c.int("wn") * c.int("wk");
-            let most = (i64::from(t.limits.registers_per_block) / threads).min(255);
-            let bytes =
-                read(p, c).dtype().bytes() * if staging::numbers(p, c) == Numbers::Three { 3 } else { 1 };
-            (w.rows * w.columns + (w.rows + w.columns) * w.terms) / 32 * bytes / 4 <= most - 40
-        },
+        holds: fragments_fit,
     },
     Constraint {
         about: "a lane's elements of C, what is added to them and the parts of the operands do not fit in its registers",
         on: &["numbers", "instruction", "wm", "wn", "wk", "depth"],
+        holds: split_fragments_fit,
+    },
+    Constraint {
+        about: "a lane's elements of C and of the operands do not fit in its registers where another warp asks for copies",
+        on: &[staging::RELEASE],
         holds: |c, p, t| {
-            let w = Warps::of(p, c);
-            let threads = 32 * c.int("wm") * c.int("wn") * c.int("wk");
-            let most = (i64::from(t.limits.registers_per_block) / threads).min(255);
-            let sums = staging::sums_in_registers(c, mapping::steps_of_a_group(p, c), true);
-            let words = read(p, c).dtype().bytes() / 4;
-            !staging::splits(c)
-                || (sums * w.rows * w.columns + 2 * (w.rows + w.columns) * w.terms) / 32 * words <= most - 32
+            c.word(staging::RELEASE) != staging::BY_ROLE
+                || fragments_fit(c, p, t) && split_fragments_fit(c, p, t)
         },
     },
     Constraint {
@@ -179,3 +175,38 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
         holds: |c, p, t| c.int("stages") * group_bytes(p, c) <= i64::from(t.limits.shared_per_block_opt_in),
     },
 ];
+
+/// The most registers that a thread of a block may have whose warps multiply by matrix instructions. Where there is a warp more for
+/// copies, each of four schedulers has as many registers as any other, for one warp more or not.
+fn most_registers(choice: &Choice, target: &Target) -> i64 {
+    let threads = mapping::threads_of_warps(choice);
+    let threads = if is_role(choice) { ceil(threads, 128) * 128 } else { threads };
+    (i64::from(target.limits.registers_per_block) / threads).min(255)
+}
+
+/// Whether a warp that does nothing else asks for copies.
+fn is_role(choice: &Choice) -> bool {
+    choice.word(staging::RELEASE) == staging::BY_ROLE
+}
+
+/// Whether a lane's elements of C and of the operands fit in its registers.
+fn fragments_fit(choice: &Choice, problem: &Problem, target: &Target) -> bool {
+    let (w, most) = (Warps::of(problem, choice), most_registers(choice, target));
+    let products = if staging::numbers(problem, choice) == Numbers::Three { 3 } else { 1 };
+    let words = read(problem, choice).dtype().bytes() * products / 4;
+    if is_role(choice) {
+        // Those who ask for no copies have few addresses, and need not have all of the operands at once: with 24 registers beside
+        // those of C nothing was kept in memory (NVRTC 13.0, complex128 41 to 48).
+        return w.rows * w.columns / 32 * words + 24 <= most;
+    }
+    (w.rows * w.columns + (w.rows + w.columns) * w.terms) / 32 * words <= most - 40
+}
+
+/// The same where numbers are split: with what is added to the elements of C, and the parts of the operands.
+fn split_fragments_fit(choice: &Choice, problem: &Problem, target: &Target) -> bool {
+    let w = Warps::of(problem, choice);
+    let sums = staging::sums_in_registers(choice, mapping::steps_of_a_group(problem, choice), true);
+    let words = read(problem, choice).dtype().bytes() / 4;
+    let all = (sums * w.rows * w.columns + 2 * (w.rows + w.columns) * w.terms) / 32 * words;
+    !staging::splits(choice) || all <= most_registers(choice, target) - 32
+}

@@ -198,7 +198,7 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target, common:
         && choice.word("instruction") == "m8n8k4"
         && !read.dtype().is_complex();
     Footprint {
-        threads: 32 * over_c * choice.int("wk"),
+        threads: mapping::threads_of_warps(choice),
         registers: (sums * rows * columns / 32 + 2 * products * fragments) * bytes / 4 + 12,
         shared_bytes: stages * group_bytes(problem, choice),
         // Where there are larger instructions, this one reaches 30 of 56 TFLOP/s (one H200, 2026-11-21).

@@ -311,6 +311,12 @@ impl Warps {
     }
 }
 
+/// Threads of a block whose warps multiply by matrix instructions, and of the warp that asks for copies, if one does nothing else.
+pub(super) fn threads_of_warps(choice: &Choice) -> i64 {
+    let asks = choice.word(staging::RELEASE) == staging::BY_ROLE;
+    32 * (choice.int("wm") * choice.int("wn") * choice.int("wk") + i64::from(asks))
+}
+
 /// Instructions of a warp, one after another, in a group of rows.
 pub(super) fn steps_of_a_group(problem: &Problem, choice: &Choice) -> i64 {
     (choice.int("depth") / (choice.int("wk") * Warps::of(problem, choice).terms).max(1)).max(1)

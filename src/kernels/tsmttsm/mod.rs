@@ -387,7 +387,8 @@ const PARAMETERS: &[Parameter] = &[
         about: staging::ABOUT_RELEASE,
         values: |c, _, _| {
             // Of 17 kernels by threads none gained more than 1 % (an H200, 2026-11-24).
-            if By::of(c) == By::Bulk { with_mma(c, ["block", staging::BY_WARPS]) } else { Vec::new() }
+            let ways = ["block", staging::BY_WARPS, staging::BY_ROLE];
+            if By::of(c) == By::Bulk { with_mma(c, ways) } else { Vec::new() }
         },
     },
     Parameter {

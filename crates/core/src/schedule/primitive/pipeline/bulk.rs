@@ -97,13 +97,14 @@
 use std::cell::RefCell;
 
 use super::registers::Staging;
-use super::ring::{Landing, Ring};
+use super::ring::{Landing, Ring, give_back, in_slot};
+use super::roles::{Roles, first, in_blocks};
 use super::{Found, Pipeline, Release, peers};
 use crate::diag::Diagnosis;
 use crate::index::{Cond, Index};
 use crate::instr::{self, Behaviour};
 use crate::ir::{
-    self, Access, AssignOp, Buffer, Dim, For, Instruction, Mode, Operand, Program, Range, Space, Span, Stmt,
+    self, Access, AssignOp, Buffer, Dim, For, Instruction, Mode, Operand, Program, Role, Space, Span, Stmt,
     Window, walk,
 };
 use crate::schedule::facts::Facts;
@@ -122,60 +123,90 @@ const WARP: i64 = 32;
 /// Why a copy of the loop cannot be.
 pub(super) fn apply(step: &Pipeline, program: &Program) -> Result<Program, Diagnosis> {
     let found = RefCell::new(Found::default());
-    let out =
-        at_loops(program, &step.target, &mut |l, place| rewrite(step, &l, place, &mut found.borrow_mut()))?;
+    let out = if step.release == Release::Role {
+        in_blocks(step, program, &mut |stmts, at, place| {
+            in_roles(step, stmts, at, place, &mut found.borrow_mut())
+        })?
+    } else {
+        at_loops(program, &step.target, &mut |l, place| rewrite(step, &l, place, &mut found.borrow_mut()))?
+    };
     Ok(found.into_inner().with_slots(out))
 }
 
-fn rewrite(step: &Pipeline, l: &For, place: &Place, found: &mut Found) -> Result<Vec<Stmt>, Diagnosis> {
-    if l.mode != Mode::Serial || l.counting.is_some() {
-        return Err(step.refuse("its iterations do not run one after another, or are counted already"));
+/// A loop in whose steps runs are copied.
+struct Copied {
+    /// The loop, counted from 0 by 1, and how many iterations it has.
+    counted: For,
+    extent: Index,
+    /// Its statements for these.
+    moved: Stages,
+    rings: Vec<Sym>,
+    /// The copies of a step, that report to its phase of the ring `full`, and their bytes.
+    copies: Vec<Stmt>,
+    bytes: i64,
+}
+
+impl Copied {
+    fn of(
+        step: &Pipeline,
+        l: &For,
+        full: &Sym,
+        place: &Place,
+        found: &mut Found,
+    ) -> Result<Copied, Diagnosis> {
+        if l.mode != Mode::Serial || l.counting.is_some() {
+            return Err(step.refuse("its iterations do not run one after another, or are counted already"));
+        }
+        let stages = Stages::of(l, &peers(place.program, &step.target), place.program)?;
+        step.check(l, &stages, step.via, place)?;
+        let rings: Vec<Sym> = stages.staged.iter().map(|b| b.sym.clone()).collect();
+        found.ring(&rings, step.stages);
+        let (counted, extent, moved) = step.counted(l, &stages)?;
+        let moved = Stages { staged: moved.staged.iter().map(in_pieces).collect(), ..moved };
+        let extents = |b: &Buffer| Some((b.sym.clone(), b.constant_extents()?.first().copied()?));
+        found.longer.extend(moved.staged.iter().filter(|b| b.dims.len() == 1).filter_map(extents));
+        let mut facts = place.facts();
+        facts.enter_range(&counted.var, &extent);
+        let (mut copies, mut bytes) = (Vec::new(), 0);
+        for stmt in &moved.fills {
+            let (instruction, of_run) =
+                run(stmt, &stages.staged, &moved.staged, place, &facts).map_err(|because| {
+                    step.refuse(because).instead(
+                        "copy dense rows as the one piece of memory that they are, or use via=cp_async",
+                    )
+                })?;
+            let signal = Some((full.clone(), Index::var(&counted.var)));
+            copies.push(Stmt::Instruction(Instruction { signal, ..instruction }));
+            bytes += of_run;
+        }
+        Ok(Copied { counted, extent, moved, rings, copies, bytes })
     }
+}
+
+/// The ring whose phases are complete when so many warps have used a slot.
+fn given_back(step: &Pipeline, warps: Result<i64, String>) -> Result<ir::Ring, Diagnosis> {
+    let count = warps.map_err(|because| {
+        step.refuse(because).instead("bind loops to threads first, or leave `release` out")
+    })?;
+    Ok(ir::Ring { sym: Sym::new("empty"), depth: step.stages, count })
+}
+
+fn rewrite(step: &Pipeline, l: &For, place: &Place, found: &mut Found) -> Result<Vec<Stmt>, Diagnosis> {
     // Phases are counted from the start of the block, and a barrier there is where all its threads can wait.
     if place.outer().iter().any(|o| !matches!(o.mode, Mode::Block { .. })) {
         return Err(step
             .refuse("it stands inside another loop of the block, and its barriers count its iterations alone")
             .instead("use via=cp_async"));
     }
-    let stages = Stages::of(l, &peers(place.program, &step.target), place.program)?;
-    step.check(l, &stages, step.via, place)?;
-    let rings: Vec<Sym> = stages.staged.iter().map(|b| b.sym.clone()).collect();
-    found.ring(&rings, step.stages);
-    let (counted, extent, moved) = step.counted(l, &stages)?;
-    let moved = Stages { staged: moved.staged.iter().map(in_pieces).collect(), ..moved };
-    let extents = |b: &Buffer| Some((b.sym.clone(), b.constant_extents()?.first().copied()?));
-    found.longer.extend(moved.staged.iter().filter(|b| b.dims.len() == 1).filter_map(extents));
     let full = Sym::new("full");
+    let Copied { counted, extent, moved, rings, copies, bytes } = Copied::of(step, l, &full, place, found)?;
     let empty = match step.release {
-        Release::Block => None,
-        Release::Warps => {
-            let count = warps(&stages.uses, place).map_err(|because| {
-                step.refuse(because).instead("bind loops to threads first, or leave `release` out")
-            })?;
-            Some(ir::Ring { sym: Sym::new("empty"), depth: step.stages, count })
-        }
+        Release::Warps => Some(given_back(step, warps(&moved.uses, place))?),
+        Release::Block | Release::Role => None,
     };
-    let mut facts = place.facts();
-    facts.enter_range(&counted.var, &extent);
-    let number = Index::var(&counted.var);
-    let mut fill = Vec::new();
-    let mut bytes = 0;
-    for stmt in &moved.fills {
-        let (instruction, of_run) =
-            run(stmt, &stages.staged, &moved.staged, place, &facts).map_err(|because| {
-                step.refuse(because)
-                    .instead("copy dense rows as the one piece of memory that they are, or use via=cp_async")
-            })?;
-        let signal = Some((full.clone(), number.clone()));
-        fill.push(Stmt::Instruction(Instruction { signal, ..instruction }));
-        bytes += of_run;
-    }
-    let arrive = Stmt::Arrive { ring: full.clone(), ordinal: number, bytes: Some(bytes.into()) };
-    let first = |var: &str, pitch: i64, body| {
-        For::with_mode(&Sym::new(var), Mode::Threads { pitch }, Range::upto(1), body)
-    };
-    fill.push(first("e", 1, vec![arrive]));
-    let one_warp = first("w", WARP, fill);
+    let arrive =
+        Stmt::Arrive { ring: full.clone(), ordinal: Index::var(&counted.var), bytes: Some(bytes.into()) };
+    let one_warp = first("w", WARP, [copies, vec![first("e", 1, vec![arrive])]].concat());
     let ring = Ring {
         l: &counted,
         extent: &extent,
@@ -189,6 +220,39 @@ fn rewrite(step: &Pipeline, l: &For, place: &Place, found: &mut Found) -> Result
     let mut out: Vec<Stmt> = std::iter::once(full).chain(empty).map(Stmt::AllocRing).collect();
     out.extend(ring.build(Stages { fills: vec![one_warp], ..moved }, nothing, place));
     Ok(out)
+}
+
+/// The statements of a block, of which the one at this position is the loop, with a warp more that asks for the copies.
+fn in_roles(
+    step: &Pipeline,
+    stmts: &[Stmt],
+    at: usize,
+    place: &Place,
+    found: &mut Found,
+) -> Result<Vec<Stmt>, Diagnosis> {
+    let Stmt::For(l) = &stmts[at] else { return Err(step.refuse("it is no loop")) };
+    let full = ir::Ring { sym: Sym::new("full"), depth: step.stages, count: 1 };
+    let Copied { counted, moved, rings, copies, bytes, .. } = Copied::of(step, l, &full.sym, place, found)?;
+    let empty = given_back(step, warps(&moved.uses, place))?;
+    let others = WARP * empty.count;
+    let role = |name: &str, lo: i64, hi: i64| Role { sym: Sym::new(name), lo, hi, registers: None };
+    let roles = Roles {
+        step,
+        l: &counted,
+        producer: role("producer", others, others + WARP),
+        consumer: role("consumer", 0, others),
+        full: &full,
+        empty: &empty,
+    };
+    let k = Index::var(&counted.var);
+    let in_slot = |stmts| in_slot(stmts, &rings, &k.rem(step.stages));
+    let mut uses = vec![Stmt::Await { ring: full.sym.clone(), ordinal: k.clone() }];
+    uses.extend(in_slot(moved.uses.clone()));
+    uses.push(give_back(&empty, &k));
+    // What is staged gets its slots where it is allocated, like that of other rings.
+    roles.block(stmts, at, [roles.produce(WARP, in_slot(copies), bytes), uses], &|buffer| buffer, |after| {
+        after
+    })
 }
 
 /// The warps of the block, each of which gives a slot back once; why they are not known. A warp that has nothing to do

@@ -63,7 +63,8 @@
 //!   of a tile that is turned round on its way, pass through registers. With 1 stage each step waits for its own
 //!   copies: the least shared memory, for blocks or parts of them of which others compute meanwhile.
 //! - `bulk`: one warp asks for whole runs of memory, which report to a ring of barriers (see `bulk.rs`). With
-//!   `release=warps` it asks as soon as every warp has given a slot back; otherwise all threads meet first.
+//!   `release=warps` it asks as soon as every warp has given a slot back, with `release=role` a warp does nothing but that;
+//!   otherwise all threads meet first.
 //! - `tma`: one thread of a role of its own copies whole tiles through the tensor memory accelerator, into a ring of
 //!   `stages` slots under mbarriers; the other role multiplies with wgmma (see `tma.rs`).
 //!
@@ -78,6 +79,7 @@ mod across;
 mod bulk;
 mod registers;
 mod ring;
+mod roles;
 mod tma;
 
 use std::cell::RefCell;
@@ -96,7 +98,7 @@ use crate::sym::Sym;
 use self::ring::Landing;
 use super::Primitive;
 
-pub(super) const USAGE: &str = "pipeline(label.loop, stages, via=shared|registers|cp_async|bulk|tma, across=label.outer, release=block|warps)";
+pub(super) const USAGE: &str = "pipeline(label.loop, stages, via=shared|registers|cp_async|bulk|tma, across=label.outer, release=block|warps|role)";
 pub(super) const DOUBLE_BUFFER_USAGE: &str = "double_buffer(label.loop)";
 
 /// See the module documentation.
@@ -137,6 +139,8 @@ pub enum Release {
     Block,
     /// Each warp gives it back, and only those who fill it wait for that. Of bulk copies alone.
     Warps,
+    /// The same, and those who fill it do nothing else: they are a role of their own. Of bulk copies alone.
+    Role,
 }
 
 /// `double_buffer`: `pipeline` with two versions, in whatever memory the staged buffers are.
@@ -161,12 +165,13 @@ impl Via {
 }
 
 impl Release {
-    const ALL: [(Release, &'static str); 2] = [(Release::Block, "block"), (Release::Warps, "warps")];
+    const ALL: [(Release, &'static str); 3] =
+        [(Release::Block, "block"), (Release::Warps, "warps"), (Release::Role, "role")];
 
     fn read(call: &Call) -> Result<Release, Diagnosis> {
         let Some(name) = call.option_of("release") else { return Ok(Release::default()) };
         let known = Release::ALL.iter().find(|(_, n)| *n == name);
-        known.map(|(release, _)| *release).ok_or_else(|| call.wrong("`release` must be block or warps"))
+        known.map(|(release, _)| *release).ok_or_else(|| call.wrong("`release` must be block, warps or role"))
     }
 
     fn name(self) -> &'static str {
@@ -361,7 +366,7 @@ impl Primitive for Pipeline {
     }
 
     fn apply(&self, program: &Program) -> Result<Program, Diagnosis> {
-        if self.release == Release::Warps && self.via != Via::Bulk {
+        if self.release != Release::Block && self.via != Via::Bulk {
             return Err(self
                 .refuse("warps give back only slots that one warp fills for all of them, by bulk copies")
                 .instead("use via=bulk, or leave `release` out"));

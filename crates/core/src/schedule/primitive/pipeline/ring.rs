@@ -236,7 +236,7 @@ impl Ring<'_> {
 }
 
 /// Every warp arrives once: a lane of it, after all of them have used the slot.
-fn give_back(empty: &ir::Ring, step: &Index) -> Stmt {
+pub(super) fn give_back(empty: &ir::Ring, step: &Index) -> Stmt {
     let threads = |var: &str, count: i64, pitch: i64, body: Vec<Stmt>| {
         For::with_mode(&Sym::new(var), Mode::Threads { pitch }, Range::upto(count), body)
     };

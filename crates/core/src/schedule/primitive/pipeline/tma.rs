@@ -53,8 +53,7 @@
 //! "), "{}", after.program());
 //! ```
 //!
-//! There is neither prologue nor epilogue: that the producer runs ahead is the ring, not the program. A slot is given
-//! back one step late, because the group of products that reads it may be under way until then.
+//! A slot is given back one step late, because the group of products that reads it may be under way until then.
 //!
 //! A fill must copy a box of a matrix and give 0 where the box hangs over, as the hardware does; its rows must start at
 //! multiples of 16 bytes. Where that is not known, as in the general version beside a specialised one, the loop stays
@@ -66,14 +65,15 @@ use crate::index::{Cond, Index};
 use crate::instr::{self, Behaviour, Completion, Extent};
 use crate::ir::validate::swizzle;
 use crate::ir::{
-    ALIGNMENT, Assign, AssignOp, Body, Buffer, Dim, For, If, Instruction, Mode, On, Operand, Program, Range,
-    Ring, Role, Space, Span, Stmt, Sync, Window, walk,
+    ALIGNMENT, Assign, AssignOp, Body, Buffer, Dim, For, If, Instruction, Mode, Operand, Program, Range,
+    Ring, Role, Span, Stmt, Sync, Window, walk,
 };
 use crate::schedule::facts::Facts;
-use crate::schedule::rewrite::{Changed, Place, Stages, covers, guard_bounds, guarded_load, head};
+use crate::schedule::rewrite::{Place, Stages, covers, guard_bounds, guarded_load, head};
 use crate::sym::Sym;
 
 use super::ring::in_slot;
+use super::roles::{Roles, first, in_blocks};
 
 /// The threads of a warpgroup, by which wgmma and `setmaxnreg` are executed.
 const WARPGROUP: i64 = 128;
@@ -84,7 +84,6 @@ const REGISTERS: [(i64, i64); 3] = [(40, 232), (40, 232), (32, 160)];
 /// How many loops are given to the accelerator, and why one is not.
 #[derive(Default)]
 struct Found {
-    loops: usize,
     given: usize,
     why_not: Option<String>,
 }
@@ -98,30 +97,13 @@ pub(super) fn apply(step: &Pipeline, program: &Program) -> Result<Program, Diagn
         return Err(step.refuse("a ring needs two slots at least"));
     }
     let mut found = Found::default();
-    let body = lists(step, &program.body, &Place::of(program), &mut found)?;
-    match (found.loops, found.given, found.why_not) {
-        (0, ..) => Err(step.target.unknown(program)),
-        (_, 0, why_not) => Err(step
+    let out = in_blocks(step, program, &mut |stmts, at, place| block(step, stmts, at, place, &mut found))?;
+    match (found.given, found.why_not) {
+        (0, why_not) => Err(step
             .refuse(why_not.unwrap_or_default())
             .instead("specialize row strides to multiples of 16 bytes, and keep tiles as they are stored")),
-        _ => Ok(program.with_body(body.unwrap_or_else(|| program.body.clone()))),
+        _ => Ok(out),
     }
-}
-
-fn lists(step: &Pipeline, stmts: &[Stmt], place: &Place, found: &mut Found) -> Changed {
-    let here: Vec<usize> =
-        (0..stmts.len()).filter(|i| matches!(&stmts[*i], Stmt::For(l) if step.target.means(l))).collect();
-    if let [first, rest @ ..] = &here[..] {
-        found.loops += 1;
-        let in_block = place.outer().last().is_some_and(|l| matches!(l.mode, Mode::Block { .. }));
-        if !in_block || !rest.is_empty() {
-            return Err(step
-                .refuse("a block has other than exactly this one loop over its tiles, with nothing around it")
-                .instead("bind the loops around it to blocks, and do not peel it"));
-        }
-        return block(step, stmts, *first, place, found).map(Some);
-    }
-    place.rebuild_all(stmts, &mut |body, place| lists(step, body, place, found))
 }
 
 /// The statements of a block with the loop at position `at` pipelined.
@@ -339,62 +321,32 @@ impl Rings<'_> {
         };
         let last = WARPGROUP * (1 + self.consumers);
         let (few, many) = REGISTERS[self.consumers as usize - 1];
-        let roles = [role("producer", 0, WARPGROUP, few), role("consumer", WARPGROUP, last, many)];
-        let [producer, consumer] = [&roles[0].sym, &roles[1].sym];
-        let mut out = vec![Stmt::Roles(roles.to_vec())];
-        let (mut before, mut after) = (Vec::new(), Vec::new());
-        for (i, stmt) in stmts.iter().enumerate() {
-            match stmt {
-                Stmt::Alloc(buffer) => out.push(Stmt::Alloc(self.allocated(buffer, consumer))),
-                Stmt::Roles(_) | Stmt::On(_) => return Err(self.step.refuse("the block has roles already")),
-                _ if i < at => before.push(stmt.clone()),
-                _ if i > at => after.push(stmt.clone()),
-                _ => {}
-            }
-        }
-        let inside = self.l.body.iter().filter_map(|s| if let Stmt::Alloc(b) = s { Some(b) } else { None });
-        out.extend(inside.map(|b| Stmt::Alloc(self.allocated(b, consumer))));
-        out.extend([full.clone(), empty.clone()].map(Stmt::AllocRing));
-        let on = |role: &Sym, body: Vec<Stmt>| Stmt::On(On { role: role.clone(), body: body.into() });
-        if !before.is_empty() {
-            out.push(on(consumer, before));
-        }
-        let steps =
-            vec![on(producer, self.produce(&full, &empty)), on(consumer, self.consume(&full, &empty))];
-        out.push(Stmt::For(For { body: steps.into(), ..head(self.l) }));
-        out.push(on(consumer, self.finish(after)));
-        Ok(out)
-    }
-
-    /// A buffer of the block: staged ones become rings, and registers are those of the consumer.
-    fn allocated(&self, buffer: &Buffer, consumer: &Sym) -> Buffer {
-        let mut buffer = buffer.clone();
-        if self.stages.staged.iter().any(|b| b.sym == buffer.sym) {
-            buffer.layout = ring_layout(&buffer);
-            buffer.dims.insert(0, Dim::new(self.step.stages));
-        } else if buffer.space == Space::Reg {
-            buffer.role = Some(consumer.clone());
-        }
-        buffer
-    }
-
-    fn produce(&self, full: &Ring, empty: &Ring) -> Vec<Stmt> {
+        let roles = Roles {
+            step: self.step,
+            l: self.l,
+            producer: role("producer", 0, WARPGROUP, few),
+            consumer: role("consumer", WARPGROUP, last, many),
+            full: &full,
+            empty: &empty,
+        };
         let k = Index::var(&self.l.var);
-        let slots = self.step.stages;
-        let free = Stmt::Await { ring: empty.sym.clone(), ordinal: k.offset(-slots) };
-        let mut body = vec![Stmt::If(If {
-            cond: Cond::le(slots.into(), k.clone()),
-            then: vec![free].into(),
-            otherwise: Body::default(),
-        })];
         let copies = self.copies.iter().map(|c| {
             let signal = Some((full.sym.clone(), k.clone()));
             Stmt::Instruction(Instruction { signal, ..c.instruction.clone() })
         });
-        body.extend(in_slot(copies.collect(), &self.rings(), &k.rem(slots)));
+        let copies = in_slot(copies.collect(), &self.rings(), &k.rem(self.step.stages));
         let bytes = self.copies.iter().map(|c| c.bytes).sum::<i64>();
-        body.push(Stmt::Arrive { ring: full.sym.clone(), ordinal: k, bytes: Some(bytes.into()) });
-        vec![one_thread(body)]
+        let steps = [roles.produce(1, copies, bytes), self.consume(&full, &empty)];
+        roles.block(stmts, at, steps, &|buffer| self.in_slots(buffer), |after| self.finish(after))
+    }
+
+    /// A buffer of the block: staged ones become rings.
+    fn in_slots(&self, mut buffer: Buffer) -> Buffer {
+        if self.stages.staged.iter().any(|b| b.sym == buffer.sym) {
+            buffer.layout = ring_layout(&buffer);
+            buffer.dims.insert(0, Dim::new(self.step.stages));
+        }
+        buffer
     }
 
     fn consume(&self, full: &Ring, empty: &Ring) -> Vec<Stmt> {
@@ -411,7 +363,7 @@ impl Rings<'_> {
             let back = Stmt::Arrive { ring: empty.sym.clone(), ordinal: k.offset(-1), bytes: None };
             body.push(Stmt::If(If {
                 cond: Cond::lt(0.into(), k.clone()),
-                then: vec![one_thread(vec![back])].into(),
+                then: vec![first("e", 1, vec![back])].into(),
                 otherwise: Body::default(),
             }));
             Stmt::For(For { body: body.into(), ..head(&nest) })
@@ -437,9 +389,4 @@ impl Rings<'_> {
     fn rings(&self) -> Vec<Sym> {
         self.stages.staged.iter().map(|b| b.sym.clone()).collect()
     }
-}
-
-/// What the first thread of a range does.
-fn one_thread(body: Vec<Stmt>) -> Stmt {
-    For::with_mode(&Sym::new("e"), Mode::Threads { pitch: 1 }, Range::upto(1), body)
 }
