@@ -193,10 +193,11 @@ fn is_role(choice: &Choice) -> bool {
 fn fragments_fit(choice: &Choice, problem: &Problem, target: &Target) -> bool {
     let (w, most) = (Warps::of(problem, choice), most_registers(choice, target));
     let products = if staging::numbers(problem, choice) == Numbers::Three { 3 } else { 1 };
-    let words = read(problem, choice).dtype().bytes() * products / 4;
-    if is_role(choice) {
+    let dtype = read(problem, choice).dtype();
+    let words = dtype.bytes() * products / 4;
+    if is_role(choice) && !dtype.is_complex() {
         // Those who ask for no copies have few addresses, and need not have all of the operands at once: with 24 registers beside
-        // those of C nothing was kept in memory (NVRTC 13.0, complex128 41 to 48).
+        // those of C nothing was kept in memory (NVRTC 13.0, parts of complex128 41 to 48).
         return w.rows * w.columns / 32 * words + 24 <= most;
     }
     (w.rows * w.columns + (w.rows + w.columns) * w.terms) / 32 * words <= most - 40

@@ -91,6 +91,56 @@
 //! long as what they need has been asked for and is there. How many warps there are is what the loops bound to threads
 //! say when the loop is pipelined; warps without work in the loop arrive, too.
 //!
+//! With `release=role` a warp more does nothing but ask: the block has roles, as in `tma.rs`, and none of those that compute
+//! waits for the slowest of them.
+//!
+//! ```
+//! # use warpwright_core::{ir::parse, schedule::Schedule};
+//! # let before = parse::program("program p(n: size, x: in f32[32*n], y: out f32[32]) {
+//! #   for b in block.x(1) {
+//! #     alloc s: f32[32] shared
+//! #     alloc acc: f32[64@1] reg
+//! #     for t in threads(64@1) { acc[t] = 0 }
+//! #     for k in 0..n {
+//! #       for e in 0..32 { s[e] = 32*k + e < 32*n ? x[32*k + e] : 0 }
+//! #       for t in threads(64@1) { acc[t] += s[31 - t/2] }
+//! #     }
+//! #     for t in threads(32@1) { y[t] = acc[t] }
+//! #   }
+//! # }").unwrap();
+//! let after = Schedule::run(before, "pipeline(acc.k, 3, via=bulk, release=role)").unwrap();
+//! let text = after.program().to_string();
+//! assert!(text.contains("roles consumer 0..64, producer 64..96"), "{text}");
+//! assert!(text.contains("\
+//!     for k in 0..n {
+//!       on producer {
+//!         for w in threads(1@32) {
+//!           if 3 <= k {
+//!             await(empty[k - 3])
+//!             barrier
+//!           }
+//!           bulk_copy_f32(s[k%3, :], x[32*k +: 32], 32) -> full[k]
+//!           for e in threads(1@1) {
+//!             arrive(full[k], tx 128)
+//!           }
+//!         }
+//!       }
+//!       on consumer {
+//!         await(full[k])
+//!         for t in threads(64@1) {
+//!           acc[t] += s[k%3, -(t/2) + 31]
+//!         }
+//!         for w in threads(2@32) {
+//!           barrier
+//!           for e in threads(1@1) {
+//!             arrive(empty[k])
+//!           }
+//!         }
+//!       }
+//!     }
+//! "), "{text}");
+//! ```
+//!
 //! A fill must copy consecutive elements of device memory, from a multiple of 16 bytes, to a buffer of one dimension, and
 //! give 0 for what hangs over the end.
 
