@@ -179,6 +179,7 @@ fn candidates(
         file: file.as_ref(),
         again: false,
         alone: false,
+        rested: false,
     };
     Ok(session.order()?.into_iter().take(options.candidates).map(|c| c.choice).collect())
 }

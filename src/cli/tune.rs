@@ -71,6 +71,10 @@ pub struct Options {
     /// Leave out products that were tuned before, at this length or one like it.
     #[arg(long, conflicts_with_all = ["again", "alone"])]
     new: bool,
+    /// Let the GPU rest before each candidate is timed, as between calls now and then: for products that bring it to its limit of
+    /// power, which slows what comes later. Fewer candidates are tried in the same time; those timed otherwise count as not tried.
+    #[arg(long)]
+    rested: bool,
     /// Seconds that one candidate may take.
     #[arg(long, value_name = "SECONDS", default_value_t = 30.0)]
     limit: f64,
@@ -91,6 +95,8 @@ struct Tuned {
     family: &'static str,
     /// Whether times were measured on a GPU or are the model's alone.
     kind: Kind,
+    /// Whether the GPU had rested before each candidate was timed.
+    rested: bool,
     /// Seconds of the roofline, by what is known to be reached on this GPU.
     roofline_seconds: Option<f64>,
     /// Candidates there are.
@@ -147,6 +153,12 @@ pub fn run(options: &Options) -> Outcome {
         return Err(Diagnosis::new("there is no GPU to tune on")
             .because("times on the simulator would say nothing about a GPU")
             .instead(format!("use --device sim:{} to rank by the model alone", target::DEFAULT.name))
+            .into());
+    }
+    if matches!(device, Device::Sim(_)) && options.rested {
+        return Err(Diagnosis::new("--rested needs a GPU")
+            .because("the model ranks candidates without running them")
+            .instead("leave it out")
             .into());
     }
     let mut all = Vec::new();
@@ -256,6 +268,7 @@ fn by_model(
         device: device.report(),
         family: family.name,
         kind: Kind::Modelled,
+        rested: false,
         roofline_seconds: roofline,
         candidates: space.len(),
         tried: 0,
@@ -295,7 +308,10 @@ fn on_gpu(
     let compile_one = move |choice: &Choice| compile_candidate(family, &compiled, choice, &site);
     let mut measure = Isolated {
         command: &command,
-        job: worker::Job::new(device.info().ordinal, family.name, problem),
+        job: worker::Job {
+            rested: options.rested,
+            ..worker::Job::new(device.info().ordinal, family.name, problem)
+        },
         compile: Arc::new(compile_one),
         compilers,
         limit: Duration::from_secs_f64(options.limit.clamp(0.1, 1e6)),
@@ -320,6 +336,7 @@ fn on_gpu(
         file: file.as_ref(),
         again: options.again,
         alone: options.alone,
+        rested: options.rested,
     };
     let found = {
         let shape = problem.shape;
@@ -327,7 +344,7 @@ fn on_gpu(
         session.run_in(space, &plan, &mut measure, &mut |p| progress.say(said(shape, p)))?
     };
     found.notices.iter().for_each(|n| notice(n));
-    Ok(measured(family, problem, target, device, found, file))
+    Ok(Tuned { rested: options.rested, ..measured(family, problem, target, device, found, file) })
 }
 
 /// The hidden subcommand that a worker runs.
@@ -393,6 +410,7 @@ fn measured(
         device: DeviceReport { kind: "cuda", gpu: device.info().name.clone() },
         family: family.name,
         kind: Kind::Measured,
+        rested: false,
         roofline_seconds: roofline,
         candidates: found.candidates,
         tried: found.tried,
@@ -425,6 +443,7 @@ fn reasons(best: &[Ranked]) -> Vec<String> {
 fn text(tuned: &Tuned) -> String {
     let p = &tuned.problem;
     let kind = match tuned.kind {
+        Kind::Measured if tuned.rested => "measured, rested",
         Kind::Measured => "measured",
         Kind::Simulated => "simulated",
         Kind::Modelled => "modelled",

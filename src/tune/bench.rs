@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::target::Target;
-use warpwright_cuda::{Device, MeasureOptions, Stream, measure};
+use warpwright_cuda::{Device, MeasureOptions, Stream, Timing, TurnOptions, measure, turns};
 
 use super::measure::failure;
 use super::record::{Status, Trial};
@@ -29,6 +29,8 @@ pub struct Bench {
     /// The problem where it is short; absent where the problem itself is.
     short: Option<Stage>,
     whole: Stage,
+    /// Whether candidates are timed after pauses.
+    rested: bool,
 }
 
 /// A candidate that takes this many times as long as the best in a single run is not timed further.
@@ -66,7 +68,7 @@ impl Bench {
         let target = gpu::target_of(&device)?;
         let stream = device.stream().map_err(diagnosis)?;
         let (short, whole) = stages(&device, &stream, family, problem)?;
-        Ok(Bench { device, target, family, stream, short, whole })
+        Ok(Bench { device, target, family, stream, short, whole, rested: job.rested })
     }
 
     /// Tries one candidate.
@@ -110,9 +112,7 @@ impl Bench {
             }
         }
         let start = Instant::now();
-        let options = if request.settle { SETTLE } else { MeasureOptions::quick() };
-        let timing = measure::graph(&self.stream, &options, |s, call| prepared.enqueue(s, call))
-            .map_err(|e| crashed(diagnosis(e)))?;
+        let timing = self.time(&prepared, request.settle).map_err(|e| crashed(diagnosis(e)))?;
         trial.times.measure = start.elapsed().as_secs_f64();
         let start = Instant::now();
         // Timing may bring out what a single run does not: what is left in scratch memory, say.
@@ -121,6 +121,19 @@ impl Bench {
         (trial.seconds, trial.quartiles) = (Some(timing.median), Some(timing.quartiles));
         trial.samples = timing.samples.len();
         Ok(trial)
+    }
+
+    /// Times a candidate: at a look, or, to `settle`, at length; after pauses, if the GPU is to be rested.
+    fn time(&self, prepared: &Prepared, settle: bool) -> warpwright_cuda::Result<Timing> {
+        let enqueue = |s: &Stream, call| prepared.enqueue(s, call);
+        if !self.rested {
+            let options = if settle { SETTLE } else { MeasureOptions::quick() };
+            return measure::graph(&self.stream, &options, enqueue);
+        }
+        let paced =
+            if settle { TurnOptions::default() } else { TurnOptions { bursts: 1, ..TurnOptions::quick() } };
+        let options = TurnOptions { fewest_launches: SETTLE.launches, ..paced };
+        turns::rested(&self.stream, &options, enqueue)
     }
 }
 

@@ -54,6 +54,9 @@ pub struct Trial {
     /// Whether it was timed at length, as the best few are, and not only for a quick look.
     #[serde(default)]
     pub settled: bool,
+    /// Whether the GPU had rested before it was timed, in bursts; else it was timed right after others.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rested: bool,
     /// The roofline's seconds over these.
     #[serde(default)]
     pub fraction: Option<f64>,

@@ -40,6 +40,8 @@ pub struct Session<'a> {
     pub again: bool,
     /// Whether to do without the wisdom that ships with the program, as if nobody had tuned before.
     pub alone: bool,
+    /// Whether the GPU rests before each candidate is timed. What was timed at another pace counts as not tried.
+    pub rested: bool,
 }
 
 /// How far a session is.
@@ -132,7 +134,9 @@ impl Session<'_> {
             reserve: plan.seconds * RESERVE,
         };
         if !self.again {
-            run.remember(&wisdom.tried(self.gpu, self.family.name, &key));
+            let mut tried = wisdom.tried(self.gpu, self.family.name, &key);
+            tried.retain(|record| record.trial.rested == self.rested);
+            run.remember(&tried);
         }
         let known = run.search.count();
         run.search(measure, tell)?;
@@ -297,6 +301,7 @@ impl Run<'_> {
         // What is timed once more has cost both times.
         let before = self.trials.iter().find(|t| t.choice == trial.choice).map_or(0.0, |t| t.times.all);
         trial.times.all = before + now - self.last;
+        trial.rested = self.session.rested;
         self.last = now;
         if trial.status == Status::Correct {
             trial.fraction = self.roofline.zip(trial.seconds).map(|(roof, seconds)| roof / seconds);

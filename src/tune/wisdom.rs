@@ -20,6 +20,7 @@ struct Configuration {
     family: String,
     problem: Key,
     choice: Choice,
+    rested: bool,
 }
 
 /// The records of a text, and the lines that are none.
@@ -49,7 +50,7 @@ pub fn parse(text: &str, wanted: &dyn Fn(&str) -> bool) -> Parsed {
 }
 
 impl Wisdom {
-    /// Adds records; of two on the same configuration the later counts.
+    /// Adds records; of two on the same configuration, timed at the same pace, the later counts.
     pub fn extend(&mut self, records: impl IntoIterator<Item = Record>) {
         for record in records {
             let configuration = Configuration {
@@ -57,6 +58,7 @@ impl Wisdom {
                 family: record.family.clone(),
                 problem: record.problem.clone(),
                 choice: record.trial.choice.clone(),
+                rested: record.trial.rested,
             };
             match self.places.get(&configuration) {
                 Some(place) => self.records[*place] = record,

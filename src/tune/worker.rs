@@ -40,6 +40,9 @@ pub struct Job {
     pub beta: [f64; 2],
     /// Whether B is A.
     pub same: bool,
+    /// Whether candidates are timed after pauses.
+    #[serde(default)]
+    pub rested: bool,
 }
 
 /// A candidate to try.
@@ -66,7 +69,7 @@ pub struct Answer {
 pub const READY: &str = "\"ready\"";
 
 impl Job {
-    /// The job of tuning a family for a problem.
+    /// The job of tuning a family for a problem, candidates of which are timed one right after the other.
     pub fn new(gpu: usize, family: &str, problem: &Problem) -> Job {
         let Shape { m, n, k } = problem.shape;
         Job {
@@ -80,6 +83,7 @@ impl Job {
             alpha: [problem.alpha.re, problem.alpha.im],
             beta: [problem.beta.re, problem.beta.im],
             same: problem.same,
+            rested: false,
         }
     }
 

@@ -80,6 +80,11 @@ fn given() -> Choice {
 
 /// Tunes the problem and records in a file.
 fn tune(file: &WisdomFile, plan: &Plan, measure: &mut MadeUp) -> Found {
+    tune_at_pace(file, plan, measure, false)
+}
+
+/// The same, with candidates that are timed on a rested GPU, or one after the other.
+fn tune_at_pace(file: &WisdomFile, plan: &Plan, measure: &mut MadeUp, rested: bool) -> Found {
     let gpu = Gpu::of_target(target::DEFAULT);
     let session = Session {
         gpu: &gpu,
@@ -91,8 +96,29 @@ fn tune(file: &WisdomFile, plan: &Plan, measure: &mut MadeUp) -> Found {
         file: Some(file),
         again: false,
         alone: false,
+        rested,
     };
     session.run(plan, measure, &mut |_| {}).unwrap()
+}
+
+/// Times of a GPU that has rested say nothing of one that has not.
+#[test]
+fn what_was_timed_at_another_pace_counts_as_not_tried() {
+    let scratch = Scratch::new("paces");
+    let plan = Plan { candidates: 12, ..Plan::default() };
+    let mut known = Vec::new();
+    for rested in [false, false, true, true, false] {
+        let found = tune_at_pace(&scratch.file(), &plan, &mut MadeUp::new(Duration::ZERO), rested);
+        assert!(!found.best.is_empty() && found.best.iter().all(|trial| trial.rested == rested));
+        known.push(found.tried - found.tried_now);
+    }
+    assert_eq!((known[0], known[2]), (0, 0), "nothing was timed at this pace before");
+    assert!(known[1] > 0 && known[3] > 0 && known[4] > 0, "{known:?}");
+    let text = std::fs::read_to_string(scratch.file().path()).unwrap();
+    let of_pace =
+        |rested: bool| text.lines().filter(|line| line.contains("\"rested\":true") == rested).count();
+    assert!(of_pace(true) >= known[3] && of_pace(false) >= known[1]);
+    assert!(!text.contains("\"rested\":false"), "lines are as they were before there was a pace");
 }
 
 /// What ships is known of a product from the start, unless the tuner is alone.
@@ -113,6 +139,7 @@ fn what_ships_is_left_out_where_the_tuner_is_alone() {
             file: None,
             again: false,
             alone,
+            rested: false,
         };
         let plan = Plan { candidates: 5, ..Plan::default() };
         let found = session.run(&plan, &mut MadeUp::new(Duration::ZERO), &mut |_| {}).unwrap();
@@ -334,6 +361,7 @@ fn a_time_that_no_gpu_can_reach_is_no_result() {
         file: Some(&scratch.file()),
         again: false,
         alone: false,
+        rested: false,
     };
     let found =
         session.run(&Plan { candidates: 1, ..Plan::default() }, &mut Impossible, &mut |_| {}).unwrap();
@@ -361,6 +389,7 @@ fn what_cannot_be_tuned_is_refused_with_advice() {
     assert!(refusal("tune 512x512x512 --device sim").contains("name one with --kernel: tsmttsm, tsmm"));
     assert!(refusal("tune 9x9x9999 --layout tn --kernel sgemm --device sim").contains("use one of tsmttsm"));
     assert!(refusal("tune 9x9x9999 --layout nn --kernel tsmttsm --device sim").contains("use --layout tn"));
+    assert!(refusal("tune 9x9x9999 --layout tn --rested --device sim").contains("needs a GPU"));
     assert!(refusal("tune").contains("MxNxK"));
     let scratch = Scratch::new("shapes");
     let shapes = scratch.0.join("shapes.txt");

@@ -99,6 +99,20 @@ pub fn in_turn(stream: &Stream, options: &TurnOptions, kinds: &mut [Box<Enqueue<
     Ok(kinds.into_iter().map(Kind::paces).collect())
 }
 
+/// Times one kind of launches rested, in bursts alone.
+///
+/// # Errors
+/// What the driver says.
+pub fn rested(
+    stream: &Stream,
+    options: &TurnOptions,
+    mut enqueue: impl FnMut(&Stream, usize) -> Result<()>,
+) -> Result<Timing> {
+    let mut kind = Kind::new(stream, options, &mut enqueue)?;
+    kind.bursts(stream, options)?;
+    Ok(timing(kind.rested, kind.launches))
+}
+
 /// Times one kind of launches at both paces.
 ///
 /// # Errors
@@ -109,9 +123,7 @@ pub fn alone(
     mut enqueue: impl FnMut(&Stream, usize) -> Result<()>,
 ) -> Result<Paces> {
     let mut kind = Kind::new(stream, options, &mut enqueue)?;
-    for _ in 0..options.bursts.max(1) {
-        kind.burst(stream, options)?;
-    }
+    kind.bursts(stream, options)?;
     kind.half(stream, options)?;
     kind.half(stream, options)?;
     Ok(kind.paces())
@@ -152,6 +164,11 @@ impl Kind {
         Ok(Kind { graph: Some((graph, estimate)), launches, rested: Vec::new(), sustained: Vec::new() })
     }
 
+    /// All bursts of a kind that has no others beside it.
+    fn bursts(&mut self, stream: &Stream, options: &TurnOptions) -> Result<()> {
+        (0..options.bursts.max(1)).try_for_each(|_| self.burst(stream, options))
+    }
+
     /// A pause and a burst.
     fn burst(&mut self, stream: &Stream, options: &TurnOptions) -> Result<()> {
         let Some((graph, estimate)) = &mut self.graph else { return Ok(()) };
@@ -172,11 +189,14 @@ impl Kind {
     }
 
     fn paces(self) -> Paces {
-        let one = |samples: Vec<f64>| {
-            Timing::of(samples.into_iter().map(|s| s / self.launches as f64).collect(), self.launches)
-        };
+        let one = |samples| timing(samples, self.launches);
         Paces { rested: one(self.rested), sustained: one(self.sustained) }
     }
+}
+
+/// The seconds of a launch, by those of replays of so many.
+fn timing(replays: Vec<f64>, launches: usize) -> Timing {
+    Timing::of(replays.into_iter().map(|s| s / launches as f64).collect(), launches)
 }
 
 impl TurnOptions {
