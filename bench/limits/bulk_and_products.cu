@@ -10,7 +10,7 @@
 // real and imaginary parts, of 4 terms in A C. Zeros, then random numbers, or those that argument 1 names;
 // with argument 4 all widths from 33 to 64, of A^H B (`left`) or of A C (`right`) alone.
 //
-//     nvcc -O3 -std=c++17 -gencode=arch=compute_90a,code=sm_90a -o ridge bulk_and_products.cu && ./ridge all 4654 4069
+//     nvcc -O3 -std=c++17 -gencode=arch=compute_90a,code=sm_90a -o ridge bulk_and_products.cu && ./ridge all 4552 4069
 
 #include <algorithm>
 #include <cstdint>
