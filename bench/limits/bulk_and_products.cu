@@ -4,6 +4,9 @@
 // is multiplied is as random as the rows), and for A C a bulk copy takes as many bytes back as came. No fragments are
 // read, no tile stands on another's scheduler, no sum leaves. What remains is memory and matrix units at work at once.
 //
+// `fragments` are `whole` again, where warps also read what they multiply from shared memory, without conflicts, as often as
+// tiles of so many rows and columns do: for A^H B in tiles of 16 x 96, 32 x 48 and, by eight warps, 48 x 48.
+//
 // For each width n: TFLOP/s of the product (8 n^2 for a row), as a part of R = min(intensity x bandwidth, 56.4 TFLOP/s),
 // with bandwidths as `bench tsm` takes them (GB/s, read, and read and write; arguments 2 and 3) or, where none are given,
 // that of the same copies without instructions, over launches after pauses of 0.3 s, medians of three. `exact` are as many instructions as there are products, `whole` those of tiles of 16 x 8 over
@@ -19,7 +22,9 @@
 #include <cuda_runtime.h>
 #include <time.h>
 
-constexpr int WARPS = 12, ROWS = 32, SUMS = 8, SHARED = 200 << 10, MOST_STAGES = 12;
+constexpr int ROWS = 32, SHARED = 200 << 10, MOST_STAGES = 12;
+// Sums of a warp that reads no fragments.
+constexpr int SUMS = 8;
 constexpr size_t OPERAND = size_t(1) << 31;
 
 __device__ __forceinline__ unsigned at(const void* p) { return static_cast<unsigned>(__cvta_generic_to_shared(p)); }
@@ -74,8 +79,9 @@ struct Place {
 };
 
 // Groups of `bytes` of A and, unless they go to C, of B. For each group a warp owes `hundredths` of an instruction of 16 terms
-// (A^H B) or of 4 (A C), and executes them eight at a time.
-template <bool WRITES>
+// (A^H B) or of 4 (A C), and executes them eight at a time; or, with tiles of HIGH x WIDE, a step of four terms of its tile at a time,
+// for which it reads the fragments.
+template <bool WRITES, int WARPS, int HIGH, int WIDE>
 __global__ void __launch_bounds__(32 * (WARPS + 1), 1)
     moves_and_products(const char* a, const char* b, char* c, int groups, int bytes, int stages, int hundredths, double* out) {
     extern __shared__ __align__(128) char ring[];
@@ -123,26 +129,49 @@ __global__ void __launch_bounds__(32 * (WARPS + 1), 1)
         asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
         return;
     }
-    double sums[SUMS][4] = {};
+    constexpr bool READS = HIGH > 0;
+    constexpr int OF_A = 2 * HIGH / 16, OF_B = WIDE / 8, TILES = READS ? HIGH / 16 * OF_B : SUMS;
+    // Hundredths of instructions of 4 terms, or of 16, that are executed together.
+    constexpr int AT_ONCE = READS ? 100 * TILES / 4 : 100 * SUMS;
+    double sums[TILES][4] = {};
     // Warps do not all have their turns with the same groups.
-    int due = warp * (100 * SUMS / WARPS);
+    int due = warp * (AT_ONCE / WARPS), place = warp;
     Place from;
     for (int g = blockIdx.x; g < groups; g += gridDim.x) {
         wait(&full[from.stage], from.parity);
         const double* numbers = reinterpret_cast<const double*>(ring + from.stage * stage_bytes) + lane;
-        double left[8], right[4];
+        if constexpr (READS) {
+            const int rounds = stage_bytes / 256 - (OF_A + OF_B);
+            for (due += hundredths; due >= AT_ONCE; due -= AT_ONCE) {
+                double left[OF_A], right[OF_B];
 #pragma unroll
-        for (int i = 0; i < 8; ++i) left[i] = numbers[32 * i];
+                for (int i = 0; i < OF_A; ++i) left[i] = numbers[32 * (place + i)];
 #pragma unroll
-        for (int i = 0; i < 4; ++i) right[i] = numbers[32 * (i + 4)];
-        __syncwarp();
-        if (lane == 0) arrive(&empty[from.stage]);
-        from.next(stages);
-        for (due += hundredths; due >= 100 * SUMS; due -= 100 * SUMS) {
+                for (int i = 0; i < OF_B; ++i) right[i] = numbers[32 * (place + OF_A + i)];
+                place = place + OF_A + OF_B < rounds ? place + OF_A + OF_B : 0;
 #pragma unroll
-            for (int i = 0; i < SUMS; ++i) {
-                if (WRITES) multiply4(sums[i], left[i], left[(i + 1) % 8], right[i % 4]);
-                else multiply16(sums[i], left, right);
+                for (int i = 0; i < TILES; ++i) {
+                    multiply4(sums[i], left[i / OF_B * 2], left[i / OF_B * 2 + 1], right[i % OF_B]);
+                }
+            }
+            __syncwarp();
+            if (lane == 0) arrive(&empty[from.stage]);
+            from.next(stages);
+        } else {
+            double left[8], right[4];
+#pragma unroll
+            for (int i = 0; i < 8; ++i) left[i] = numbers[32 * i];
+#pragma unroll
+            for (int i = 0; i < 4; ++i) right[i] = numbers[32 * (i + 4)];
+            __syncwarp();
+            if (lane == 0) arrive(&empty[from.stage]);
+            from.next(stages);
+            for (due += hundredths; due >= AT_ONCE; due -= AT_ONCE) {
+#pragma unroll
+                for (int i = 0; i < TILES; ++i) {
+                    if (WRITES) multiply4(sums[i], left[i % 8], left[(i + 1) % 8], right[i % 4]);
+                    else multiply16(sums[i], left, right);
+                }
             }
         }
     }
@@ -156,20 +185,22 @@ __global__ void __launch_bounds__(32 * (WARPS + 1), 1)
 static int multiprocessors;
 static cudaEvent_t before, after;
 
-template <bool WRITES> double seconds(const char* a, const char* b, char* c, double* out, int n, double instructions) {
+template <bool WRITES, int WARPS = 12, int HIGH = 0, int WIDE = 0>
+double seconds(const char* a, const char* b, char* c, double* out, int n, double instructions) {
     const int bytes = ROWS * 16 * n;  // A multiple of 16, and no less than what a warp reads of it.
     const int stage = WRITES ? bytes : 2 * bytes;
     const int stages = std::min(MOST_STAGES, SHARED / stage);
     const int groups = OPERAND / bytes;
-    cudaFuncSetAttribute(moves_and_products<WRITES>, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED);
+    const auto kernel = moves_and_products<WRITES, WARPS, HIGH, WIDE>;
+    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED);
     double times[3];
     for (double& time : times) {
         const timespec pause = {0, 300000000};
         nanosleep(&pause, nullptr);
         cudaEventRecord(before);
         for (int i = 0; i < 4; ++i) {
-            moves_and_products<WRITES><<<multiprocessors, 32 * (WARPS + 1), SHARED>>>(a, b, c, groups, bytes, stages,
-                                                                                      int(100 * instructions * ROWS / 16 / WARPS), out);
+            kernel<<<multiprocessors, 32 * (WARPS + 1), SHARED>>>(a, b, c, groups, bytes, stages,
+                                                                  int(100 * instructions * ROWS / 16 / WARPS), out);
         }
         cudaEventRecord(after);
         cudaEventSynchronize(after);
@@ -195,6 +226,11 @@ template <bool WRITES> void measure(const char* a, const char* b, char* c, doubl
     printf("  %s %2d: exact %5.1f TFLOP/s %.3f of R, whole (%.3f) %5.1f TFLOP/s %.3f of R; moved alone %4.0f GB/s\n",
            WRITES ? "A C  " : "A^H B", n, flops / best[0] / 1e12, limit / best[0], exact / whole, flops / best[1] / 1e12,
            limit / best[1], moved / none / 1e9);
+    if (!WRITES) {
+        const double read[] = {seconds<false, 12, 16, 96>(a, b, c, out, n, whole), seconds<false, 12, 32, 48>(a, b, c, out, n, whole),
+                               seconds<false, 8, 48, 48>(a, b, c, out, n, whole)};
+        printf("            fragments 16 x 96 %.3f, 32 x 48 %.3f, 48 x 48 %.3f of R\n", limit / read[0], limit / read[1], limit / read[2]);
+    }
     fflush(stdout);
 }
 
