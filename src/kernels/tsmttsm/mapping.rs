@@ -311,6 +311,25 @@ impl Warps {
     }
 }
 
+/// The name of the parameter that says whether instructions on tiles of which nothing is stored are left out.
+pub(super) const OMIT: &str = "omit";
+
+/// Whether some warps have tiles that lie behind the last row or column of an area altogether.
+pub(super) fn has_idle_tiles(problem: &Problem, choice: &Choice) -> bool {
+    let (w, [height, width]) = (Warps::of(problem, choice), area(problem, choice));
+    choice.int("wm") * w.rows >= height + w.high || choice.int("wn") * w.columns >= width + ACROSS
+}
+
+/// What part of the instructions of all warps is executed.
+pub(super) fn executed(problem: &Problem, choice: &Choice) -> f64 {
+    if !choice.flag(OMIT) {
+        return 1.0;
+    }
+    let (w, [height, width]) = (Warps::of(problem, choice), area(problem, choice));
+    let [down, across] = [(height, w.high), (width, ACROSS)].map(|(extent, tile)| ceil(extent, tile) * tile);
+    (down * across) as f64 / (choice.int("wm") * w.rows * choice.int("wn") * w.columns) as f64
+}
+
 /// Threads of a block whose warps multiply by matrix instructions, and of the warp that asks for copies, if one does nothing else.
 pub(super) fn threads_of_warps(choice: &Choice) -> i64 {
     let asks = choice.word(staging::RELEASE) == staging::BY_ROLE;

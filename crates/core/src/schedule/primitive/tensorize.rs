@@ -32,7 +32,12 @@
 //! that touch single elements of it become loops over what each thread owns: `i` becomes a loop `io` over tiles and,
 //! with the column, `for (i, j) in own`, which later steps name by its first variable. Elements at one place of several
 //! tiles have one owner, so such a nest may touch them all; where a fragment gives neighbours in a row to one thread, a nest
-//! over pairs of them (`acc[i, 2*j]` and `acc[i, 2*j + 1]`) becomes `for (i, j by 2) in own`. A copy of the loop that the instruction does not fit, such as the general version beside a
+//! over pairs of them (`acc[i, 2*j]` and `acc[i, 2*j + 1]`) becomes `for (i, j by 2) in own`.
+//!
+//! With `omit=unread` an instruction that updates a tile is executed only where some element of the tile may pass the conditions under
+//! which it is read (`tensorize/unread.rs`): warps whose tiles stand over the end of a matrix leave their time to others.
+//!
+//! A copy of the loop that the instruction does not fit, such as the general version beside a
 //! specialised one, stays as it is; the step is refused if it fits none.
 
 use std::collections::HashMap;
@@ -53,7 +58,9 @@ use crate::sym::Sym;
 
 use super::Primitive;
 
-pub(super) const USAGE: &str = "tensorize(label.loop, instruction)";
+mod unread;
+
+pub(super) const USAGE: &str = "tensorize(label.loop, instruction, omit=unread)";
 
 /// See the module documentation.
 #[derive(Clone, Debug)]
@@ -62,6 +69,8 @@ pub struct Tensorize {
     pub target: LoopRef,
     /// The instruction.
     pub record: &'static Record,
+    /// Whether it is left out wherever nobody reads what it updates.
+    pub omit: bool,
 }
 
 impl Tensorize {
@@ -72,7 +81,12 @@ impl Tensorize {
             Diagnosis::new(format!("there is no instruction `{name}`"))
                 .instead(format!("the instructions are {}", known.join(", ")))
         })?;
-        Ok(Tensorize { target, record })
+        let omit = match call.option_of("omit") {
+            None => false,
+            Some("unread") => true,
+            Some(_) => return Err(call.wrong("`omit` must be unread")),
+        };
+        Ok(Tensorize { target, record, omit })
     }
 
     fn refuse(&self, because: impl Into<String>) -> Diagnosis {
@@ -139,7 +153,8 @@ impl Tensorize {
 
 impl Primitive for Tensorize {
     fn call(&self) -> Call {
-        Call::new("tensorize").target(&self.target).word(self.record.name)
+        let call = Call::new("tensorize").target(&self.target).word(self.record.name);
+        if self.omit { call.option("omit", "unread") } else { call }
     }
 
     fn apply(&self, program: &Program) -> Result<Program, Diagnosis> {
@@ -157,7 +172,7 @@ impl Primitive for Tensorize {
         let place = Place::of(program);
         let mut search = Search::new(self, &buffers);
         let body = search.statements(&program.body, &place)?;
-        let Search { found, fragments, not_alike, why_not, done, .. } = search;
+        let Search { found, fragments, updated, not_alike, why_not, done, .. } = search;
         if !found {
             return Err(self.target.unknown(program));
         }
@@ -169,7 +184,7 @@ impl Primitive for Tensorize {
         for (buffer, fragment) in fragments {
             after = self.keep_in_fragments(after, &buffer, fragment)?;
         }
-        Ok(after)
+        if self.omit { unread::omitted(&after, self.record, &updated) } else { Ok(after) }
     }
 }
 
@@ -198,6 +213,8 @@ struct Search<'a> {
     done: bool,
     /// The buffers that the instructions want in fragments.
     fragments: Vec<(Sym, &'static Fragment)>,
+    /// What the instructions update.
+    updated: Vec<Sym>,
     /// Why a nest does not look like the instruction.
     not_alike: String,
     /// Why one that does is not it all the same: the better reason to give.
@@ -212,6 +229,7 @@ impl<'a> Search<'a> {
             found: false,
             done: false,
             fragments: Vec::new(),
+            updated: Vec::new(),
             not_alike: String::new(),
             why_not: String::new(),
         }
@@ -250,6 +268,11 @@ impl<'a> Search<'a> {
             if !self.fragments.contains(&wanted) {
                 self.fragments.push(wanted);
             }
+        }
+        if let Some(window) = unread::updated(&instruction, record)
+            && !self.updated.contains(&window.buffer)
+        {
+            self.updated.push(window.buffer.clone());
         }
         self.done = true;
         Some((nest.guard, instruction))

@@ -74,6 +74,16 @@ impl<'a> Place<'a> {
         facts
     }
 
+    /// The conditions around this place.
+    pub fn given(&self) -> Vec<Cond> {
+        let Some((outside, around)) = &self.around else { return Vec::new() };
+        let mut given = outside.given();
+        if let Around::Given(cond) = around {
+            given.push(cond.clone());
+        }
+        given
+    }
+
     /// The loops around this place, outermost first.
     pub fn outer(&self) -> Vec<&'a For> {
         let Some((outside, around)) = &self.around else { return Vec::new() };

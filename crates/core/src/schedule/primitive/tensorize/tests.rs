@@ -45,6 +45,39 @@ fn a_warp_tile_becomes_matrix_instructions() {
 }
 
 #[test]
+fn tiles_that_nobody_reads_are_left_out() {
+    // Of three warps' 48 rows 20 are stored: the third has none of them.
+    let three = WARP_TILE
+        .replace("2@32", "3@32")
+        .replace("xs: bf16[32, 16]", "xs: bf16[48, 16]")
+        .replace("x: in bf16[32, 16]", "x: in bf16[48, 16]")
+        .replace("threads(32@2)", "threads(48@2)")
+        .replace("z: out f32[32, 16]", "z: inout f32[20, 16]");
+    let store = |inner: &str| three.replace("{ z[16*w + i, j] = acc[w, i, j] }", inner);
+    let guarded = store("{ if 16*w + i < 20 { z[16*w + i, j] = acc[w, i, j] } }");
+    let omitting = |text: &str| run(text, "tensorize(acc.i, mma_m16n8k16_bf16, omit=unread)").unwrap();
+    let found = omitting(&guarded);
+    assert!(found.contains("if 16*w < 20 {\n          mma_m16n8k16_bf16(acc[w, h, :, :]"), "{found}");
+    // Columns as well: of 16 in two tiles so many are stored.
+    for (columns, tiles) in [(9, 0), (8, 1)] {
+        let condition =
+            format!("{{ if 16*w + i < 20 && j < {columns} {{ z[16*w + i, j] = acc[w, i, j] }} }}");
+        let found = omitting(&store(&condition));
+        assert_eq!(found.matches("8*h < 8").count(), tiles, "{found}");
+    }
+    // What is read without conditions, here too, is needed.
+    let read_twice = guarded.replace(
+        "z[16*w + i, j] = acc[w, i, j] } }",
+        "z[16*w + i, j] = acc[w, i, j] } if acc0 { z[i, j] += acc[w, i, j] } }",
+    );
+    let read_twice = read_twice.replace("program p(x:", "program p(acc0: flag, x:");
+    let plain = |text: &str| run(text, "tensorize(acc.i, mma_m16n8k16_bf16)").unwrap();
+    assert_eq!(omitting(&read_twice), plain(&read_twice));
+    assert_eq!(omitting(WARP_TILE), plain(WARP_TILE), "nothing stands over the end");
+    assert!(run(WARP_TILE, "tensorize(acc.i, mma_m16n8k16_bf16, omit=all)").unwrap_err().contains("unread"));
+}
+
+#[test]
 fn elements_at_one_place_in_several_tiles_have_one_owner() {
     let with = |sum: &str| {
         let text = WARP_TILE
