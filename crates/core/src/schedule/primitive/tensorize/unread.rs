@@ -40,7 +40,7 @@ pub(super) fn omitted(program: &Program, record: &Record, buffers: &[Sym]) -> Re
             Ok(Some(vec![Stmt::If(If { cond, then, otherwise: Body::default() })]))
         })?;
     }
-    Ok(Program { body: body.into(), ..program.clone() })
+    Ok(Program { body, ..program.clone() })
 }
 
 /// What an instruction of this kind updates.
