@@ -113,6 +113,8 @@ pub struct Footprint {
     pub teams: i64,
     /// Launches, this one and those that finish its work.
     pub launches: i64,
+    /// How many times the mean what the fullest of the schedulers multiplies is, where that does not follow from the number of warps.
+    pub uneven: Option<f64>,
 }
 
 /// Kernels of one kind, told apart by parameters.

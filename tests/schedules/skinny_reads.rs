@@ -205,7 +205,11 @@ fn groups_that_a_bulk_copy_brings_are_given_back_by_warps() {
         assert_eq!((family.schedule)(&problem, &by_role), steps.replace("release=warps", "release=role"));
         holds(family, &problem, &by_role, &long);
         let footprint = (family.footprint)(&problem, &by_role, target::DEFAULT);
-        assert_eq!(footprint, Footprint { threads: by_warps.threads + 32, ..by_warps });
+        let uneven = footprint.uneven;
+        assert_eq!(footprint, Footprint { threads: by_warps.threads + 32, uneven, ..by_warps });
+        // It multiplies nothing: schedulers have what the others have.
+        let warps = by_warps.threads / 32;
+        assert_eq!(uneven, Some((warps as f64 / 4.0).ceil() * 4.0 / warps as f64));
     }
     // Nothing said, the block meets.
     let problem = problem(family, (51, 51), "c128");
@@ -262,8 +266,19 @@ fn instructions_behind_the_end_of_c_are_left_out() {
         let all = (family.footprint)(&problem, &choice.clone().with("omit", false), target::DEFAULT);
         let left = (family.footprint)(&problem, &choice, target::DEFAULT);
         assert!(left.multiply_adds < all.multiply_adds);
-        assert_eq!(left, Footprint { multiply_adds: left.multiply_adds, ..all });
+        assert_eq!(left, Footprint { multiply_adds: left.multiply_adds, uneven: left.uneven, ..all });
     }
+    // 7 x 13 tiles among 4 x 5 warps: 23 of 91 for the fullest of four schedulers, and 26 among seven warps.
+    let uneven = |form: &str| {
+        let given = format!(
+            "unit=mma,numbers=parts,instruction=m16n8k4,copy=bulk,depth=16,parts=3,wk=1,stages=2,{form}"
+        );
+        let wide = problem(family, (49, 49), "c128");
+        (family.footprint)(&wide, &chosen(family, &wide, &given), target::DEFAULT).uneven
+    };
+    assert_eq!(uneven("wm=4,wn=5,omit=true"), Some(23.0 * 4.0 / 91.0));
+    assert_eq!(uneven("wm=7,wn=1,release=role"), Some(26.0 * 4.0 / 91.0));
+    assert_eq!(uneven("wm=7,wn=1"), None, "that follows from the number of warps");
     // Where all tiles count, or numbers are split, there is no choice.
     for (dtype, widths, form) in [("f64", (48, 32), "wm=2,wn=2"), ("f32", (50, 34), "wm=2,wn=2")] {
         let given = parameters(&format!("unit=mma,omit=true,{form}"));

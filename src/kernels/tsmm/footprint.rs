@@ -66,6 +66,7 @@ fn staged_footprint(problem: &Problem, choice: &Choice) -> Footprint {
         overlaps: stages > 1,
         ahead: stages > 1,
         launches: 1,
+        uneven: None,
         ..Footprint::default()
     }
 }
@@ -254,5 +255,6 @@ fn thread_footprint(problem: &Problem, choice: &Choice) -> Footprint {
         meetings: 0.0,
         teams: 1,
         launches: 1,
+        uneven: None,
     }
 }

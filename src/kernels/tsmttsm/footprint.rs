@@ -46,6 +46,7 @@ pub(super) fn footprint(problem: &Problem, choice: &Choice, target: &Target) -> 
         blocks: (parts * areas(problem, choice)) as f64,
         dram_bytes: (k * if problem.same { m } else { m + n } + left_behind) * problem.dtype().bytes() as f64,
         launches,
+        uneven: None,
         steps: around,
         ..Footprint::default()
     };
@@ -221,6 +222,7 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target, common:
         teams: 1,
         overlaps: true,
         ahead: true,
+        uneven: mapping::uneven(problem, choice, i64::from(target.limits.sub_partitions)),
         ..common
     }
 }
