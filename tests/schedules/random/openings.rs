@@ -308,7 +308,8 @@ impl Draw<'_> {
         self.some_of(OF_WARPS, 6, &names);
         let multiply =
             if rows == 8 { "mma_m8n8k4_f64".into() } else { format!("mma_m16n8k16_{}", product.dtype) };
-        self.lines(&format!("tensorize({acc}.i, {multiply})"), 40);
+        let omit = pick(&mut self.random, &["", ", omit=unread"]);
+        self.lines(&format!("tensorize({acc}.i, {multiply}{omit})"), 40);
         self.some_of(OF_WARPS, 6, &names);
     }
 
