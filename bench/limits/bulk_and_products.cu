@@ -9,9 +9,10 @@
 //
 // For each width n: TFLOP/s of the product (8 n^2 for a row), as a part of R = min(intensity x bandwidth, 56.4 TFLOP/s),
 // with bandwidths as `bench tsm` takes them (GB/s, read, and read and write; arguments 2 and 3) or, where none are given,
-// that of the same copies without instructions, over launches after pauses of 0.3 s, medians of three. `exact` are as many instructions as there are products, `whole` those of tiles of 16 x 8 over
-// real and imaginary parts, of 4 terms in A C. Zeros, then random numbers, or those that argument 1 names;
-// with argument 4 all widths from 33 to 64, of A^H B (`left`) or of A C (`right`) alone.
+// that of the same copies without instructions, over launches after pauses of 0.3 s, medians of three. `exact` are as many
+// instructions as there are products, `whole` those of tiles of 16 x 8 over real and imaginary parts, of 4 terms in A C.
+// Zeros, then random numbers, or those that argument 1 names; with argument 4 all widths from 33 to 64, of A^H B (`left`)
+// or of A C (`right`) alone.
 //
 //     nvcc -O3 -std=c++17 -gencode=arch=compute_90a,code=sm_90a -o ridge bulk_and_products.cu && ./ridge all 4552 4069
 
@@ -21,6 +22,8 @@
 #include <cstdlib>
 #include <cuda_runtime.h>
 #include <time.h>
+
+#include "doubles.cuh"
 
 constexpr int ROWS = 32, SHARED = 200 << 10, MOST_STAGES = 12;
 // Sums of a warp that reads no fragments.
@@ -52,22 +55,6 @@ __device__ __forceinline__ void multiply16(double (&d)[4], const double (&a)[8],
                  : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
                  : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]), "d"(a[7]), "d"(b[0]),
                    "d"(b[1]), "d"(b[2]), "d"(b[3]));
-}
-__device__ __forceinline__ void multiply4(double (&d)[4], double a0, double a1, double b) {
-    asm volatile("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
-                 : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
-                 : "d"(a0), "d"(a1), "d"(b));
-}
-
-// Numbers between about -1 and 1 whose bits look random.
-__global__ void fill(double* p, size_t n) {
-    for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += size_t(gridDim.x) * blockDim.x) {
-        unsigned long long h = (i + 1) * 0x9E3779B97F4A7C15ull;
-        h ^= h >> 29;
-        h *= 0xBF58476D1CE4E5B9ull;
-        h ^= h >> 32;
-        p[i] = double((long long)h) * 1e-19;
-    }
 }
 
 // A place in the ring, and how often it has been passed.
@@ -151,7 +138,7 @@ __global__ void __launch_bounds__(32 * (WARPS + 1), 1)
                 place = place + OF_A + OF_B < rounds ? place + OF_A + OF_B : 0;
 #pragma unroll
                 for (int i = 0; i < TILES; ++i) {
-                    multiply4(sums[i], left[i / OF_B * 2], left[i / OF_B * 2 + 1], right[i % OF_B]);
+                    multiply(sums[i], left[i / OF_B * 2], left[i / OF_B * 2 + 1], right[i % OF_B]);
                 }
             }
             __syncwarp();
@@ -169,7 +156,7 @@ __global__ void __launch_bounds__(32 * (WARPS + 1), 1)
             for (due += hundredths; due >= AT_ONCE; due -= AT_ONCE) {
 #pragma unroll
                 for (int i = 0; i < TILES; ++i) {
-                    if (WRITES) multiply4(sums[i], left[i % 8], left[(i + 1) % 8], right[i % 4]);
+                    if (WRITES) multiply(sums[i], left[i % 8], left[(i + 1) % 8], right[i % 4]);
                     else multiply16(sums[i], left, right);
                 }
             }

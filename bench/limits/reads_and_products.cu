@@ -15,26 +15,11 @@
 #include <cuda_runtime.h>
 #include <time.h>
 
+#include "doubles.cuh"
+
 constexpr size_t BYTES = size_t(1) << 32;
 constexpr int IN_FLIGHT = 4;
 constexpr int THREADS = 256;
-
-__device__ __forceinline__ void multiply(double (&d)[4], double a0, double a1, double b) {
-    asm("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
-        : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
-        : "d"(a0), "d"(a1), "d"(b));
-}
-
-// Numbers between about -1 and 1 whose bits look random.
-__global__ void fill(double* p, size_t n) {
-    for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += size_t(gridDim.x) * blockDim.x) {
-        unsigned long long h = (i + 1) * 0x9E3779B97F4A7C15ull;
-        h ^= h >> 29;
-        h *= 0xBF58476D1CE4E5B9ull;
-        h ^= h >> 32;
-        p[i] = double((long long)h) * 1e-19;
-    }
-}
 
 template <int X, bool WRITES>
 __global__ void __launch_bounds__(THREADS) reads_and_products(const double2* p, size_t n, double2* written, double* out) {

@@ -171,7 +171,8 @@ fn is_good(record: &Record, permissions: Permissions) -> bool {
     seconds(record).is_finite() && permissions.cover(needs(record))
 }
 
-/// Times that were taken at length come before those of a quick look: the best of many quick looks is partly luck.
+/// Times that were taken at length come before those of a quick look: the best of many quick looks is partly luck. Times of a GPU that
+/// has rested are the shorter ones, so where a problem was tuned at both paces, what won rested is chosen.
 fn faster(a: &Record, b: &Record) -> std::cmp::Ordering {
     b.trial.settled.cmp(&a.trial.settled).then(seconds(a).total_cmp(&seconds(b)))
 }

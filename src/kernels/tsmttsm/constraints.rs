@@ -73,10 +73,10 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
         },
     },
     Constraint {
-        about: "a block has 2 to 16 warps, or 20 in rows of five",
+        about: "a block has 2 to 16 warps, or up to 20 where some leave tiles out",
         on: &["wm", "wn", "wk"],
         holds: |c, _, _| {
-            let most = if c.int("wn") == 5 { 20 } else { 16 };
+            let most = if c.flag(mapping::OMIT) { 20 } else { 16 };
             (2..=most).contains(&(c.int("wm") * c.int("wn") * c.int("wk")))
         },
     },
