@@ -395,4 +395,13 @@ tensorize(As.e, cp_async16)
 pipeline(acc.ko, 2, via=cp_async)
 tensorize(Bs.e, cp_async16)",
     ),
+    // Scratch in device memory, of one thread of a block, was filled by it and read by others with no barrier between.
+    (
+        "product_f16_f32_nt",
+        &[("M", 4), ("N", 2), ("K", 16)],
+        "split(acc.i, 4) -> by, i
+split(acc.i, 4) -> by, i
+reverse_compute_at(C, acc.by)
+bind(C.by, C.i, threads)",
+    ),
 ];

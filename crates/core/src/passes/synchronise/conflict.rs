@@ -60,10 +60,10 @@ impl Conflicts {
         }
         let mut dims = Vec::new();
         let mut all_dims = true;
-        for (a, b) in earlier.index.iter().zip(&later.index) {
+        for (dim, (a, b)) in earlier.index.iter().zip(&later.index).enumerate() {
             match compare((&before, a), (&after, b)) {
                 Some(Some(dim)) => dims.push(dim),
-                Some(None) => all_dims = false,
+                Some(None) => all_dims &= both_begin_there(&before, &after, dim),
                 None => return Verdict::Apart,
             }
         }
@@ -247,6 +247,30 @@ fn compare(a: (&Seen, &Index), b: (&Seen, &Index)) -> Option<Option<Compared>> {
     };
     let usable = rest.as_constant().filter(|_| known(a.0, &a_local) && known(b.0, &b_local));
     Some(usable.map(|shift| Compared { earlier: a_local, later: b_local, shift }))
+}
+
+/// Whether both touches certainly reach the same index of that dimension, whatever those of the others are: both run through it
+/// by a loop of its own, as `j` of `0..N`, from the same value on.
+fn both_begin_there(earlier: &Seen, later: &Seen, dim: usize) -> bool {
+    match (earlier.begins(dim), later.begins(dim)) {
+        (Some(a), Some(b)) => a == b,
+        _ => false,
+    }
+}
+
+impl Seen<'_> {
+    /// The index of a dimension in the first iteration of the loop that runs through it, if the loop does nothing else.
+    fn begins(&self, dim: usize) -> Option<Index> {
+        let index = &self.touch.index[dim];
+        let (local, _) = split(self, index);
+        let [(Atom::Var(var), _)] = local.terms() else { return None };
+        let elsewhere = |other: usize| other != dim && self.touch.index[other].mentions(var);
+        let loop_ = self.touch.local(self.depth).find(|l| l.var == *var)?;
+        let Values::Span { lo, .. } = &loop_.values else { return None };
+        let alone = !(0..self.touch.index.len()).any(elsewhere)
+            && self.touch.local(self.depth).all(|l| !lo.mentions(&l.var));
+        alone.then(|| index.substitute(&|s| (s == var).then(|| lo.clone())))
+    }
 }
 
 /// The terms of an index that mention a variable of the touch's own loops, and the others with the constant.

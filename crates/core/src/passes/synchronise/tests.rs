@@ -24,7 +24,11 @@ fn without_barriers(mut program: Program) -> Program {
 fn placed(body: &str) -> String {
     let text =
         format!("program p(n: size, x: in f32[n], y: out f32[n]) {{ for b in block.x(n) {{ {body} }} }}");
-    let program = parse::program(&text).expect("reads");
+    made(&text)
+}
+
+fn made(text: &str) -> String {
+    let program = parse::program(text).expect("reads");
     synchronise(program).map_or_else(|d| d.to_string(), |p| p.to_string())
 }
 
@@ -101,6 +105,24 @@ fn an_arrival_says_nothing_of_threads_that_have_not_met_one_that_arrives() {
         )
     };
     expect(&around(""), &around("barrier"));
+}
+
+#[test]
+fn rows_of_any_length_are_not_handed_on_inside_a_range_of_threads() {
+    let handed_on = |from: &str, to: &str| {
+        made(&format!(
+            "program p(n: size, z: inout f32[8, n], y: out f32[8, n]) {{
+               for b in block.x(1), w in threads(2@4) {{
+                 for e in threads(1@1) {{ for i in 0..4, j in {from} {{ z[4*w + i, j] = 1 }} }}
+                 for i in threads(4@1) {{ for j in {to} {{ y[4*w + i, j] = z[4*w + i, j] }} }}
+               }}
+             }}"
+        ))
+    };
+    let refused = |text: String| text.contains("split the thread loop between the two statements");
+    assert!(refused(handed_on("0..n", "0..n")) && refused(handed_on("1..n", "1..n")));
+    // What the other threads read need not be there.
+    assert!(!refused(handed_on("0..1", "1..n")));
 }
 
 #[test]
