@@ -250,7 +250,7 @@ fn compare(a: (&Seen, &Index), b: (&Seen, &Index)) -> Option<Option<Compared>> {
 }
 
 /// Whether both touches certainly reach the same index of that dimension, whatever those of the others are: both run through it
-/// by a loop of its own, as `j` of `0..N`, from the same value on.
+/// by loops that do nothing else, as `j` of `0..N`, from the same value on.
 fn both_begin_there(earlier: &Seen, later: &Seen, dim: usize) -> bool {
     match (earlier.begins(dim), later.begins(dim)) {
         (Some(a), Some(b)) => a == b,
@@ -259,17 +259,20 @@ fn both_begin_there(earlier: &Seen, later: &Seen, dim: usize) -> bool {
 }
 
 impl Seen<'_> {
-    /// The index of a dimension in the first iteration of the loop that runs through it, if the loop does nothing else.
+    /// The index of a dimension in the first iteration of the loops that run through it, if they do nothing else.
     fn begins(&self, dim: usize) -> Option<Index> {
         let index = &self.touch.index[dim];
-        let (local, _) = split(self, index);
-        let [(Atom::Var(var), _)] = local.terms() else { return None };
-        let elsewhere = |other: usize| other != dim && self.touch.index[other].mentions(var);
-        let loop_ = self.touch.local(self.depth).find(|l| l.var == *var)?;
-        let Values::Span { lo, .. } = &loop_.values else { return None };
-        let alone = !(0..self.touch.index.len()).any(elsewhere)
-            && self.touch.local(self.depth).all(|l| !lo.mentions(&l.var));
-        alone.then(|| index.substitute(&|s| (s == var).then(|| lo.clone())))
+        let others = || (0..self.touch.index.len()).filter(|other| *other != dim);
+        let mut first: Vec<(&Sym, &Index)> = Vec::new();
+        for loop_ in self.touch.local(self.depth).filter(|l| index.mentions(&l.var)) {
+            let Values::Span { lo, .. } = &loop_.values else { return None };
+            let bound = self.touch.local(self.depth).any(|l| lo.mentions(&l.var));
+            if bound || others().any(|other| self.touch.index[other].mentions(&loop_.var)) {
+                return None;
+            }
+            first.push((&loop_.var, lo));
+        }
+        Some(index.substitute(&|s| first.iter().find(|(var, _)| *var == s).map(|(_, lo)| (*lo).clone())))
     }
 }
 
