@@ -5,14 +5,15 @@
 // read, no tile stands on another's scheduler, no sum leaves. What remains is memory and matrix units at work at once.
 //
 // `fragments` are `whole` again, where warps also read what they multiply from shared memory, without conflicts, as often as
-// tiles of so many rows and columns do: for A^H B in tiles of 16 x 96, 32 x 48 and, by eight warps, 48 x 48.
+// tiles of so many rows and columns do: for A^H B by twelve warps in tiles of 16 x 96 and 32 x 48 and by eight in tiles of 48 x 48,
+// for A C by eight in tiles of 16 x 128 and 32 x 64 and by sixteen in tiles of 16 x 64.
 //
 // For each width n: TFLOP/s of the product (8 n^2 for a row), as a part of R = min(intensity x bandwidth, 56.4 TFLOP/s),
 // with bandwidths as `bench tsm` takes them (GB/s, read, and read and write; arguments 2 and 3) or, where none are given,
 // that of the same copies without instructions, over launches after pauses of 0.3 s, medians of three. `exact` are as many
 // instructions as there are products, `whole` those of tiles of 16 x 8 over real and imaginary parts, of 4 terms in A C.
 // Zeros, then random numbers, or those that argument 1 names; with argument 4 all widths from 33 to 64, of A^H B (`left`)
-// or of A C (`right`) alone.
+// or of A C (`right`) alone, or from argument 5 on.
 //
 //     nvcc -O3 -std=c++17 -gencode=arch=compute_90a,code=sm_90a -o ridge bulk_and_products.cu && ./ridge all 4552 4069
 
@@ -119,7 +120,7 @@ __global__ void __launch_bounds__(32 * (WARPS + 1), 1)
     constexpr bool READS = HIGH > 0;
     constexpr int OF_A = 2 * HIGH / 16, OF_B = WIDE / 8, TILES = READS ? HIGH / 16 * OF_B : SUMS;
     // Hundredths of instructions of 4 terms, or of 16, that are executed together.
-    constexpr int AT_ONCE = READS ? 100 * TILES / 4 : 100 * SUMS;
+    constexpr int AT_ONCE = READS ? 100 * TILES / (WRITES ? 1 : 4) : 100 * SUMS;
     double sums[TILES][4] = {};
     // Warps do not all have their turns with the same groups.
     int due = warp * (AT_ONCE / WARPS), place = warp;
@@ -213,7 +214,11 @@ template <bool WRITES> void measure(const char* a, const char* b, char* c, doubl
     printf("  %s %2d: exact %5.1f TFLOP/s %.3f of R, whole (%.3f) %5.1f TFLOP/s %.3f of R; moved alone %4.0f GB/s\n",
            WRITES ? "A C  " : "A^H B", n, flops / best[0] / 1e12, limit / best[0], exact / whole, flops / best[1] / 1e12,
            limit / best[1], moved / none / 1e9);
-    if (!WRITES) {
+    if constexpr (WRITES) {
+        const double read[] = {seconds<true, 8, 16, 128>(a, b, c, out, n, whole), seconds<true, 8, 32, 64>(a, b, c, out, n, whole),
+                               seconds<true, 16, 16, 64>(a, b, c, out, n, whole)};
+        printf("            fragments 16 x 128 %.3f, 32 x 64 %.3f, 16 x 64 %.3f of R\n", limit / read[0], limit / read[1], limit / read[2]);
+    } else {
         const double read[] = {seconds<false, 12, 16, 96>(a, b, c, out, n, whole), seconds<false, 12, 32, 48>(a, b, c, out, n, whole),
                                seconds<false, 8, 48, 48>(a, b, c, out, n, whole)};
         printf("            fragments 16 x 96 %.3f, 32 x 48 %.3f, 48 x 48 %.3f of R\n", limit / read[0], limit / read[1], limit / read[2]);
@@ -246,7 +251,7 @@ int main(int count, char** arguments) {
         }
         printf("%s, %s, R of %.0f GB/s (A^H B) and %.0f GB/s (A C), 0: of the copies alone\n", device.name, what, read, both);
         const char of = count > 4 ? arguments[4][0] : 0;
-        for (int n = 33; n <= 64; ++n) {
+        for (int n = count > 5 ? atoi(arguments[5]) : 33; n <= 64; ++n) {
             if (of == 0 && n % 4 != 1 && n % 12 != 0 && n != 64) continue;
             if (of != 'r') measure<false>(a, b, c, out, n, read);
             if (of != 'l') measure<true>(a, b, c, out, n, both);
