@@ -14,7 +14,6 @@ mod skinny_data;
 mod skinny_numbers;
 mod skinny_reads;
 mod skinny_starts;
-mod skinny_warps;
 mod synchronised;
 mod tall_skinny;
 mod wide;

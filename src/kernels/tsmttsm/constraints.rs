@@ -73,12 +73,9 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
         },
     },
     Constraint {
-        about: "a block has 2 to 16 warps, or up to 20 where some leave tiles out",
+        about: "a block has 2 to 16 warps",
         on: &["wm", "wn", "wk"],
-        holds: |c, _, _| {
-            let most = if c.flag(mapping::OMIT) { 20 } else { 16 };
-            (2..=most).contains(&(c.int("wm") * c.int("wn") * c.int("wk")))
-        },
+        holds: |c, _, _| (2..=16).contains(&(c.int("wm") * c.int("wn") * c.int("wk"))),
     },
     Constraint {
         about: "a lane's elements of C and of the operands do not fit in its registers",

@@ -205,7 +205,6 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target, common:
         // Where there are larger instructions, this one reaches 30 of 56 TFLOP/s (one H200, 2026-11-21).
         multiply_adds: steps
             * (products * rows * columns * terms) as f64
-            * mapping::executed(problem, choice)
             * if small { 1.9 } else { 1.0 }
             * if read.dtype().is_complex() { 4.0 } else { 1.0 }
             * occupied,
@@ -222,7 +221,7 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target, common:
         teams: 1,
         overlaps: true,
         ahead: true,
-        uneven: mapping::uneven(problem, choice, i64::from(target.limits.sub_partitions)),
+        uneven: mapping::uneven(choice, i64::from(target.limits.sub_partitions)),
         ..common
     }
 }

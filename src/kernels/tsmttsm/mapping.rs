@@ -311,47 +311,14 @@ impl Warps {
     }
 }
 
-/// The name of the parameter that says whether instructions on tiles of which nothing is stored are left out.
-pub(super) const OMIT: &str = "omit";
-
-/// Whether some warps have tiles that lie behind the last row or column of an area altogether.
-pub(super) fn has_idle_tiles(problem: &Problem, choice: &Choice) -> bool {
-    let (w, [height, width]) = (Warps::of(problem, choice), area(problem, choice));
-    choice.int("wm") * w.rows >= height + w.high || choice.int("wn") * w.columns >= width + ACROSS
-}
-
-/// What part of the instructions of all warps is executed.
-pub(super) fn executed(problem: &Problem, choice: &Choice) -> f64 {
-    if !choice.flag(OMIT) {
-        return 1.0;
-    }
-    let (w, [height, width]) = (Warps::of(problem, choice), area(problem, choice));
-    let [down, across] = [(height, w.high), (width, ACROSS)].map(|(extent, tile)| ceil(extent, tile) * tile);
-    (down * across) as f64 / (choice.int("wm") * w.rows * choice.int("wn") * w.columns) as f64
-}
-
-/// How many times the mean what the fullest of so many schedulers multiplies is, where warps do not all multiply as much: some have
-/// fewer tiles, or one only asks for copies. Warps stand on schedulers in turn.
-pub(super) fn uneven(problem: &Problem, choice: &Choice, schedulers: i64) -> Option<f64> {
-    let asks = choice.word(staging::RELEASE) == staging::BY_ROLE;
-    if !asks && !choice.flag(OMIT) {
+/// How many times the mean what the fullest of so many schedulers multiplies is, where a warp only asks for copies. Warps stand on
+/// schedulers in turn.
+pub(super) fn uneven(choice: &Choice, schedulers: i64) -> Option<f64> {
+    if choice.word(staging::RELEASE) != staging::BY_ROLE {
         return None;
     }
-    let (w, [height, width]) = (Warps::of(problem, choice), area(problem, choice));
-    let tiles = |at: i64, of_a_warp: i64, extent: i64, tile: i64| {
-        let all = if choice.flag(OMIT) { ceil(extent, tile) } else { i64::MAX };
-        (all - at * of_a_warp).clamp(0, of_a_warp)
-    };
-    let mut loads = vec![0; schedulers.max(1) as usize];
-    let (wm, wn, wk) = (choice.int("wm"), choice.int("wn"), choice.int("wk"));
-    for warp in 0..wm * wn * wk {
-        let (down, across) = (warp / wn % wm, warp % wn);
-        let of_this =
-            tiles(down, w.rows / w.high, height, w.high) * tiles(across, w.columns / ACROSS, width, ACROSS);
-        loads[(warp % schedulers.max(1)) as usize] += of_this;
-    }
-    let (most, all) = (loads.iter().max()?, loads.iter().sum::<i64>());
-    Some((most * schedulers) as f64 / all.max(1) as f64)
+    let warps = choice.int("wm") * choice.int("wn") * choice.int("wk");
+    Some((ceil(warps, schedulers.max(1)) * schedulers.max(1)) as f64 / warps as f64)
 }
 
 /// Threads of a block whose warps multiply by matrix instructions, and of the warp that asks for copies, if one does nothing else.

@@ -35,9 +35,7 @@
 //! - `unit=mma`: groups of rows are staged in shared memory likewise. `wm` x `wn` warps share out C in tiles of matrix
 //!   instructions, `wk` such sets of warps share out the rows of a group. Lanes read four rows together; where the rows that
 //!   a bulk copy has brought would be in each other's banks, they read rows that are some way `apart`: the terms of a sum
-//!   come in another order, and each load takes the passes that its bytes take (97 columns of f64: 2 instead of 8). Tiles that stand
-//!   behind the last row or column of C may be left out (`omit`): seven rows of tiles stand on four schedulers as eight would, but
-//!   4 x 5 warps of two tiles by three share 7 x 13 of them out to 23, 23, 23 and 22 for each scheduler.
+//!   come in another order, and each load takes the passes that its bytes take (97 columns of f64: 2 instead of 8).
 //!
 //! Matrix units multiply complex numbers in one of three ways. With `numbers=whole` each product of two tiles is four of
 //! their real and imaginary parts. With `numbers=parts` the operands are taken as the real matrices of twice the width
@@ -342,23 +340,7 @@ const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "wn",
         about: "warps that share out the columns of C",
-        values: |c, problem, _| {
-            let across = ceil(area(problem, c)[1], ACROSS);
-            let shares = staging::shares(across);
-            // Rows of five warps begin on another scheduler each, so that what some have less is shared out, too.
-            let all_have_some = 4 * ceil(across, 5) < across;
-            let fives = (across > 8 && all_have_some && !shares.contains(&5)).then_some(5);
-            with_mma(c, shares.into_iter().chain(fives))
-        },
-    },
-    Parameter {
-        name: mapping::OMIT,
-        about: "whether instructions on tiles that lie behind the last row or column of C are left out",
-        values: |c, problem, _| {
-            // What split numbers add up apart is not left out.
-            let idle = !staging::splits(c) && mapping::has_idle_tiles(problem, c);
-            if idle { with_mma(c, [false, true]) } else { Vec::new() }
-        },
+        values: |c, problem, _| with_mma(c, staging::shares(ceil(area(problem, c)[1], ACROSS))),
     },
     Parameter {
         name: "wk",

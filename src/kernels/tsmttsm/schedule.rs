@@ -165,12 +165,11 @@ compute_at(mine, {slice}.wn)
 {groups}{fragments}split(mine.i, {high}) -> mi, i
 split(mine.j, {ACROSS}) -> ni, j
 reorder(mine.ks, {p}mine.mi, mine.ni, mine.i, mine.j, mine.k)
-tensorize(mine.i, mma_{instruction}_{dtype}{conjugate}{omit})
+tensorize(mine.i, mma_{instruction}_{dtype}{conjugate})
 pipeline(mine.ko, {stages}, via={via})
 {pairs}unroll(mine.ks, {p}mine.mi, mine.ni{unrolled})
 {last}",
         via = staging::via(choice),
-        omit = if choice.flag(mapping::OMIT) { ", omit=unread" } else { "" },
         unrolled = unrolled_tiles(problem, choice, slice, [rows > high, columns > ACROSS]),
     )
 }
