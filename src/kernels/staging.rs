@@ -173,6 +173,14 @@ pub(super) fn meets(choice: &Choice) -> bool {
     !matches!(choice.word(RELEASE), BY_WARPS | BY_ROLE)
 }
 
+/// How many times the mean what the fullest scheduler multiplies is, where so many warps multiply and another only asks for copies. Warps
+/// stand on schedulers in turn.
+pub(super) fn uneven(choice: &Choice, warps: i64, target: &Target) -> Option<f64> {
+    let schedulers = i64::from(target.limits.sub_partitions.max(1));
+    let asks = choice.word(RELEASE) == BY_ROLE;
+    asks.then(|| (ceil(warps, schedulers) * schedulers) as f64 / warps.max(1) as f64)
+}
+
 /// Bytes of the barriers in shared memory by which it is known that a group has arrived, and that it has been used.
 pub(super) fn barrier_bytes(choice: &Choice) -> i64 {
     match (By::of(choice), meets(choice)) {

@@ -4,7 +4,7 @@ use warpwright_core::dtype::DType;
 
 use super::mapping::{
     self, Tiles, Warps, band, bands, group, in_parts, is_three, moved_a, moved_c, staged, staged_bytes,
-    threads, wider,
+    threads, threads_with_role, wider,
 };
 use super::schedule::columns;
 use crate::kernels::family::Constraint;
@@ -159,6 +159,11 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
         holds: |c, p, _| c.int("stages") > 1 || c.int("depth") == p.shape.k,
     },
     Constraint {
+        about: "a warp that waits for nobody else asks for a group while another is multiplied: there are two at least",
+        on: &[staging::COPY, "stages"],
+        holds: |c, _, _| c.word(staging::COPY) != staging::BULK || c.int("stages") > 1,
+    },
+    Constraint {
         about: "the groups of rows and the small matrix do not fit in shared memory",
         on: &["store", "stages"],
         holds: |c, p, t| staged_bytes(p, c) <= i64::from(t.limits.shared_per_block_opt_in),
@@ -168,7 +173,7 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
         on: &["store", "stages", "blocks"],
         holds: |c, p, t| {
             // By threads and shared memory: how many registers a kernel takes is not known here.
-            let by_threads = i64::from(t.limits.warps_per_sm) * 32 / threads(p, c);
+            let by_threads = i64::from(t.limits.warps_per_sm) * 32 / threads_with_role(p, c);
             let reserved = i64::from(t.limits.shared_reserved_per_block);
             let by_shared = i64::from(t.limits.shared_per_sm) / (staged_bytes(p, c) + reserved);
             let multiprocessors = i64::from(t.sm_count.value);

@@ -4,7 +4,8 @@ use warpwright_core::target::{Capability, Target};
 
 use super::mapping::{
     self, Tiles, Warps, band, bands, copied_a, depth, in_parts, is_three, moved_a, moved_c, numbers, rows,
-    small_extents, staged, staged_bytes, stored_extents, team, terms_at_once, threads, wider,
+    small_extents, staged, staged_bytes, stored_extents, team, terms_at_once, threads, threads_with_role,
+    wider,
 };
 use super::schedule::{columns, pieces_are_aligned, written_at_once};
 use crate::kernels::family::{Choice, Footprint};
@@ -15,13 +16,13 @@ use crate::problem::Problem;
 pub(super) fn footprint(problem: &Problem, choice: &Choice, target: &Target) -> Footprint {
     match (choice.word("unit"), choice.word("staging")) {
         ("mma", _) => matrix_footprint(problem, choice, target),
-        (_, "shared") => tile_footprint(problem, choice),
+        (_, "shared") => tile_footprint(problem, choice, target),
         _ => thread_footprint(problem, choice),
     }
 }
 
 /// What the forms that stage rows have in common: the copies in and out, and the waits.
-fn staged_footprint(problem: &Problem, choice: &Choice) -> Footprint {
+fn staged_footprint(problem: &Problem, choice: &Choice, target: &Target) -> Footprint {
     let (m, n, k) = (problem.shape.m as f64, problem.shape.n as f64, problem.shape.k as f64);
     let (bytes, blocks, group) = (problem.dtype().bytes(), choice.int("blocks"), rows(problem, choice));
     let (depth, stages) = (depth(problem, choice), choice.int("stages"));
@@ -46,7 +47,7 @@ fn staged_footprint(problem: &Problem, choice: &Choice) -> Footprint {
     let of_a_piece_of_c = if of_c == Moved::AsOne { 3.0 } else { DIVIDED_STORE };
     Footprint {
         blocks: (blocks * bands) as f64,
-        threads: threads(problem, choice),
+        threads: threads_with_role(problem, choice),
         shared_bytes: staged_bytes(problem, choice),
         dram_bytes: m * (k + passes_over_c * n) * bytes as f64,
         // A is written, the result written and read.
@@ -61,12 +62,16 @@ fn staged_footprint(problem: &Problem, choice: &Choice) -> Footprint {
             let (rows, columns) = stored_extents(problem, choice);
             (staged(problem, choice).1 * rows * columns) as f64 / threads(problem, choice) as f64
         },
-        meetings: m / (blocks * group) as f64 * ceil(problem.shape.k, depth) as f64,
+        meetings: if staging::meets(choice) {
+            m / (blocks * group) as f64 * ceil(problem.shape.k, depth) as f64
+        } else {
+            0.0
+        },
         teams: if in_parts(choice) { choice.int("wm") } else { 1 },
         overlaps: stages > 1,
         ahead: stages > 1,
         launches: 1,
-        uneven: None,
+        uneven: staging::uneven(choice, choice.int("wm") * choice.int("wn"), target),
         ..Footprint::default()
     }
 }
@@ -134,7 +139,7 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target) -> Foot
     let small = target.has(Capability::MmaF64Wide) && choice.word("instruction") == "m8n8k4" && !complex;
     // A lane gives each element of the small matrix that is read as parts its sign, and moves it.
     let signs = if numbers(problem, choice) == Numbers::Embedded { 2 * columns * terms / 32 } else { 0 };
-    let common = staged_footprint(problem, choice);
+    let common = staged_footprint(problem, choice, target);
     // Of the small matrix.
     let fragments_of_b = columns * terms / 32;
     let (b_at_once, of_a_read_of_b) =
@@ -163,7 +168,7 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target) -> Foot
     }
 }
 
-fn tile_footprint(problem: &Problem, choice: &Choice) -> Footprint {
+fn tile_footprint(problem: &Problem, choice: &Choice, target: &Target) -> Footprint {
     let tiles = Tiles::of(problem, choice);
     let Tiles { down, across, piece } = tiles;
     let (tm, bytes, dtype) = (choice.int("tm"), problem.dtype().bytes(), problem.dtype());
@@ -181,7 +186,7 @@ fn tile_footprint(problem: &Problem, choice: &Choice) -> Footprint {
     let of_a = tm as f64 / at_once as f64 * staging::passes(at_once * bytes, a_in_pairs);
     let of_b = pieces as f64 * staging::passes(read * bytes, b_in_pairs)
         + single as f64 * staging::passes(bytes, b_in_pairs);
-    let common = staged_footprint(problem, choice);
+    let common = staged_footprint(problem, choice, target);
     Footprint {
         registers: (tm * tn + tm * at_once + tn) * bytes / 4 + 30,
         multiply_adds: warps

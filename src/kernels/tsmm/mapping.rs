@@ -1,11 +1,12 @@
 //! How warps and threads stand over a group of rows, and how the group and the result lie in shared memory.
 
 use warpwright_core::dtype::DType;
+use warpwright_core::target::{Capability, Target};
 
 use crate::kernels::family::Choice;
 use crate::kernels::gemm::Numbers;
 use crate::kernels::staging::{self, ACROSS, By, Copied, Moved, ceil, copied_at_once};
-use crate::problem::{Multiplications, Problem};
+use crate::problem::{Alignment, Multiplications, Problem};
 use crate::reference::bound;
 
 /// How products of complex numbers are made. Those of parts are the products of real matrices, of which the long one is A
@@ -240,6 +241,12 @@ pub(super) fn threads(problem: &Problem, choice: &Choice) -> i64 {
     }
 }
 
+/// The same with those of the warp that asks for copies, if one does nothing else.
+pub(super) fn threads_with_role(problem: &Problem, choice: &Choice) -> i64 {
+    let asks = choice.word(staging::RELEASE) == staging::BY_ROLE;
+    threads(problem, choice) + if asks { 32 } else { 0 }
+}
+
 /// How the rows of A are moved.
 pub(super) fn moved_a(problem: &Problem, choice: &Choice) -> Moved {
     moved_a_as(choice.word(staging::COPY), problem, choice)
@@ -254,6 +261,24 @@ pub(super) fn moved_a_as(copy: &str, problem: &Problem, choice: &Choice) -> Move
     }
 }
 
+/// Whether groups of 48 and 96 rows, for three or six warps, are worth trying where a block shares them.
+pub(super) fn may_be_of_three(problem: &Problem, choice: &Choice) -> bool {
+    choice.word("unit") == "mma" && !in_parts(choice) && problem.dtype().real() == DType::F64
+}
+
+/// Whether bulk copies may bring groups of rows of A: they are one run of memory each, whole rows of it, from a multiple of 16 bytes on,
+/// that a whole block shares and whose results go straight to C.
+pub(super) fn may_be_bulk(problem: &Problem, choice: &Choice, target: &Target) -> bool {
+    choice.word("unit") == "mma"
+        && choice.word("store") == "direct"
+        && !in_parts(choice)
+        && depth(problem, choice) == problem.shape.k
+        && moved_a_as(staging::BULK, problem, choice) == Moved::AsOne
+        && problem.alignment().a == Alignment::MOST
+        && rows(problem, choice) * problem.shape.k * problem.dtype().bytes() % 16 == 0
+        && target.has(Capability::Tma)
+}
+
 /// How rows of A, or what is copied of them, come to shared memory.
 pub(super) fn copied_a(problem: &Problem, choice: &Choice) -> Copied {
     // A may be staged as the real numbers that it is stored as.
@@ -263,7 +288,15 @@ pub(super) fn copied_a(problem: &Problem, choice: &Choice) -> Copied {
         Moved::AsOne => align / dtype.bytes(),
         _ => copied_at_once(dtype, of_a_number * problem.shape.k, columns, align),
     };
-    Copied { moved, dtype, columns, piece, threads: team(problem, choice), by: By::Asking, asks_once: true }
+    Copied {
+        moved,
+        dtype,
+        columns,
+        piece,
+        threads: team(problem, choice),
+        by: By::of(choice),
+        asks_once: true,
+    }
 }
 
 /// How the rows of C are moved.
@@ -398,7 +431,8 @@ pub(super) fn staged_bytes(problem: &Problem, choice: &Choice) -> i64 {
         * rows_of_b
         * (of_a_number * columns_of_b + b + between_tiles(problem, choice))
         * dtype.bytes();
-    let after_rows = begin(of_b, of_rows, a) + parts * ceil(part(of_rows), 16) * 16;
+    let barriers = choice.int("stages") * staging::barrier_bytes(choice);
+    let after_rows = begin(of_b, of_rows, a) + parts * ceil(part(of_rows), 16) * 16 + barriers;
     if result == 0 {
         return after_rows;
     }

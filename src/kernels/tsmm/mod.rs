@@ -34,7 +34,9 @@
 //! another width: 13 columns each for four threads leave 3 of 52 over, where pieces of four leave 11 of 60. The small matrix
 //! then leaves room between pieces in shared memory, so that each begins with 16 bytes.
 //!
-//! Dense rows of A and C move as one piece of memory (`copy=one`) or row by row, as in the family `tsmttsm`.
+//! Dense rows of A and C move as one piece of memory (`copy=one`) or row by row, as in the family `tsmttsm`. One bulk copy may
+//! bring a group of rows of A (`copy=bulk`), which each warp gives back when it has multiplied them: to the warp that asks for the
+//! next (`release=warps`), or to one that does nothing else (`release=role`).
 //!
 //! Where rows are staged, a large small matrix may be divided into `bands` of columns, each for blocks of its own, which
 //! read the same rows of A; and long rows of A may be copied in pieces of `depth` terms, one after the other, so that
@@ -53,7 +55,7 @@ use warpwright_core::target::Capability;
 use self::mapping::{band, bands, in_parts, instructions_across, moved_a, moved_c, staged, wider};
 use super::family::{Choice, Family, Parameter, Value};
 use super::gemm::Fixed;
-use super::staging::{self, Moved, ceil};
+use super::staging::{self, By, Moved, ceil};
 use crate::problem::{Op, Problem, alignment};
 
 /// The family.
@@ -240,8 +242,11 @@ const PARAMETERS: &[Parameter] = &[
                 let usual: &[i64] =
                     if in_parts { &[64, 128, 32, 192, 256, 96] } else { &[64, 128, 32, 256, 16] };
                 let even = mapping::even_groups(problem.shape.m, target.sm_count.value);
-                let even = even.into_iter().filter(|rows| !usual.contains(rows));
-                with_stages(c, usual.iter().copied().chain(even))
+                // Of those that a bulk copy brings several have to fit beside a small matrix of doubles.
+                let thirds: &[i64] = if mapping::may_be_of_three(problem, c) { &[48, 96] } else { &[] };
+                let usual: Vec<i64> = usual.iter().chain(thirds).copied().collect();
+                let even = even.into_iter().filter(|rows| !usual.contains(rows)).collect::<Vec<_>>();
+                with_stages(c, usual.into_iter().chain(even))
             }
         },
     },
@@ -286,10 +291,11 @@ const PARAMETERS: &[Parameter] = &[
         values: |c, _, _| {
             // Five of them share out 80 rows.
             let five = (c.word("unit") == "mma" && c.int("rows") % 80 == 0).then_some(5);
+            let thirds = if c.int("rows") % 48 == 0 { &[3, 6][..] } else { &[] };
             if in_parts(c) {
                 with_stages(c, [4, 8, 12, 2, 16, 10, 6].into_iter().chain(five))
             } else {
-                with_mma(c, [4, 2, 8, 1].into_iter().chain(five))
+                with_mma(c, [4, 2, 8, 1].into_iter().chain(five).chain(thirds.iter().copied()))
             }
         },
     },
@@ -380,12 +386,24 @@ const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: staging::COPY,
         about: staging::ABOUT_COPY,
-        values: |c, problem, _| {
+        values: |c, problem, target| {
             // Results that go straight from registers to C are not moved by rows.
             let through_shared = c.word("store") == "shared";
             let moved_c = |copy: &str| through_shared.then(|| mapping::moved_c_as(copy, problem, c));
             let ways = || staging::copies(|copy| (mapping::moved_a_as(copy, problem, c), moved_c(copy)));
-            if is_staged(c) { with_stages(c, ways()) } else { Vec::new() }
+            let mut ways = if is_staged(c) { ways() } else { Vec::new() };
+            if mapping::may_be_bulk(problem, c, target) {
+                ways.push(staging::BULK);
+            }
+            with_stages(c, ways)
+        },
+    },
+    Parameter {
+        name: staging::RELEASE,
+        about: staging::ABOUT_RELEASE,
+        values: |c, _, _| {
+            let ways = [staging::BY_ROLE, staging::BY_WARPS];
+            if By::of(c) == By::Bulk { with_mma(c, ways) } else { Vec::new() }
         },
     },
     Parameter {

@@ -196,7 +196,7 @@ reorder({sum}.ko, {p}{sum}.i, {sum}.j, {sum}.k)
 split(C.blk, {groups}) -> blk, g
 {shared_out}{place}compute_at({sum}, C.blk)
 {before}compute_at(As, {copied_at}{private})
-{longer_a}{read_a}{after}{copy}{products}{longer_b}{copy_b}{result}pipeline({copied_at}, {stages}, via=cp_async{across})
+{longer_a}{read_a}{after}{copy}{products}{longer_b}{copy_b}{result}pipeline({copied_at}, {stages}, via={via}{across})
 {unrolled}",
         small = small,
         rows_in_shared = in_rows(of_a, Moved::Rows),
@@ -208,6 +208,7 @@ split(C.blk, {groups}) -> blk, g
         copy_b = staging::copied_once("Bs", small_dtype, small_extents, threads),
         copy = copied.steps("As", choice.flag(staging::KEEPS_PLACE)),
         stages = choice.int("stages"),
+        via = staging::via(choice),
     )
 }
 

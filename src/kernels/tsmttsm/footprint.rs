@@ -221,7 +221,7 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target, common:
         teams: 1,
         overlaps: true,
         ahead: true,
-        uneven: mapping::uneven(choice, i64::from(target.limits.sub_partitions)),
+        uneven: staging::uneven(choice, over_c * choice.int("wk"), target),
         ..common
     }
 }

@@ -311,16 +311,6 @@ impl Warps {
     }
 }
 
-/// How many times the mean what the fullest of so many schedulers multiplies is, where a warp only asks for copies. Warps stand on
-/// schedulers in turn.
-pub(super) fn uneven(choice: &Choice, schedulers: i64) -> Option<f64> {
-    if choice.word(staging::RELEASE) != staging::BY_ROLE {
-        return None;
-    }
-    let warps = choice.int("wm") * choice.int("wn") * choice.int("wk");
-    Some((ceil(warps, schedulers.max(1)) * schedulers.max(1)) as f64 / warps as f64)
-}
-
 /// Threads of a block whose warps multiply by matrix instructions, and of the warp that asks for copies, if one does nothing else.
 pub(super) fn threads_of_warps(choice: &Choice) -> i64 {
     let asks = choice.word(staging::RELEASE) == staging::BY_ROLE;
