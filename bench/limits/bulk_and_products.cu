@@ -12,8 +12,11 @@
 // with bandwidths as `bench tsm` takes them (GB/s, read, and read and write; arguments 2 and 3) or, where none are given,
 // that of the same copies without instructions, over launches after pauses of 0.3 s, medians of three. `exact` are as many
 // instructions as there are products, `whole` those of tiles of 16 x 8 over real and imaginary parts, of 4 terms in A C.
+// `results` are `fragments` of A C by eight warps in tiles of 32 x 64 where what leaves does not lie in shared memory already: lanes
+// store pairs of sums as the instructions leave them, straight to C, or to shared memory, from where bulk copies take them.
+//
 // Zeros, then random numbers, or those that argument 1 names; with argument 4 all widths from 33 to 64, of A^H B (`left`)
-// or of A C (`right`) alone, or from argument 5 on.
+// or of A C (`right`) alone, or those from argument 5 to argument 6.
 //
 //     nvcc -O3 -std=c++17 -gencode=arch=compute_90a,code=sm_90a -o ridge bulk_and_products.cu && ./ridge all 4552 4069
 
@@ -50,6 +53,10 @@ __device__ __forceinline__ void bring(void* to, const void* from, int bytes, uin
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
                  ::"r"(at(to)), "l"(from), "r"(bytes), "r"(at(barrier)) : "memory");
 }
+// The first so many threads of a block meet.
+template <int THREADS> __device__ __forceinline__ void meet() {
+    asm volatile("bar.sync 1, %0;" ::"n"(THREADS) : "memory");
+}
 __device__ __forceinline__ void multiply16(double (&d)[4], const double (&a)[8], const double (&b)[4]) {
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7, %8, %9, %10, %11}, "
                  "{%12, %13, %14, %15}, {%0, %1, %2, %3};"
@@ -69,7 +76,10 @@ struct Place {
 // Groups of `bytes` of A and, unless they go to C, of B. For each group a warp owes `hundredths` of an instruction of 16 terms
 // (A^H B) or of 4 (A C), and executes them eight at a time; or, with tiles of HIGH x WIDE, a step of four terms of its tile at a time,
 // for which it reads the fragments.
-template <bool WRITES, int WARPS, int HIGH, int WIDE>
+// Results leave from where the rows came to (AS_THEY_CAME), straight from registers, or from registers through shared memory.
+enum Results { AS_THEY_CAME, DIRECT, THROUGH_SHARED };
+
+template <bool WRITES, int WARPS, int HIGH, int WIDE, Results RESULTS>
 __global__ void __launch_bounds__(32 * (WARPS + 1), 1)
     moves_and_products(const char* a, const char* b, char* c, int groups, int bytes, int stages, int hundredths, double* out) {
     extern __shared__ __align__(128) char ring[];
@@ -103,6 +113,10 @@ __global__ void __launch_bounds__(32 * (WARPS + 1), 1)
             while (asked < groups) ask();
             return;
         }
+        if (RESULTS != AS_THEY_CAME) {
+            while (asked < groups) ask();
+            return;
+        }
         // What is asked for is ahead of what is stored by all stages but two, so that two of them are being stored.
         for (int s = 0; s < stages - 2; ++s) ask();
         Place from;
@@ -123,7 +137,7 @@ __global__ void __launch_bounds__(32 * (WARPS + 1), 1)
     constexpr int AT_ONCE = READS ? 100 * TILES / (WRITES ? 1 : 4) : 100 * SUMS;
     double sums[TILES][4] = {};
     // Warps do not all have their turns with the same groups.
-    int due = warp * (AT_ONCE / WARPS), place = warp;
+    int due = warp * (AT_ONCE / WARPS), place = warp, parity = 0;
     Place from;
     for (int g = blockIdx.x; g < groups; g += gridDim.x) {
         wait(&full[from.stage], from.parity);
@@ -145,6 +159,33 @@ __global__ void __launch_bounds__(32 * (WARPS + 1), 1)
             __syncwarp();
             if (lane == 0) arrive(&empty[from.stage]);
             from.next(stages);
+            if constexpr (RESULTS != AS_THEY_CAME) {
+                // A row of C has as many bytes as one of A, of which a lane stores 16 in every fourth, and eight rows below.
+                const int row_bytes = bytes / ROWS, across = (row_bytes + 63) / 64;
+                char* const to = RESULTS == DIRECT ? c + size_t(g) * bytes : ring + (stages + parity) * stage_bytes;
+                if (RESULTS == THROUGH_SHARED) {
+                    if (threadIdx.x == 0) asm volatile("cp.async.bulk.wait_group.read 1;" ::: "memory");
+                    meet<32 * WARPS>();
+                }
+                int t = 0;
+                for (int tile = warp; tile < ROWS / 16 * across; tile += WARPS, ++t) {
+                    const int row = tile / across * 16 + lane / 4, column = tile % across * 64 + lane % 4 * 16;
+                    const double(&sum)[4] = sums[0];
+                    if (column < row_bytes) {
+                        *reinterpret_cast<double2*>(to + row * row_bytes + column) = make_double2(sum[0] + t, sum[1]);
+                        *reinterpret_cast<double2*>(to + (row + 8) * row_bytes + column) = make_double2(sum[2] + t, sum[3]);
+                    }
+                }
+                if (RESULTS == THROUGH_SHARED) {
+                    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+                    meet<32 * WARPS>();
+                    if (threadIdx.x == 0) {
+                        asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;\ncp.async.bulk.commit_group;"
+                                     ::"l"(c + size_t(g) * bytes), "r"(at(to)), "r"(bytes) : "memory");
+                    }
+                    parity ^= 1;
+                }
+            }
         } else {
             double left[8], right[4];
 #pragma unroll
@@ -163,6 +204,7 @@ __global__ void __launch_bounds__(32 * (WARPS + 1), 1)
             }
         }
     }
+    if (RESULTS == THROUGH_SHARED && threadIdx.x == 0) asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
     double all = 0;
     for (auto& sum : sums) {
         for (double part : sum) all += part;
@@ -173,13 +215,13 @@ __global__ void __launch_bounds__(32 * (WARPS + 1), 1)
 static int multiprocessors;
 static cudaEvent_t before, after;
 
-template <bool WRITES, int WARPS = 12, int HIGH = 0, int WIDE = 0>
+template <bool WRITES, int WARPS = 12, int HIGH = 0, int WIDE = 0, Results RESULTS = AS_THEY_CAME>
 double seconds(const char* a, const char* b, char* c, double* out, int n, double instructions) {
     const int bytes = ROWS * 16 * n;  // A multiple of 16, and no less than what a warp reads of it.
     const int stage = WRITES ? bytes : 2 * bytes;
-    const int stages = std::min(MOST_STAGES, SHARED / stage);
+    const int stages = std::min(MOST_STAGES, SHARED / stage - (RESULTS == THROUGH_SHARED ? 2 : 0));
     const int groups = OPERAND / bytes;
-    const auto kernel = moves_and_products<WRITES, WARPS, HIGH, WIDE>;
+    const auto kernel = moves_and_products<WRITES, WARPS, HIGH, WIDE, RESULTS>;
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED);
     double times[3];
     for (double& time : times) {
@@ -218,6 +260,10 @@ template <bool WRITES> void measure(const char* a, const char* b, char* c, doubl
         const double read[] = {seconds<true, 8, 16, 128>(a, b, c, out, n, whole), seconds<true, 8, 32, 64>(a, b, c, out, n, whole),
                                seconds<true, 16, 16, 64>(a, b, c, out, n, whole)};
         printf("            fragments 16 x 128 %.3f, 32 x 64 %.3f, 16 x 64 %.3f of R\n", limit / read[0], limit / read[1], limit / read[2]);
+        const double stored[] = {seconds<true, 8, 32, 64, DIRECT>(a, b, c, out, n, whole), seconds<true, 8, 32, 64, THROUGH_SHARED>(a, b, c, out, n, whole),
+                                 seconds<true, 8, 32, 64, DIRECT>(a, b, c, out, n, 0), seconds<true, 8, 32, 64, THROUGH_SHARED>(a, b, c, out, n, 0)};
+        printf("            results direct %.3f, through shared memory %.3f of R; without instructions %.3f, %.3f\n", limit / stored[0],
+               limit / stored[1], limit / stored[2], limit / stored[3]);
     } else {
         const double read[] = {seconds<false, 12, 16, 96>(a, b, c, out, n, whole), seconds<false, 12, 32, 48>(a, b, c, out, n, whole),
                                seconds<false, 8, 48, 48>(a, b, c, out, n, whole)};
@@ -251,7 +297,7 @@ int main(int count, char** arguments) {
         }
         printf("%s, %s, R of %.0f GB/s (A^H B) and %.0f GB/s (A C), 0: of the copies alone\n", device.name, what, read, both);
         const char of = count > 4 ? arguments[4][0] : 0;
-        for (int n = count > 5 ? atoi(arguments[5]) : 33; n <= 64; ++n) {
+        for (int n = count > 5 ? atoi(arguments[5]) : 33, last = count > 6 ? atoi(arguments[6]) : 64; n <= last; ++n) {
             if (of == 0 && n % 4 != 1 && n % 12 != 0 && n != 64) continue;
             if (of != 'r') measure<false>(a, b, c, out, n, read);
             if (of != 'l') measure<true>(a, b, c, out, n, both);
