@@ -1,9 +1,8 @@
 //! The families for tall and skinny products: how rows and parts of sums are read and copied changes nothing of what
 //! they compute.
 
-use warpwright::compile;
 use warpwright::kernels;
-use warpwright::kernels::family::{Choice, Family, Footprint};
+use warpwright::kernels::family::{Choice, Family};
 use warpwright::problem::Problem;
 use warpwright_core::target;
 
@@ -12,13 +11,6 @@ use crate::tall_skinny::{holds, parameters, problem};
 /// The usual choice with these parameters.
 pub fn chosen(family: &Family, problem: &Problem, form: &str) -> Choice {
     family.complete(&parameters(form), problem, target::DEFAULT).unwrap_or_else(|d| panic!("{form}: {d}"))
-}
-
-/// How often barriers of the block stand in the text of a kernel.
-fn meetings(family: &Family, problem: &Problem, choice: &Choice) -> usize {
-    let kernel = family.build(problem, choice).unwrap_or_else(|e| panic!("{e}"));
-    let valid = compile::validated(kernel.program(), target::DEFAULT).unwrap_or_else(|e| panic!("{e}"));
-    compile::cuda(&valid).unwrap_or_else(|e| panic!("{e}")).text.matches("__syncthreads();").count()
 }
 
 #[test]
@@ -168,71 +160,6 @@ fn groups_of_dense_rows_come_by_one_bulk_copy() {
     let uneven = refused((33, 33), "f32", "panel=false,block=128,tm=11,tn=5,depth=42");
     assert!(uneven.contains("no whole number of 16 bytes"), "{uneven}");
     assert!(refused((33, 1), "f32", "depth=64").contains("copy"));
-}
-
-#[test]
-fn groups_that_a_bulk_copy_brings_are_given_back_by_warps() {
-    let family = kernels::family("tsmttsm").unwrap();
-    for (dtype, widths, form) in [
-        ("f64", (23, 20), "unit=mma,depth=16,wm=1,wn=1,wk=2,stages=2"),
-        ("f64", (25, 9), "unit=mma,depth=32,stages=4"),
-        ("c128", (9, 12), "unit=mma,numbers=parts,depth=16,stages=2"),
-        ("c128", (15, 11), "unit=mma,numbers=parts,depth=16,wm=1,wn=4,wk=1,stages=3"),
-        ("c128", (12, 9), "unit=mma,numbers=whole,depth=16,stages=4,reduction=global"),
-        ("c128", (9, 7), "unit=mma,numbers=three,depth=16,stages=3"),
-    ] {
-        let problem = problem(family, widths, dtype);
-        let choice = chosen(family, &problem, &format!("copy=bulk,release=warps,parts=3,{form}"));
-        let steps = (family.schedule)(&problem, &choice);
-        assert!(steps.contains("via=bulk, release=warps"), "{steps}");
-        let other = choice.clone().with("release", "block");
-        assert_eq!((family.schedule)(&problem, &other), steps.replace(", release=warps", ""));
-        let meetings = [&choice, &other].map(|c| meetings(family, &problem, c));
-        assert_eq!(meetings[0] + 1, meetings[1], "{choice}: the block does not meet in the loop");
-        // Blocks of no group, one, as many as stages and more, the last of which may hang over.
-        let group = 3 * choice.int("depth");
-        let whole = (0..=6).map(|groups| groups * group);
-        let long: Vec<i64> = whole.chain([1, group - 1, group + 1, 2 * group + 3, 7 * group - 5]).collect();
-        holds(family, &problem, &choice, &long);
-        // The model: no meeting, and one more barrier for each slot.
-        let [by_warps, by_block] =
-            [&choice, &other].map(|c| (family.footprint)(&problem, c, target::DEFAULT));
-        assert!(by_warps.meetings == 0.0 && by_block.meetings > 0.0);
-        let shared_bytes = by_block.shared_bytes + 8 * choice.int("stages");
-        assert_eq!(by_warps, Footprint { meetings: 0.0, shared_bytes, ..by_block });
-        // A warp more that does nothing but ask for copies.
-        let by_role = choice.clone().with("release", "role");
-        assert_eq!((family.schedule)(&problem, &by_role), steps.replace("release=warps", "release=role"));
-        holds(family, &problem, &by_role, &long);
-        let footprint = (family.footprint)(&problem, &by_role, target::DEFAULT);
-        let uneven = footprint.uneven;
-        assert_eq!(footprint, Footprint { threads: by_warps.threads + 32, uneven, ..by_warps });
-        // It multiplies nothing: schedulers have what the others have.
-        let warps = by_warps.threads / 32;
-        assert_eq!(uneven, Some((warps as f64 / 4.0).ceil() * 4.0 / warps as f64));
-    }
-    // Nothing said, the block meets.
-    let problem = problem(family, (51, 51), "c128");
-    let usual = chosen(family, &problem, "copy=bulk");
-    assert_eq!(usual.word("release"), "block");
-    let known = usual.iter().filter(|(name, _)| *name != "release");
-    let known = known.fold(Choice::default(), |c, (name, value)| c.with(name, *value));
-    assert_eq!((family.schedule)(&problem, &usual), (family.schedule)(&problem, &known));
-    for (form, release) in ["copy=one", "copy=rows", "copy=bulk,areas=2", "unit=fma,copy=bulk"]
-        .into_iter()
-        .flat_map(|form| [(form, "warps"), (form, "role")])
-    {
-        let given = parameters(&format!("release={release},{form}"));
-        assert!(family.complete(&given, &problem, target::DEFAULT).is_err(), "{form}");
-    }
-    // Nine warps have no more registers than twelve: 19 tiles of C in complex128 fit in those of eight.
-    let wide = self::problem(family, (76, 30), "c128");
-    let fits = |release: &str| {
-        let form =
-            "unit=mma,numbers=parts,copy=bulk,instruction=m16n8k4,wk=2,wm=4,wn=1,depth=16,stages=2,parts=3";
-        family.complete(&parameters(&format!("{form},release={release}")), &wide, target::DEFAULT).is_ok()
-    };
-    assert_eq!(["warps", "role"].map(fits), [true, false]);
 }
 
 #[test]

@@ -242,7 +242,7 @@ const PARAMETERS: &[Parameter] = &[
                 let usual: &[i64] =
                     if in_parts { &[64, 128, 32, 192, 256, 96] } else { &[64, 128, 32, 256, 16] };
                 let even = mapping::even_groups(problem.shape.m, target.sm_count.value);
-                // Of those that a bulk copy brings several have to fit beside a small matrix of doubles.
+                // Of those that a bulk copy brings several have to fit beside a small matrix of complex doubles.
                 let thirds: &[i64] = if mapping::may_be_of_three(problem, c) { &[48, 96] } else { &[] };
                 let usual: Vec<i64> = usual.iter().chain(thirds).copied().collect();
                 let even = even.into_iter().filter(|rows| !usual.contains(rows)).collect::<Vec<_>>();

@@ -148,21 +148,24 @@ impl Scan<'_> {
         Ok(())
     }
 
-    /// A touch of one iteration as the next one sees it; or, if `any`, as some later one does.
+    /// A touch of one iteration as the next one sees it; or, if `any`, as all later ones do, of a touch that has been seen so
+    /// [`DISTANCE`] times: as that of some other iteration.
     fn aged(&self, p: &Pending, loop_: &Repetition, any: bool) -> Pending {
-        let renamed: HashMap<Sym, Index> = loop_
-            .unknown
-            .iter()
-            .chain(loop_.before.keys().filter(|_| any))
-            .map(|s| (s.clone(), Index::var(&s.fresh())))
-            .collect();
-        let with = |s: &Sym| renamed.get(s).or_else(|| loop_.before.get(s)).cloned();
+        let fresh = |s: &Sym| (s.clone(), s.fresh());
+        let unknown = loop_.unknown.iter().chain(loop_.before.keys().filter(|_| any));
+        let renamed: HashMap<Sym, Sym> = unknown.map(fresh).collect();
+        let with = |s: &Sym| match (renamed.get(s), loop_.before.get(s)) {
+            // What it was called in that iteration, by which it is told from others.
+            (Some(then), Some(before)) => {
+                Some(&Index::var(then) + &(&Index::var(s) - before).scaled(DISTANCE))
+            }
+            (Some(then), None) => Some(Index::var(then)),
+            (None, before) => before.cloned(),
+        };
         let mut aged = p.clone();
-        let then = |s: &Sym| Some((s.clone(), renamed.get(s)?.as_var()?.clone()));
+        let then = |s: &Sym| Some((s.clone(), renamed.get(s)?.clone()));
         let tuple: Option<Vec<(Sym, Sym)>> = loop_.around.iter().map(|l| then(&l.var)).collect();
-        if let (Some(tuple), false) = (tuple, any) {
-            aged.distinct.push(tuple);
-        }
+        aged.distinct.extend(tuple);
         aged.touch = Rc::new(p.touch.substitute(&with));
         aged.depth = self.depth() + 1;
         aged.carried = true;
