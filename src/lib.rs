@@ -13,7 +13,6 @@ pub mod kernels;
 pub mod matrix;
 pub mod memory;
 pub mod npy;
-pub mod occupancy;
 pub mod parallel;
 pub mod problem;
 pub mod program;

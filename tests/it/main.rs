@@ -3,6 +3,7 @@
 mod cache;
 mod cli;
 mod conformance;
+mod cuda_occupancy;
 mod figures;
 mod golden;
 mod laws;

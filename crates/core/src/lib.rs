@@ -11,6 +11,7 @@ pub mod index;
 pub mod instr;
 pub mod ir;
 pub mod layout;
+pub mod occupancy;
 pub mod passes;
 pub mod schedule;
 pub mod sym;

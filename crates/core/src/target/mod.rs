@@ -2,8 +2,8 @@
 //!
 //! A [`Target`] is one named GPU: what every device of its compute capability has in common ([`Limits`]),
 //! what it can do ([`Capability`]), and what is particular to the product (clock, memory, rates). Nothing
-//! here computes anything but look-ups and unit conversions; the occupancy rules and the time model read
-//! these numbers.
+//! here computes anything but look-ups and unit conversions; the rules of [`crate::occupancy`] and the time model
+//! read these numbers.
 //!
 //! Two rules keep the data honest:
 //!
