@@ -17,6 +17,7 @@ const CORE: &[(&str, &[&str])] = &[
     ("index", &["diag", "sym", "dtype"]),
     ("layout", &["diag", "sym", "dtype", "index"]),
     ("target", &["diag", "dtype", "index"]),
+    ("latency", &["target"]),
     ("occupancy", &["diag", "target"]),
     ("ir", &["diag", "sym", "dtype", "index", "layout", "target"]),
     ("instr", &["diag", "sym", "dtype", "index", "layout", "target", "ir"]),

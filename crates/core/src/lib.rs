@@ -10,6 +10,7 @@ pub mod emit;
 pub mod index;
 pub mod instr;
 pub mod ir;
+pub mod latency;
 pub mod layout;
 pub mod occupancy;
 pub mod passes;
