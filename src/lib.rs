@@ -21,5 +21,6 @@ pub mod report;
 pub mod roofline;
 pub mod run;
 pub mod simulator;
+pub mod target_file;
 pub mod tune;
 pub mod verify;

@@ -10,12 +10,12 @@ use warpwright_cuda::disassemble::disassemble;
 use super::options::{OutputOptions, VariantOptions};
 use super::output::{Outcome, print, print_json};
 use super::source::{self, Source};
-use crate::compile;
 use crate::gpu::diagnosis;
 use crate::kernels;
 use crate::kernels::family::{Choice, Value, Word, parse_parameter};
 use crate::problem::{Problem, Shape};
 use crate::report::diff;
+use crate::{compile, target_file};
 
 /// Options of `show`.
 #[derive(Args, Debug)]
@@ -35,8 +35,8 @@ pub struct Options {
     /// The program after this many steps of the schedule [default: all].
     #[arg(long, value_name = "N")]
     step: Option<usize>,
-    /// For which GPU lowering, CUDA, PTX and SASS are made: a name that --device sim:GPU knows.
-    #[arg(long, value_name = "GPU", value_parser = Target::by_name, default_value = target::DEFAULT.name)]
+    /// For which GPU lowering, CUDA, PTX and SASS are made: a name that `targets` lists, or a file that describes one.
+    #[arg(long, value_name = "GPU|FILE", value_parser = target_file::find, default_value = target::DEFAULT.name)]
     gpu: &'static Target,
     /// What changed: by the last step shown, or since the specification where no step is given.
     #[arg(long)]

@@ -90,3 +90,11 @@ pub fn steps(curve: &[Point]) -> Vec<(Point, Point)> {
         .filter_map(|step| Some((*step.first()?, *step.last()?)))
         .collect()
 }
+
+/// The largest value of an axis at which no block is lost, the others staying as they are: registers or bytes that a
+/// kernel can have more of for nothing. `None` where it cannot be launched as it is.
+pub fn room(demand: &Demand, limits: &Limits, axis: Axis) -> Option<u32> {
+    let now = Occupancy::of(demand, limits).blocks;
+    let keeps = |value: &u32| Occupancy::of(&axis.set(demand, *value), limits).blocks >= now;
+    axis.values(limits).rev().find(keeps).filter(|_| now > 0)
+}

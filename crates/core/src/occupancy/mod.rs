@@ -23,7 +23,7 @@ mod advice;
 mod curve;
 
 pub use advice::{Change, Suggestion, suggestions};
-pub use curve::{Axis, Point, curve, steps};
+pub use curve::{Axis, Point, curve, room, steps};
 
 use crate::diag::Diagnosis;
 use crate::target::{Limits, Target};
@@ -289,13 +289,8 @@ fn by_shared_memory(demand: &Demand, limits: &Limits) -> (Limit, u32) {
     } else {
         limits.shared_per_sm
     };
-    let blocks = if of_block > u64::from(allowed) + reserved {
-        Some(0)
-    } else if of_block == 0 {
-        None
-    } else {
-        Some(small(u64::from(carveout) / of_block))
-    };
+    let fits = of_block <= u64::from(allowed) + reserved;
+    let blocks = if fits { u64::from(carveout).checked_div(of_block).map(small) } else { Some(0) };
     let limit = Limit {
         resource: Resource::SharedMemory,
         blocks,

@@ -1,4 +1,4 @@
-use super::{Axis, Demand, Occupancy, Resource, blocks_per_sm, curve, steps, suggestions};
+use super::{Axis, Demand, Occupancy, Resource, blocks_per_sm, curve, room, steps, suggestions};
 use crate::target::{ComputeCapability, Limits, Target};
 
 fn limits(major: u8, minor: u8) -> &'static Limits {
@@ -247,4 +247,14 @@ fn curves_go_through_todays_point_and_fall_with_registers() {
         assert_eq!(steps.first().map(|s| s.0), points.first().copied());
         assert!(steps.windows(2).all(|pair| pair[0].1.value < pair[1].0.value));
     }
+}
+
+#[test]
+fn there_is_room_up_to_where_a_block_is_lost() {
+    let hopper = limits(9, 0);
+    let demand = Demand::new(256, 60).with_shared(32 << 10);
+    // Four blocks: 16384 registers each, and a quarter of 228 KiB less the system's.
+    assert_eq!(room(&demand, hopper, Axis::Registers), Some(64));
+    assert_eq!(room(&demand, hopper, Axis::SharedMemory), Some(56 << 10));
+    assert_eq!(room(&Demand::new(1024, 65), hopper, Axis::Registers), None);
 }
