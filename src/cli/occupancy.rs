@@ -12,16 +12,24 @@ use super::output::{Outcome, notice, print, print_json};
 use super::source;
 use crate::file::write_whole;
 use crate::gpu::diagnosis;
+use crate::kernels::family::{Value, Word, parse_parameter};
+use crate::problem::Shape;
 use crate::report::occupancy::OccupancyReport;
 use crate::{compile, target_file};
 
 /// Options of `occupancy`.
 #[derive(Args, Debug)]
 pub struct Options {
-    /// A kernel, or a file with a schedule or a program: it is compiled, which needs NVRTC but no GPU, and threads,
+    /// A kernel, a family, or a file with a schedule or a program: it is compiled, which needs NVRTC but no GPU, and threads,
     /// registers, shared memory and barriers are its own.
-    #[arg(value_name = "KERNEL|FILE", conflicts_with_all = ["threads", "registers", "shared_static", "shared_dynamic", "barriers"])]
+    #[arg(value_name = "KERNEL|FAMILY|FILE", conflicts_with_all = ["threads", "registers", "shared_static", "shared_dynamic", "barriers"])]
     kernel: Option<String>,
+    /// The size of the product, of which a family's kernels depend.
+    #[arg(long, value_name = "MxNxK", conflicts_with_all = ["threads", "registers"])]
+    size: Option<Shape>,
+    /// A parameter of the family, such as tm=4; the others keep their usual values.
+    #[arg(long = "param", value_name = "NAME=VALUE", value_parser = parse_parameter, value_delimiter = ',', conflicts_with_all = ["threads", "registers"])]
+    parameters: Vec<(Word, Value)>,
     /// The GPU: a name that `targets` lists, or a file that describes one.
     #[arg(long, value_name = "GPU|FILE", value_parser = target_file::find, default_value = target::DEFAULT.name)]
     gpu: &'static Target,
@@ -116,7 +124,9 @@ impl Options {
 
 /// The launches of a kernel, compiled for the GPU: registers are those that the compiler reports.
 fn of_kernel(name: &str, options: &Options) -> Result<Vec<OccupancyReport>, Diagnosis> {
-    let subject = source::find(name, options.variant.variant())?.into_subject(options.variant.variant());
+    let Options { size, parameters, gpu, .. } = options;
+    let variant = options.variant.variant();
+    let subject = source::with_parameters(name, variant, *size, parameters, gpu)?.into_subject(variant);
     let valid = compile::validated(&subject.program, options.gpu)?;
     let text = compile::cuda(&valid)?;
     let file = format!("{}.cu", text.name);

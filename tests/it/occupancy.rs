@@ -111,6 +111,9 @@ fn nonsense_is_wrong_use_and_names_the_field() {
         ("--threads 32 --registers 16 --gpu voodoo2", "unknown GPU `voodoo2`"),
         ("--threads 32", "--registers"),
         ("sgemm_naive --threads 32", "--threads"),
+        ("tsmttsm", "--size MxNxK"),
+        ("sgemm_naive --size 3x3x3", "no family"),
+        ("--threads 32 --registers 16 --size 3x3x3", "--size"),
     ] {
         let said = refusal(&format!("occupancy {arguments}"));
         assert!(said.contains(field), "{arguments}: {said}");

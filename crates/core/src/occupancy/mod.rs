@@ -10,7 +10,8 @@
 //!
 //! - registers are handed out to warps, in units, and each *sub-partition* has registers of its own for the warps that
 //!   are dealt to it: what is left over in each of four adds up to nothing;
-//! - a launch checks the registers of a block as if its warps filled whole rows of sub-partitions;
+//! - a launch checks the registers of a block as if its warps filled whole rows of sub-partitions, which matters where a
+//!   block may not have all registers of a multiprocessor;
 //! - shared memory is handed out in units, and from compute capability 8.0 on the system keeps 1 KiB of each block's;
 //! - how much of the on-chip memory is shared memory is a choice (the *carve-out*) that comes in steps and gives way where
 //!   not even one block would fit;
@@ -275,12 +276,8 @@ fn by_registers(demand: &Demand, limits: &Limits) -> Limit {
 fn by_shared_memory(demand: &Demand, limits: &Limits) -> (Limit, u32) {
     let reserved = u64::from(limits.shared_reserved_per_block);
     let of_block = (demand.shared() + reserved).next_multiple_of(limits.shared_allocation_unit.into());
-    // Whether a block needs the larger limit is asked with what the system keeps.
-    let asks_for_more = demand.shared() + reserved > u64::from(Limits::SHARED_PER_BLOCK_DEFAULT);
-    let allowed = match demand.opted_in && asks_for_more {
-        true => limits.shared_per_block_opt_in,
-        false => Limits::SHARED_PER_BLOCK_DEFAULT,
-    };
+    let allowed =
+        if demand.opted_in { limits.shared_per_block_opt_in } else { Limits::SHARED_PER_BLOCK_DEFAULT };
     let preferred = preferred_carveout(demand.carveout, limits);
     let carveout = if u64::from(preferred) >= of_block {
         preferred

@@ -121,7 +121,7 @@ fn registers_are_counted_in_each_sub_partition() {
     // 40 registers: 1280 a warp, of which 16384 hold 12, not 12.8: 48 warps where the whole file would hold 51.
     let found = of(Demand::new(32 * 17, 40), limits(9, 0));
     assert_eq!(found.blocks, 2, "17 warps of 48; of 51 it would be 3");
-    // A launch takes 9 warps for 12: with 176 registers these need 67584, although 9 fit.
+    // 176 registers: 5632 a warp, of which each part holds two, though all together would hold 11.
     assert_eq!(of(Demand::new(288, 176), limits(9, 0)).blocks, 0);
     assert_eq!(of(Demand::new(256, 176), limits(9, 0)).blocks, 1);
     // 6.0 has two larger parts: of 176 registers they hold 10 warps, the four of 6.1 hold 8. But what 6.1 cannot launch,
@@ -137,6 +137,20 @@ fn a_block_has_half_the_registers_where_the_table_says_so() {
     assert_eq!(of(Demand::new(1024, 64), limits(6, 2)).blocks, 0);
     assert_eq!(of(Demand::new(512, 64), limits(6, 2)).blocks, 2, "two blocks have them all");
     assert_eq!(of(Demand::new(1024, 64), limits(6, 1)).blocks, 1);
+    // Five warps of 5632 registers are less than half of all, but a launch takes them for eight.
+    assert_eq!([limits(6, 2), limits(6, 1)].map(|l| of(Demand::new(160, 176), l).blocks), [0, 1]);
+}
+
+#[test]
+fn fermi_follows_the_spreadsheet() {
+    // 21 registers: 704 a warp in units of 64, 46 warps in 32768; blocks of eight leave six of these out.
+    let fermi = limits(2, 0);
+    let found = of(Demand::new(256, 21), fermi);
+    assert_eq!((found.blocks, found.warps, found.limiter()), (5, 40, Resource::Registers));
+    assert_eq!(of(Demand::new(256, 20), fermi).fraction(), 1.0);
+    // 3200 bytes are 25 units of 128, five of which fit 16 KiB; in units of 256 only four would.
+    let small = Demand { carveout: Some(0), ..Demand::new(128, 16).with_shared(3200) };
+    assert_eq!(of(small, fermi).blocks, 5);
 }
 
 #[test]

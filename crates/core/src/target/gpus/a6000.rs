@@ -20,7 +20,8 @@ pub const GPU: Target = Target {
         shared: Level::after(Fact::derived(
             29,
             "an RTX 3070, whose multiprocessors are the same: configuration of Accel-Sim",
-        )),
+        ))
+        .giving(Fact::derived(128.0, "32 banks of 4 bytes, each once in a cycle")),
         l1: Level::after(Fact::derived(
             39,
             "an RTX 3070, whose multiprocessors are the same: configuration of Accel-Sim",

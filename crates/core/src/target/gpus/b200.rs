@@ -1,6 +1,6 @@
 //! Blackwell, 2024. Sources disagree about its L2 (65.5 MB and about 126 MB); the larger stands here, not verified.
 
-use crate::target::{Fact, Levels, Pipe, Rate, Target, limits};
+use crate::target::{Fact, Level, Levels, Pipe, Rate, Target, limits};
 
 /// NVIDIA B200.
 pub const GPU: Target = Target {
@@ -16,7 +16,10 @@ pub const GPU: Target = Target {
     dram_read_bytes_per_second: None,
     dram_copy_bytes_per_second: None,
     l2_bytes: Fact::not_verified(126 << 20),
-    levels: Levels::UNKNOWN,
+    levels: Levels {
+        shared: Level::UNKNOWN.giving(Fact::derived(128.0, "32 banks of 4 bytes, each once in a cycle")),
+        ..Levels::UNKNOWN
+    },
     rates: &[
         Rate::new(
             Pipe::F32,

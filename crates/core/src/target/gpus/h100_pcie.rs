@@ -20,7 +20,8 @@ pub const GPU: Target = Target {
     dram_copy_bytes_per_second: None,
     l2_bytes: Fact::published(50 << 20, "gpu-benches (te42kyfo), raw output: two halves of 25 MB"),
     levels: Levels {
-        shared: Level::after(Fact::not_verified(29)),
+        shared: Level::after(Fact::not_verified(29))
+            .giving(Fact::derived(128.0, "32 banks of 4 bytes, each once in a cycle")),
         l1: Level::after(Fact::measured(34, "gpu-benches (te42kyfo), raw output, pointer chase"))
             .giving(Fact::measured(126.0, "gpu-benches (te42kyfo), raw output")),
         l2: Level::after(Fact::measured(

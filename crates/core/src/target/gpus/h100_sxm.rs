@@ -17,7 +17,8 @@ pub const GPU: Target = Target {
     dram_copy_bytes_per_second: None,
     l2_bytes: Fact::published(50 << 20, "glennklockwood.com, H100 page: two halves of 25 MB"),
     levels: Levels {
-        shared: Level::after(Fact::not_verified(29)),
+        shared: Level::after(Fact::not_verified(29))
+            .giving(Fact::derived(128.0, "32 banks of 4 bytes, each once in a cycle")),
         l1: Level::after(Fact::derived(34, "the H100 PCIe, whose multiprocessors are the same"))
             .giving(Fact::derived(126.0, "the H100 PCIe, whose multiprocessors are the same")),
         l2: Level::after(Fact::derived(265, "the H100 PCIe, of the same die")),

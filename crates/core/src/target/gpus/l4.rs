@@ -17,6 +17,7 @@ pub const GPU: Target = Target {
     dram_copy_bytes_per_second: None,
     l2_bytes: Fact::not_verified(48 << 20),
     levels: Levels {
+        shared: Level::UNKNOWN.giving(Fact::derived(128.0, "32 banks of 4 bytes, each once in a cycle")),
         l1: Level::UNKNOWN.giving(Fact::derived(
             64.0,
             "an L40, whose multiprocessors are the same: gpu-benches (te42kyfo), raw output",

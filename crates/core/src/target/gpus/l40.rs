@@ -20,6 +20,7 @@ pub const GPU: Target = Target {
     dram_copy_bytes_per_second: None,
     l2_bytes: Fact::published(96 << 20, "gpu-benches (te42kyfo), raw output"),
     levels: Levels {
+        shared: Level::UNKNOWN.giving(Fact::derived(128.0, "32 banks of 4 bytes, each once in a cycle")),
         l1: Level::after(Fact::measured(36, "gpu-benches (te42kyfo), raw output, pointer chase")).giving(Fact::measured(64.0, "gpu-benches (te42kyfo), raw output")),
         l2: Level::after(Fact::measured(277, "gpu-benches (te42kyfo), raw output, pointer chase; 222 to 339 by multiprocessor (arXiv 2606.22588)")).giving(Fact::measured(15.0, "gpu-benches (te42kyfo), raw output: 5.2 to 5.7 TB/s")),
         dram: Level::after(Fact::measured(531, "gpu-benches (te42kyfo), raw output, pointer chase: 531 to 632, by footprint")),

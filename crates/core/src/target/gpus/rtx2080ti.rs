@@ -20,7 +20,8 @@ pub const GPU: Target = Target {
         shared: Level::after(Fact::derived(
             23,
             "an RTX 2070, whose multiprocessors are the same: gpu-arch-microbenchmark (sjfeng1999)",
-        )),
+        ))
+        .giving(Fact::derived(128.0, "32 banks of 4 bytes, each once in a cycle")),
         l1: Level::after(Fact::derived(
             32,
             "an RTX 2070, whose multiprocessors are the same: gpu-arch-microbenchmark (sjfeng1999)",

@@ -17,7 +17,8 @@ pub const GPU: Target = Target {
     dram_copy_bytes_per_second: None,
     l2_bytes: Fact::not_verified(72 << 20),
     levels: Levels {
-        shared: Level::after(Fact::not_verified(30)),
+        shared: Level::after(Fact::not_verified(30))
+            .giving(Fact::derived(128.0, "32 banks of 4 bytes, each once in a cycle")),
         l1: Level::after(Fact::not_verified(43))
             .giving(Fact::derived(64.0, "an L40, of the same die: gpu-benches (te42kyfo), raw output")),
         l2: Level::after(Fact::not_verified(273)),

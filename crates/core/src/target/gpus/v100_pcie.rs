@@ -20,7 +20,8 @@ pub const GPU: Target = Target {
     dram_copy_bytes_per_second: None,
     l2_bytes: Fact::published(6 << 20, "gpu-benches (te42kyfo), raw output"),
     levels: Levels {
-        shared: Level::after(Fact::not_verified(19)),
+        shared: Level::after(Fact::not_verified(19))
+            .giving(Fact::derived(128.0, "32 banks of 4 bytes, each once in a cycle")),
         l1: Level::after(Fact::measured(30, "gpu-benches (te42kyfo), raw output, pointer chase"))
             .giving(Fact::measured(125.0, "gpu-benches (te42kyfo), raw output")),
         l2: Level::after(Fact::measured(

@@ -17,7 +17,8 @@ pub const GPU: Target = Target {
     dram_copy_bytes_per_second: None,
     l2_bytes: Fact::published(6 << 20, "gpu-benches (te42kyfo), raw output"),
     levels: Levels {
-        shared: Level::after(Fact::not_verified(19)),
+        shared: Level::after(Fact::not_verified(19))
+            .giving(Fact::derived(128.0, "32 banks of 4 bytes, each once in a cycle")),
         l1: Level::after(Fact::derived(30, "the V100 PCIe, whose multiprocessors are the same"))
             .giving(Fact::derived(125.0, "the V100 PCIe, whose multiprocessors are the same")),
         ..Levels::UNKNOWN
