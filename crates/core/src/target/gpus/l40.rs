@@ -24,7 +24,6 @@ pub const GPU: Target = Target {
         l1: Level::after(Fact::measured(36, "gpu-benches (te42kyfo), raw output, pointer chase")).giving(Fact::measured(64.0, "gpu-benches (te42kyfo), raw output")),
         l2: Level::after(Fact::measured(277, "gpu-benches (te42kyfo), raw output, pointer chase; 222 to 339 by multiprocessor (arXiv 2606.22588)")).giving(Fact::measured(15.0, "gpu-benches (te42kyfo), raw output: 5.2 to 5.7 TB/s")),
         dram: Level::after(Fact::measured(531, "gpu-benches (te42kyfo), raw output, pointer chase: 531 to 632, by footprint")),
-        ..Levels::UNKNOWN
     },
     rates: &[
         Rate::new(
