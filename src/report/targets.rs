@@ -150,8 +150,9 @@ impl TargetReport {
 }
 
 /// The limits of a compute capability as JSON, with their source.
-fn limits(limits: &Limits) -> Value {
+pub fn limits(limits: &Limits) -> Value {
     json!({
+        "compute_capability": limits.compute.to_string(),
         "warps_per_sm": limits.warps_per_sm,
         "blocks_per_sm": limits.blocks_per_sm,
         "threads_per_block": Limits::THREADS_PER_BLOCK,
@@ -171,6 +172,53 @@ fn limits(limits: &Limits) -> Value {
         "source": limits.source,
         "not_verified": limits.not_verified,
     })
+}
+
+/// The limits of every compute capability in a table. Those that are not verified have a question mark.
+pub fn limits_table() -> String {
+    let columns = [
+        words("cc"),
+        numbers("warps "),
+        numbers("blocks "),
+        numbers("registers "),
+        numbers("of a block "),
+        numbers("of a thread "),
+        numbers("unit "),
+        numbers("parts "),
+        numbers("shared "),
+        numbers("of a block "),
+        numbers("kept "),
+        numbers("unit "),
+        numbers("barriers "),
+        words("carve-outs, KiB"),
+    ];
+    let row = |l: &&Limits| {
+        let marked = |field: &str, text: String| {
+            let mark = if l.not_verified.contains(&field) { "?" } else { " " };
+            text + mark
+        };
+        let number = |field: &str, value: u32| marked(field, value.to_string());
+        let size = |field: &str, value: u32| marked(field, bytes(value.into()));
+        let carveouts: Vec<String> = l.shared_carveouts_kib.iter().map(u32::to_string).collect();
+        vec![
+            l.compute.to_string(),
+            number("warps_per_sm", l.warps_per_sm),
+            number("blocks_per_sm", l.blocks_per_sm),
+            number("registers_per_sm", l.registers_per_sm),
+            number("registers_per_block", l.registers_per_block),
+            number("registers_per_thread", l.registers_per_thread),
+            number("register_allocation_unit", l.register_allocation_unit),
+            number("sub_partitions", l.sub_partitions),
+            size("shared_per_sm", l.shared_per_sm),
+            size("shared_per_block_opt_in", l.shared_per_block_opt_in),
+            size("shared_reserved_per_block", l.shared_reserved_per_block),
+            number("shared_allocation_unit", l.shared_allocation_unit),
+            l.barriers_per_sm.map_or_else(|| "- ".to_string(), |n| number("barriers_per_sm", n)),
+            marked("shared_carveouts_kib", carveouts.join(" ")),
+        ]
+    };
+    let table = render(&columns, &Limits::all().iter().map(row).collect::<Vec<_>>());
+    format!("{table}\n\n? is not verified, - sets no limit. Sources: --json.")
 }
 
 fn amount(value: &Value) -> String {

@@ -191,6 +191,23 @@ fn targets_lists_every_gpu_with_its_numbers_and_their_sources() {
 }
 
 #[test]
+fn targets_lists_the_limits_of_every_compute_capability() {
+    let listed = json("targets --limits --json", 0);
+    let listed = listed.as_array().unwrap();
+    let named: Vec<&str> = listed.iter().map(|l| l["compute_capability"].as_str().unwrap()).collect();
+    assert_eq!((named.first(), named.last(), named.len()), (Some(&"2.0"), Some(&"12.1"), 28));
+    for limits in listed {
+        for field in limits["not_verified"].as_array().unwrap() {
+            assert!(!limits[field.as_str().unwrap()].is_null(), "{field} is a field of {limits}");
+        }
+    }
+    let table = text("targets --limits");
+    assert!(named.iter().all(|name| table.lines().any(|l| l.starts_with(&format!("{name} ")))), "{table}");
+    assert!(table.lines().any(|l| l.starts_with("3.2") && l.contains("32768?")), "{table}");
+    assert!(refusal("targets h200 --limits").contains("--limits"));
+}
+
+#[test]
 fn a_gpu_of_ones_own_is_a_file() {
     let directory = scratch("own-gpu");
     let file = directory.join("mine.toml");
