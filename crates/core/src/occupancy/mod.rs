@@ -253,16 +253,11 @@ fn by_registers(demand: &Demand, limits: &Limits) -> Limit {
     } else if of_warp == 0 {
         None
     } else {
-        // How many blocks' warps find registers where they are dealt out to so many parts.
-        let among = |parts: u32| {
-            let parts = u64::from(parts);
-            u64::from(limits.registers_per_sm) / parts / of_warp * parts / warps.max(1)
-        };
-        let checked = u64::from(limits.sub_partitions_of_check);
-        let assumed = warps.next_multiple_of(checked) * of_warp;
-        let launches =
-            assumed <= u64::from(limits.registers_per_block) && among(limits.sub_partitions_of_check) > 0;
-        Some(if launches { small(among(limits.sub_partitions)) } else { 0 })
+        let assumed = warps.next_multiple_of(limits.sub_partitions_of_check.into()) * of_warp;
+        let parts = u64::from(limits.sub_partitions);
+        let resident_warps = u64::from(limits.registers_per_sm) / parts / of_warp * parts;
+        let launches = assumed <= u64::from(limits.registers_per_block);
+        Some(if launches { small(resident_warps / warps.max(1)) } else { 0 })
     };
     Limit {
         resource: Resource::Registers,
