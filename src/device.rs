@@ -7,8 +7,8 @@ use warpwright_core::diag::Diagnosis;
 use warpwright_core::target::{self, Target};
 use warpwright_cuda::{Library, device, locate};
 
-use crate::gpu;
 use crate::report::DeviceReport;
+use crate::{gpu, target_file};
 
 /// What a user asks for with `--device`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,7 +32,7 @@ impl FromStr for DeviceChoice {
         match (kind.to_ascii_lowercase().as_str(), which) {
             ("auto", None) => Ok(DeviceChoice::Auto),
             ("sim", None) => Ok(DeviceChoice::Sim(target::DEFAULT)),
-            ("sim", Some(name)) => Target::by_name(name).map(DeviceChoice::Sim),
+            ("sim", Some(name)) => target_file::find(name).map(DeviceChoice::Sim),
             ("cuda", None) => Ok(DeviceChoice::Cuda(0)),
             ("cuda", Some(number)) => number.parse().map(DeviceChoice::Cuda).map_err(|_| {
                 Diagnosis::new(format!("`{number}` is not the number of a GPU"))

@@ -1,5 +1,6 @@
 //! Files that a user names: why one cannot be read, and what to do about it.
 
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -16,6 +17,27 @@ pub fn unreadable(path: &Path, error: &io::Error) -> Diagnosis {
         _ => "name another file".to_string(),
     };
     Diagnosis::new(format!("{}: cannot be read", path.display())).because(error.to_string()).instead(instead)
+}
+
+/// Writes a text file: whole, or not at all.
+pub fn write_whole(path: &Path, text: &str) -> Result<(), Diagnosis> {
+    let failed = |error: io::Error| {
+        Diagnosis::new(format!("{}: cannot be written", path.display()))
+            .because(error.to_string())
+            .instead("name a file in a directory that can be written to")
+    };
+    // What is no plain file, such as a terminal, has to be written as it is.
+    if path.exists() && !path.is_file() {
+        return fs::write(path, text).map_err(failed);
+    }
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(format!(".{}.part", std::process::id()));
+    let beside = PathBuf::from(beside);
+    fs::write(&beside, text).and_then(|()| fs::rename(&beside, path)).map_err(|error| {
+        // What is left over does no harm.
+        let _ = fs::remove_file(&beside);
+        failed(error)
+    })
 }
 
 fn instead_of_missing(path: &Path) -> String {

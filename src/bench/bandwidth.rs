@@ -19,6 +19,7 @@ use warpwright_core::diag::Diagnosis;
 use warpwright_core::dtype::DType;
 use warpwright_core::emit::cuda::Source;
 use warpwright_core::ir::{Program, parse};
+use warpwright_core::occupancy;
 use warpwright_core::sym::Sym;
 use warpwright_core::target::Target;
 use warpwright_cuda::{Buffer, Device, DevicePointer, MeasureOptions, Stream, measure};
@@ -26,7 +27,7 @@ use warpwright_cuda::{Buffer, Device, DevicePointer, MeasureOptions, Stream, mea
 use super::record::{self, Record};
 use crate::gpu::{Arguments, Executable, compile_ahead, diagnosis, stage};
 use crate::roofline::Bandwidths;
-use crate::{compile, inputs, occupancy, parallel};
+use crate::{compile, inputs, parallel};
 
 /// One way to stream through memory, and how fast it is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -22,7 +22,7 @@ use crate::report::{ChosenBy, ProblemReport};
 use crate::tune::file::WisdomFile;
 use crate::tune::record::Gpu;
 use crate::tune::session::Session;
-use crate::{choose, parallel};
+use crate::{choose, parallel, target_file};
 
 /// Options of `compile`.
 #[derive(Args, Debug)]
@@ -31,8 +31,8 @@ pub struct Options {
     problems: ProblemsOptions,
     #[command(flatten)]
     permissions: PermissionOptions,
-    /// The GPU to compile for, which need not be here.
-    #[arg(long, value_name = "GPU", value_parser = Target::by_name, default_value = target::DEFAULT.name)]
+    /// The GPU to compile for, which need not be here: a name, or a file that describes one.
+    #[arg(long, value_name = "GPU|FILE", value_parser = target_file::find, default_value = target::DEFAULT.name)]
     gpu: &'static Target,
     /// Compile so many candidates of each product as well, those with which `tune` begins.
     #[arg(long, value_name = "N", default_value_t = 0)]

@@ -11,10 +11,12 @@ mod doctor;
 mod gemm;
 mod known;
 mod ladder;
+mod occupancy;
 mod options;
 mod output;
 mod show;
 mod source;
+mod targets;
 mod tsm;
 mod tune;
 mod wisdom;
@@ -52,6 +54,10 @@ enum Command {
     TuneWorker,
     /// Show a kernel at any stage: its specification, the program after each step, the steps.
     Show(show::Options),
+    /// Say how many warps of a kernel a GPU's multiprocessor holds, what limits them, and what would change it.
+    Occupancy(occupancy::Options),
+    /// List the GPUs that are known, with their numbers and where each comes from.
+    Targets(targets::Options),
     /// Say what this machine has, what it lacks, and how to get it.
     Doctor(doctor::Options),
 }
@@ -70,6 +76,8 @@ pub fn main() -> ExitCode {
         Command::Wisdom(options) => wisdom::run(options),
         Command::TuneWorker => tune::work(),
         Command::Show(options) => show::run(options),
+        Command::Occupancy(options) => occupancy::run(options),
+        Command::Targets(options) => targets::run(options),
         Command::Doctor(options) => doctor::run(options),
     })
 }

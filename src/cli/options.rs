@@ -28,7 +28,8 @@ pub struct OutputOptions {
 /// On what a product is computed.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct DeviceOptions {
-    /// Where to compute: auto (a GPU if there is one, else the simulator), sim, sim:GPU, cuda or cuda:NUMBER.
+    /// Where to compute: auto (a GPU if there is one, else the simulator), sim, sim:GPU (a name that `targets`
+    /// lists, or a file that describes one), cuda or cuda:NUMBER.
     #[arg(long, value_name = "DEVICE", default_value = "auto")]
     pub device: DeviceChoice,
 }

@@ -10,12 +10,11 @@ use warpwright_cuda::disassemble::disassemble;
 use super::options::{OutputOptions, VariantOptions};
 use super::output::{Outcome, print, print_json};
 use super::source::{self, Source};
-use crate::compile;
 use crate::gpu::diagnosis;
-use crate::kernels;
-use crate::kernels::family::{Choice, Value, Word, parse_parameter};
-use crate::problem::{Problem, Shape};
+use crate::kernels::family::{Value, Word, parse_parameter};
+use crate::problem::Shape;
 use crate::report::diff;
+use crate::{compile, target_file};
 
 /// Options of `show`.
 #[derive(Args, Debug)]
@@ -35,8 +34,8 @@ pub struct Options {
     /// The program after this many steps of the schedule [default: all].
     #[arg(long, value_name = "N")]
     step: Option<usize>,
-    /// For which GPU lowering, CUDA, PTX and SASS are made: a name that --device sim:GPU knows.
-    #[arg(long, value_name = "GPU", value_parser = Target::by_name, default_value = target::DEFAULT.name)]
+    /// For which GPU lowering, CUDA, PTX and SASS are made: a name that `targets` lists, or a file that describes one.
+    #[arg(long, value_name = "GPU|FILE", value_parser = target_file::find, default_value = target::DEFAULT.name)]
     gpu: &'static Target,
     /// What changed: by the last step shown, or since the specification where no step is given.
     #[arg(long)]
@@ -86,28 +85,9 @@ pub fn run(options: &Options) -> Outcome {
     if options.output.json { print_json(&shown) } else { print(shown.text.trim_end()) }
 }
 
-/// The kernel that is asked for.
-fn source(options: &Options) -> Result<Source, Diagnosis> {
-    let variant = options.variant.variant();
-    let Some(family) = kernels::family(&options.kernel) else {
-        if options.size.is_some() || !options.parameters.is_empty() {
-            return Err(Diagnosis::new(format!("{} is no family of kernels", options.kernel))
-                .because("only kernels of a family depend on a size and have parameters")
-                .instead("leave out --size and --param, or name a family: tsmttsm or tsmm"));
-        }
-        return source::find(&options.kernel, variant);
-    };
-    let shape = options.size.ok_or_else(|| {
-        Diagnosis::new(format!("{} has a kernel for each size", family.name)).instead("give --size MxNxK")
-    })?;
-    let problem = Problem::new(shape, variant.precision, variant.layout);
-    let given = Choice::of(&options.parameters);
-    let choice = family.complete(&given, &problem, options.gpu)?;
-    family.build(&problem, &choice).map(|kernel| Source::Kernel(Box::new(kernel)))
-}
-
 fn show(options: &Options) -> Result<Shown, Diagnosis> {
-    let source = source(options)?;
+    let Options { kernel, size, parameters, gpu, .. } = options;
+    let source = source::with_parameters(kernel, options.variant.variant(), *size, parameters, gpu)?;
     let prefixes = prefixes(&source)?;
     let steps = prefixes.len() - 1;
     let step = options.step.unwrap_or(steps);

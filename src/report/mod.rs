@@ -7,10 +7,12 @@
 pub mod diff;
 pub mod html;
 pub mod number;
+pub mod occupancy;
 pub mod page;
 pub mod progress;
 pub mod svg;
 pub mod table;
+pub mod targets;
 pub mod text;
 
 use num_complex::Complex64;

@@ -218,6 +218,32 @@ impl Bars {
     }
 }
 
+/// Pictures as a file of their own, one below the other under a title, with the colours that they have in pages.
+pub fn document(title: &str, pictures: &[String]) -> String {
+    const HEAD: f64 = 24.0;
+    let height = HEAD + HEIGHT * pictures.len() as f64;
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{0}\" height=\"{1}\">\n\
+         <title>{2}</title>\n<style>{ALONE}</style>\n\
+         <rect class=\"paper\" width=\"{WIDTH}\" height=\"{height}\"/>\n<text x=\"6\" y=\"14\">{2}</text>\n",
+        2.0 * WIDTH,
+        2.0 * height,
+        escaped(title)
+    );
+    for (number, picture) in pictures.iter().enumerate() {
+        let y = HEAD + HEIGHT * number as f64;
+        svg += &format!("<svg y=\"{y}\" width=\"{WIDTH}\" height=\"{HEIGHT}\">\n{picture}</svg>\n");
+    }
+    svg + "</svg>\n"
+}
+
+/// The part of the style of pages that pictures need, light or dark as the reader likes.
+const ALONE: &str = "svg{--paper:#fff;--quiet:#5f6368;--rule:#dcdcdc;--s0:#0b5cad;--s1:#b3470b;--s2:#1d7a4c;--s3:#7a3fa8}\
+@media (prefers-color-scheme:dark){svg{--paper:#16181c;--quiet:#a0a4ab;--rule:#34373d;--s0:#6db3f8;--s1:#f2a05e;\
+--s2:#67cf98;--s3:#c79af0}}text{font:8px system-ui,sans-serif;fill:var(--quiet)}.paper{fill:var(--paper)}\
+.grid{stroke:var(--rule)}.line{fill:none;stroke:currentColor;stroke-width:1.6}.mark{fill:currentColor}\
+.s0{color:var(--s0)}.s1{color:var(--s1)}.s2{color:var(--s2)}.s3{color:var(--s3)}";
+
 fn open(width: f64, height: f64, label: &str) -> String {
     format!("<svg viewBox=\"0 0 {width} {height:.1}\" role=\"img\" aria-label=\"{}\">\n", escaped(label))
 }

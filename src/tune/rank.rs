@@ -20,10 +20,10 @@
 
 use serde::Serialize;
 use warpwright_core::dtype::DType;
+use warpwright_core::occupancy::blocks_per_sm;
 use warpwright_core::target::{Limits, Pipe, Target};
 
 use crate::kernels::family::{Choice, Family, Footprint};
-use crate::occupancy::blocks_per_sm;
 use crate::problem::{Precision, Problem};
 
 /// The part of a pipe's peak at the boost clock that large products reach: cuBLAS on one H200, 56.4 of 67 TFLOP/s in
@@ -229,8 +229,8 @@ mod tests {
     use super::{Estimate, MEETING, estimate, most_registers, of_footprint};
     use crate::kernels;
     use crate::kernels::family::{Choice, Footprint, parse_parameter};
-    use crate::occupancy::blocks_per_sm;
     use crate::problem::Problem;
+    use warpwright_core::occupancy::blocks_per_sm;
     use warpwright_core::target::{self, Target};
 
     fn problem(shape: &str, dtype: &str, layout: &str) -> Problem {

@@ -14,6 +14,7 @@ use warpwright::kernels::{self, Variant};
 use warpwright::problem::{Offsets, Problem};
 use warpwright_core::emit::cuda::{self, Source};
 use warpwright_core::ir::{parse, validate};
+use warpwright_core::occupancy::blocks_per_sm;
 use warpwright_core::target::Target;
 use warpwright_cuda::{Library, Options, compile, locate};
 
@@ -49,6 +50,28 @@ fn every_program_compiles_without_spills() {
             assert_eq!(used.stack_bytes, 0, "{name}: registers went to memory: {used:?}");
             assert!(used.registers <= *most, "{name}: {used:?}, at most {most} registers are expected");
         }
+    }
+}
+
+#[test]
+fn occupancy_of_a_kernel_is_that_of_the_registers_its_compiler_reports() {
+    if !nvrtc_is_here() {
+        return;
+    }
+    let program = concat!(env!("CARGO_MANIFEST_DIR"), "/programs/tsmttsm_two_pass.ww");
+    let reports = crate::cli::json(&format!("occupancy {program} --gpu a100-40gb --json"), 0);
+    let target = Target::by_name("a100-40gb").unwrap();
+    let compiled = compiled(&emit("tsmttsm_two_pass", "a100-40gb"), "a100-40gb");
+    let reports = reports.as_array().unwrap();
+    assert_eq!(reports.len(), 2, "two launches");
+    for report in reports {
+        let kernel = compiled.kernel(report["kernel"].as_str().unwrap()).unwrap();
+        assert_eq!(report["registers"], kernel.registers);
+        let number = |field: &str| report[field].as_i64().unwrap();
+        let shared = number("shared_static") + number("shared_dynamic");
+        let blocks = blocks_per_sm(target, number("threads"), number("registers"), shared);
+        assert_eq!(number("blocks_per_sm"), blocks, "{report}");
+        assert!(blocks > 0);
     }
 }
 

@@ -17,6 +17,8 @@ const CORE: &[(&str, &[&str])] = &[
     ("index", &["diag", "sym", "dtype"]),
     ("layout", &["diag", "sym", "dtype", "index"]),
     ("target", &["diag", "dtype", "index"]),
+    ("latency", &["target"]),
+    ("occupancy", &["diag", "target"]),
     ("ir", &["diag", "sym", "dtype", "index", "layout", "target"]),
     ("instr", &["diag", "sym", "dtype", "index", "layout", "target", "ir"]),
     ("te", &["diag", "sym", "dtype", "index", "ir"]),
@@ -145,7 +147,7 @@ fn kernels_use_the_public_schedule_language_only() {
 const TUNER: &[(&str, &[&str])] = &[
     ("accuracy", &[]),
     ("record", &[]),
-    ("rank", &["occupancy"]),
+    ("rank", &[]),
     ("space", &["parallel", "rank", "record"]),
     ("search", &["record", "space"]),
     ("wisdom", &["record"]),

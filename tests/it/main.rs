@@ -3,9 +3,11 @@
 mod cache;
 mod cli;
 mod conformance;
+mod cuda_occupancy;
 mod figures;
 mod golden;
 mod laws;
+mod occupancy;
 mod programs;
 mod skinny;
 mod tuner;

@@ -2,8 +2,8 @@
 //!
 //! A [`Target`] is one named GPU: what every device of its compute capability has in common ([`Limits`]),
 //! what it can do ([`Capability`]), and what is particular to the product (clock, memory, rates). Nothing
-//! here computes anything but look-ups and unit conversions; the occupancy rules and the time model read
-//! these numbers.
+//! here computes anything but look-ups and unit conversions; the rules of [`crate::occupancy`] and the time model
+//! read these numbers.
 //!
 //! Two rules keep the data honest:
 //!
@@ -17,12 +17,14 @@
 mod capability;
 mod fact;
 mod gpus;
+mod levels;
 mod limits;
 mod pipe;
 
 pub use capability::Capability;
 pub use fact::{Fact, Source};
 pub use gpus::{ALL, DEFAULT};
+pub use levels::{Level, Levels};
 pub use limits::{ComputeCapability, Limits};
 pub use pipe::{Pipe, Rate};
 
@@ -44,6 +46,9 @@ pub struct Target {
     pub sm_count: Fact<u32>,
     /// The boost clock in MHz: the one that datasheet peaks are computed from.
     pub boost_mhz: Fact<u32>,
+    /// The lowest clock in MHz that was seen while work went on and on that brings the GPU to its limit of power, where
+    /// somebody measured it.
+    pub sustained_mhz: Option<Fact<u32>>,
     /// Device memory in bytes.
     pub memory_bytes: Fact<u64>,
     /// Peak bandwidth of device memory in bytes per second, as the vendor states it.
@@ -55,6 +60,8 @@ pub struct Target {
     pub dram_copy_bytes_per_second: Option<Fact<f64>>,
     /// The second-level cache in bytes.
     pub l2_bytes: Fact<u64>,
+    /// How long each level of memory takes, and how much it gives a multiprocessor.
+    pub levels: Levels,
     /// Multiply-adds per clock and multiprocessor, for each pipe the device has.
     pub rates: &'static [Rate],
     /// The most real floating-point operations a second that any product of real or complex elements was measured to
@@ -222,14 +229,19 @@ mod tests {
     fn every_gpu_has_its_limits_and_states_where_its_numbers_come_from() {
         for target in ALL {
             assert_eq!(Some(target.limits), Limits::of(target.compute), "{}", target.name);
+            let levels = target.levels.named().map(|(_, level)| {
+                [level.latency_cycles.map(|f| f.source), level.bytes_per_cycle.map(|f| f.source)]
+            });
             let sources = [
-                target.sm_count.source,
-                target.boost_mhz.source,
-                target.memory_bytes.source,
-                target.dram_bytes_per_second.source,
-                target.l2_bytes.source,
+                Some(target.sm_count.source),
+                Some(target.boost_mhz.source),
+                target.sustained_mhz.map(|f| f.source),
+                Some(target.memory_bytes.source),
+                Some(target.dram_bytes_per_second.source),
+                Some(target.l2_bytes.source),
             ];
-            for source in sources.into_iter().chain(target.rates.iter().map(|r| r.fma_per_clock.source)) {
+            let sources = sources.into_iter().chain(levels.into_iter().flatten()).flatten();
+            for source in sources.chain(target.rates.iter().map(|r| r.fma_per_clock.source)) {
                 match source {
                     Source::Published(text) | Source::Measured(text) | Source::Derived(text) => {
                         assert!(text.len() > 8, "{}: '{text}' is no source", target.name);

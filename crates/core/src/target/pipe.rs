@@ -19,6 +19,24 @@ pub enum Pipe {
     TensorF64,
 }
 
+impl Pipe {
+    /// Every pipe.
+    pub const ALL: [Pipe; 6] =
+        [Pipe::F32, Pipe::F64, Pipe::TensorF16, Pipe::TensorBf16, Pipe::TensorTf32, Pipe::TensorF64];
+
+    /// Its name in reports and files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Pipe::F32 => "f32",
+            Pipe::F64 => "f64",
+            Pipe::TensorF16 => "tensor_f16",
+            Pipe::TensorBf16 => "tensor_bf16",
+            Pipe::TensorTf32 => "tensor_tf32",
+            Pipe::TensorF64 => "tensor_f64",
+        }
+    }
+}
+
 /// The rate of one pipe.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
@@ -30,7 +48,7 @@ pub struct Rate {
 
 impl Rate {
     /// A row of a GPU's table.
-    pub(super) const fn new(pipe: Pipe, fma_per_clock: Fact<u32>) -> Self {
+    pub const fn new(pipe: Pipe, fma_per_clock: Fact<u32>) -> Self {
         Rate { pipe, fma_per_clock }
     }
 }

@@ -1,6 +1,6 @@
 //! Blackwell, 2024. Sources disagree about its L2 (65.5 MB and about 126 MB); the larger stands here, not verified.
 
-use crate::target::{Fact, Pipe, Rate, Target, limits};
+use crate::target::{Fact, Level, Levels, Pipe, Rate, Target, limits};
 
 /// NVIDIA B200.
 pub const GPU: Target = Target {
@@ -10,11 +10,16 @@ pub const GPU: Target = Target {
     limits: &limits::CC100,
     sm_count: Fact::published(148, "hmc-tech.com, data-centre GPU tables"),
     boost_mhz: Fact::published(1980, "hmc-tech.com, data-centre GPU tables"),
+    sustained_mhz: None,
     memory_bytes: Fact::not_verified(180_000_000_000),
     dram_bytes_per_second: Fact::published(7700e9, "hmc-tech.com, data-centre GPU tables; others state 8000"),
     dram_read_bytes_per_second: None,
     dram_copy_bytes_per_second: None,
     l2_bytes: Fact::not_verified(126 << 20),
+    levels: Levels {
+        shared: Level::UNKNOWN.giving(Fact::derived(128.0, "32 banks of 4 bytes, each once in a cycle")),
+        ..Levels::UNKNOWN
+    },
     rates: &[
         Rate::new(
             Pipe::F32,

@@ -1,6 +1,6 @@
 //! Hopper, 2022.
 
-use crate::target::{Fact, Pipe, Rate, Target, limits};
+use crate::target::{Fact, Level, Levels, Pipe, Rate, Target, limits};
 
 /// NVIDIA H100 SXM5 80GB.
 pub const GPU: Target = Target {
@@ -10,11 +10,20 @@ pub const GPU: Target = Target {
     limits: &limits::CC90,
     sm_count: Fact::published(132, "glennklockwood.com, H100 page"),
     boost_mhz: Fact::published(1980, "glennklockwood.com, H100 page"),
+    sustained_mhz: None,
     memory_bytes: Fact::not_verified(80 << 30),
     dram_bytes_per_second: Fact::published(3350e9, "glennklockwood.com, H100 page"),
     dram_read_bytes_per_second: None,
     dram_copy_bytes_per_second: None,
     l2_bytes: Fact::published(50 << 20, "glennklockwood.com, H100 page: two halves of 25 MB"),
+    levels: Levels {
+        shared: Level::after(Fact::not_verified(29))
+            .giving(Fact::derived(128.0, "32 banks of 4 bytes, each once in a cycle")),
+        l1: Level::after(Fact::derived(34, "the H100 PCIe, whose multiprocessors are the same"))
+            .giving(Fact::derived(126.0, "the H100 PCIe, whose multiprocessors are the same")),
+        l2: Level::after(Fact::derived(265, "the H100 PCIe, of the same die")),
+        ..Levels::UNKNOWN
+    },
     rates: &[
         Rate::new(
             Pipe::F32,

@@ -1,7 +1,7 @@
 //! Hopper, 2023: the H100 with larger and faster memory.
 
 use crate::dtype::DType;
-use crate::target::{Fact, Pipe, Rate, Target, limits};
+use crate::target::{Fact, Level, Levels, Pipe, Rate, Target, limits};
 
 /// NVIDIA H200.
 pub const GPU: Target = Target {
@@ -11,6 +11,10 @@ pub const GPU: Target = Target {
     limits: &limits::CC90,
     sm_count: Fact::published(132, "glennklockwood.com, H100 page: same die as the H100"),
     boost_mhz: Fact::published(1980, "glennklockwood.com, H100 page: same die as the H100"),
+    sustained_mhz: Some(Fact::measured(
+        1380,
+        "one H200, driver 580, 2026-11-22: reads and f64 matrix units, bench/results/h200-2026-11-22-limits-of-power.txt",
+    )),
     memory_bytes: Fact::not_verified(141_000_000_000),
     dram_bytes_per_second: Fact::not_verified(4800e9),
     dram_read_bytes_per_second: Some(Fact::measured(
@@ -22,6 +26,17 @@ pub const GPU: Target = Target {
         "one H200, driver 580, CUDA 13.0, 2026-11-21: scaling 4 GiB of f64",
     )),
     l2_bytes: Fact::published(50 << 20, "glennklockwood.com, H100 page: same die as the H100"),
+    levels: Levels {
+        shared: Level::after(Fact::not_verified(29))
+            .giving(Fact::derived(128.0, "32 banks of 4 bytes, each once in a cycle")),
+        l1: Level::after(Fact::derived(34, "the H100 PCIe, whose multiprocessors are the same"))
+            .giving(Fact::derived(126.0, "the H100 PCIe, whose multiprocessors are the same")),
+        l2: Level::after(Fact::derived(265, "the H100 PCIe, of the same die")),
+        dram: Level::after(Fact::derived(
+            735,
+            "Little's law on bench/results/bandwidth-nvidia-h200-2026-11-22.json: 2.757 GB/s of 128 threads with a load each",
+        )),
+    },
     rates: &[
         Rate::new(
             Pipe::F32,
