@@ -7,6 +7,7 @@ mod cuda_occupancy;
 mod figures;
 mod golden;
 mod laws;
+mod model;
 mod occupancy;
 mod programs;
 mod skinny;

@@ -12,6 +12,7 @@ pub mod instr;
 pub mod ir;
 pub mod latency;
 pub mod layout;
+pub mod model;
 pub mod occupancy;
 pub mod passes;
 pub mod schedule;

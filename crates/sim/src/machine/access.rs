@@ -5,11 +5,12 @@ use warpwright_core::ir::Reduction;
 use super::{Cost, Machine, lanes};
 use crate::arithmetic::Arithmetic;
 use crate::code::{Access, Form, Memory, Reg, WARP};
-use crate::count::{Counters, Tally};
+use crate::count::Counters;
 use crate::hazard::HazardKind;
 use crate::memory::element;
 use crate::order::Agent;
 use crate::shadow::Touch;
+use warpwright_core::model::requests::Tally;
 
 impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
     pub(super) fn load(&mut self, to: Reg, access: u32, mask: u32) {

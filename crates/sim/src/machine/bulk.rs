@@ -4,11 +4,12 @@ use super::instruction::PIECE;
 use super::{Machine, lanes};
 use crate::arithmetic::Arithmetic;
 use crate::code::{Call, Form, Memory, MemoryWindow};
-use crate::count::{Counters, Tally};
+use crate::count::Counters;
 use crate::hazard::HazardKind;
 use crate::memory::{element, place};
 use crate::order::{Agent, Stream};
 use crate::shadow::Touch;
+use warpwright_core::model::requests::Tally;
 
 impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
     /// A box of a tensor to swizzled shared memory, or back.

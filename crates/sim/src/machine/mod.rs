@@ -15,12 +15,13 @@ use warpwright_core::index::Comparison;
 
 use crate::arithmetic::{Arithmetic, Kernels, Level};
 use crate::code::{Code, Constant, Form, LaunchCode, Reg, Test, WARP};
-use crate::count::{Counters, Tally};
+use crate::count::Counters;
 use crate::hazard::{HazardKind, Hazards};
 use crate::memory::Global;
 use crate::order::{Agent, Order, Stream};
 use crate::shadow::LocalShadow;
 use ring::Phases;
+use warpwright_core::model::requests::Tally;
 
 /// What to watch while a program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

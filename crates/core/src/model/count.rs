@@ -1,0 +1,713 @@
+//! What a profiler would count, from a walk along a few warps of a few blocks.
+//!
+//! A loop is entered once for each warp, in one of its iterations, and counts as often as it runs; so a walk costs as much as the
+//! program is long, not as it runs. Blocks, warps and iterations are drawn evenly spread over all there are, the same for the
+//! same program and sizes. Where every warp does the same in every iteration the counts are exact; else they are
+//! estimates, as for the last blocks of sizes that tiles do not divide.
+//!
+//! Counts are those of the program as it is written: the simulator counts the same. Compilers do better where loads in unrolled
+//! loops do not depend on all of them; [`Reuse::AsCompiled`] counts such loads once.
+
+use crate::diag::Diagnosis;
+use crate::dtype::DType;
+use crate::index::{Cond, Index};
+use crate::instr::{Behaviour, by_name};
+use crate::ir::{
+    Access, Assign, AssignOp, BinaryOp, Buffer, For, If, Instruction, Mode, On, Operand, Own, Program, Range,
+    Space, Span, Stmt, Sync, Tasks, Value as Data, Window,
+};
+use crate::ir::{BlockLoop, Launch};
+use crate::sym::Sym;
+use std::collections::HashMap;
+
+use super::lanes::{Lanes, Mask, Value, Values, WARP};
+use super::requests::Tally;
+
+/// Sums over all blocks of a launch. A request is one instruction of a warp with at least one active lane.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Counts {
+    /// Blocks.
+    pub blocks: f64,
+    /// Threads of a block.
+    pub threads: i64,
+    /// Bytes of shared memory of a block.
+    pub shared_bytes: i64,
+    /// Loads from device memory, those of copies to shared memory too.
+    pub global_load_requests: f64,
+    /// Their 32-byte sectors.
+    pub global_load_sectors: f64,
+    /// Stores to device memory, and atomic additions.
+    pub global_store_requests: f64,
+    /// Their sectors.
+    pub global_store_sectors: f64,
+    /// Loads from shared memory.
+    pub shared_load_requests: f64,
+    /// Their wavefronts.
+    pub shared_load_wavefronts: f64,
+    /// Stores to shared memory, those of copies too.
+    pub shared_store_requests: f64,
+    /// Their wavefronts.
+    pub shared_store_wavefronts: f64,
+    /// Real multiply-adds of threads.
+    pub fma: f64,
+    /// Real multiply-adds of matrix units, by the type that they multiply.
+    pub products: Vec<(DType, f64)>,
+    /// Instructions of warps by which threads multiply and add, or do other arithmetic on data.
+    pub arithmetic: f64,
+    /// Barriers met, one for each range of threads that meets.
+    pub barriers: f64,
+}
+
+impl Counts {
+    /// Those of two launches together: blocks, threads and shared memory are those of the one with more multiply-adds.
+    #[must_use]
+    pub fn and(&self, other: &Counts) -> Counts {
+        let more = if self.multiply_adds() >= other.multiply_adds() { self } else { other };
+        let mut products = self.products.clone();
+        for (dtype, number) in &other.products {
+            match products.iter_mut().find(|(d, _)| d == dtype) {
+                Some((_, sum)) => *sum += number,
+                None => products.push((*dtype, *number)),
+            }
+        }
+        Counts {
+            blocks: more.blocks,
+            threads: more.threads,
+            shared_bytes: more.shared_bytes,
+            global_load_requests: self.global_load_requests + other.global_load_requests,
+            global_load_sectors: self.global_load_sectors + other.global_load_sectors,
+            global_store_requests: self.global_store_requests + other.global_store_requests,
+            global_store_sectors: self.global_store_sectors + other.global_store_sectors,
+            shared_load_requests: self.shared_load_requests + other.shared_load_requests,
+            shared_load_wavefronts: self.shared_load_wavefronts + other.shared_load_wavefronts,
+            shared_store_requests: self.shared_store_requests + other.shared_store_requests,
+            shared_store_wavefronts: self.shared_store_wavefronts + other.shared_store_wavefronts,
+            fma: self.fma + other.fma,
+            products,
+            arithmetic: self.arithmetic + other.arithmetic,
+            barriers: self.barriers + other.barriers,
+        }
+    }
+
+    /// Real multiply-adds, of threads and matrix units.
+    pub fn multiply_adds(&self) -> f64 {
+        self.fma + self.products.iter().map(|(_, n)| n).sum::<f64>()
+    }
+}
+
+/// How often loads in unrolled loops count that do not depend on all of their variables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reuse {
+    /// As often as the loops run.
+    AsWritten,
+    /// Once for all iterations between which nothing changes.
+    AsCompiled,
+}
+
+/// Blocks that are walked, at most.
+const BLOCKS: i64 = 4;
+/// Warps of each that are walked, at most.
+const WARPS: i64 = 8;
+
+/// What each launch of a lowered program does, given what sizes, strides and flags are; a flag is 0 or 1, and what has no value
+/// is 0.
+///
+/// # Errors
+/// Those of [`Launch::of`].
+pub fn launches(
+    program: &Program,
+    value: &dyn Fn(&Sym) -> Option<i64>,
+    reuse: Reuse,
+) -> Result<Vec<Counts>, Diagnosis> {
+    let mut values = Values::default();
+    let strides = program.tensors().filter_map(|t| t.row_stride.as_ref());
+    for sym in program.params.iter().map(|p| &p.sym).chain(strides) {
+        values.set(sym, Value::Same(value(sym).unwrap_or(0)));
+    }
+    let mut walk = Walk {
+        values,
+        buffers: program.buffers(),
+        reuse,
+        tally: Tally::default(),
+        threads: std::array::from_fn(|l| l as i64),
+        base: [0; WARP],
+        size: 0,
+        mask: 0,
+        weight: 0.0,
+        unrolled: Vec::new(),
+        serial: Vec::new(),
+        vector: None,
+        drawn: 0,
+        counts: Counts::default(),
+    };
+    let mut out = Vec::new();
+    walk.host(&program.body, &mut out)?;
+    Ok(out)
+}
+
+struct Walk {
+    values: Values,
+    buffers: HashMap<Sym, Buffer>,
+    reuse: Reuse,
+    tally: Tally,
+    /// The number of each lane's thread in its block.
+    threads: Lanes,
+    /// The first thread of the range that executes what is at hand, for each lane; and the size of these ranges.
+    base: Lanes,
+    size: i64,
+    /// The lanes that execute it.
+    mask: Mask,
+    /// How many warps in how many iterations this one stands for.
+    weight: f64,
+    /// The unrolled loops around this place that nothing else stands between, and how often they run.
+    unrolled: Vec<(Sym, f64)>,
+    /// The loops around this place of which one iteration was drawn.
+    serial: Vec<Drawn>,
+    /// The vector loop around this place, and its width.
+    vector: Option<(Sym, i64)>,
+    /// How many iterations have been drawn.
+    drawn: u64,
+    counts: Counts,
+}
+
+/// A loop of which one iteration stands for all.
+#[derive(Clone)]
+struct Drawn {
+    var: Sym,
+    first: Value,
+    step: Value,
+    count: i64,
+}
+
+impl Drawn {
+    /// The variable in an iteration.
+    fn at(&self, iteration: i64) -> Value {
+        self.first.zip(&self.step, |first, step| first + step * iteration)
+    }
+}
+
+impl Walk {
+    fn host(&mut self, stmts: &[Stmt], out: &mut Vec<Counts>) -> Result<(), Diagnosis> {
+        for stmt in stmts {
+            match stmt {
+                Stmt::If(i) => {
+                    let branch = if self.values.cond(&i.cond) & 1 == 1 { &i.then } else { &i.otherwise };
+                    self.host(branch, out)?;
+                }
+                _ => {
+                    if let Some(launch) = Launch::of(stmt)? {
+                        out.push(self.launch(&launch));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn launch(&mut self, launch: &Launch) -> Counts {
+        let extents: Vec<i64> =
+            launch.blocks.iter().map(|b| self.values.index(&b.extent).of(0).max(0)).collect();
+        let blocks: f64 = extents.iter().map(|e| *e as f64).product();
+        self.counts = Counts {
+            blocks,
+            threads: launch.threads,
+            shared_bytes: launch.shared.bytes,
+            ..Counts::default()
+        };
+        if blocks >= 1.0 {
+            let warps = launch.threads / WARP as i64;
+            let (walked_blocks, walked_warps) = ((blocks as i64).clamp(1, BLOCKS), warps.min(WARPS));
+            let share = blocks * warps as f64 / (walked_blocks * walked_warps) as f64;
+            for block in 0..walked_blocks {
+                self.at_block(&launch.blocks, &extents, (block as f64 + 0.5) / walked_blocks as f64);
+                for warp in 0..walked_warps {
+                    let warp = (2 * warp + 1) * warps / (2 * walked_warps);
+                    self.threads = std::array::from_fn(|l| WARP as i64 * warp + l as i64);
+                    (self.base, self.size, self.mask) = ([0; WARP], launch.threads, Mask::MAX);
+                    self.weight = share;
+                    self.list(launch.body);
+                }
+            }
+        }
+        std::mem::take(&mut self.counts)
+    }
+
+    /// Sets the variables of the block that stands at this part of all.
+    fn at_block(&mut self, blocks: &[BlockLoop], extents: &[i64], part: f64) {
+        let all: f64 = extents.iter().map(|e| *e as f64).product();
+        let mut number = (part * all) as i64;
+        for (block, extent) in blocks.iter().zip(extents).rev() {
+            self.values.set(&block.var, Value::Same(number % extent));
+            number /= extent;
+        }
+    }
+
+    /// The next of the numbers below `count`, spread evenly: those of the golden ratio.
+    fn draw(&mut self, count: i64) -> i64 {
+        self.drawn += 1;
+        let part = (self.drawn as f64 * 0.618_033_988_749_895).fract();
+        ((part * count as f64) as i64).clamp(0, (count - 1).max(0))
+    }
+
+    fn list(&mut self, stmts: &[Stmt]) {
+        stmts.iter().for_each(|stmt| self.stmt(stmt));
+    }
+
+    /// Walks a body in which other lanes are active, or other ranges execute, or what is done counts more often.
+    fn inside(&mut self, body: &[Stmt], mask: Mask, weight: f64) {
+        if mask == 0 || weight <= 0.0 {
+            return;
+        }
+        let before = (self.mask, self.weight, self.base, self.size);
+        (self.mask, self.weight) = (mask, weight);
+        self.list(body);
+        (self.mask, self.weight, self.base, self.size) = before;
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) {
+        match stmt {
+            Stmt::For(l) => self.repeated(l),
+            Stmt::Tasks(t) => self.tasks(t),
+            Stmt::Own(o) => self.own(o),
+            Stmt::If(If { cond, then, otherwise }) => self.in_parts(cond, &mut |walk, holds| {
+                walk.inside(then, walk.mask & holds, walk.weight);
+                walk.inside(otherwise, walk.mask & !holds, walk.weight);
+            }),
+            Stmt::Let(sym, index) => {
+                let value = self.values.index(index);
+                self.values.set(sym, value);
+            }
+            Stmt::On(On { body, .. }) => self.list(body),
+            Stmt::Assign(a) => self.assign(a),
+            Stmt::Instruction(i) => self.instruction(i),
+            Stmt::Sync(Sync::Barrier) => {
+                self.counts.barriers += self.weight * WARP as f64 / self.size.max(WARP as i64) as f64;
+            }
+            Stmt::Alloc(_)
+            | Stmt::AllocRing(_)
+            | Stmt::Roles(_)
+            | Stmt::Sync(_)
+            | Stmt::Arrive { .. }
+            | Stmt::Await { .. } => {}
+        }
+    }
+
+    fn repeated(&mut self, l: &For) {
+        if let Some((count, pitch)) = l.threads() {
+            return self.shared_out(l, count, pitch);
+        }
+        let (first, count, step) = self.iterations(&l.range);
+        let most = (0..WARP).filter(|lane| self.mask >> lane & 1 == 1).map(|lane| count.of(lane)).max();
+        let Some(most) = most.filter(|n| *n > 0) else { return };
+        if l.mode == Mode::Vector {
+            self.values.set(&l.var, first);
+            self.vector = Some((l.var.clone(), most));
+            self.list(&l.body);
+            self.vector = None;
+            return;
+        }
+        let at = self.draw(most);
+        let value = match &l.range {
+            Range::List(values) => Value::Same(values.get(at as usize).copied().unwrap_or(0)),
+            _ => first.zip(&step, |first, step| first + step * at),
+        };
+        self.values.set(&l.var, value);
+        if let Some(ordinal) = &l.counting {
+            self.values.set(ordinal, Value::Same(at));
+        }
+        let runs = (0..WARP).fold(0, |mask, lane| mask | Mask::from(at < count.of(lane)) << lane);
+        // Compilers unroll loops that run a constant number of times, and few.
+        let written_out =
+            l.mode == Mode::Unroll || l.range.constant_trip_count().is_some_and(|n| n <= SHORT_LOOP);
+        let weight = self.weight * most as f64;
+        if !matches!(l.range, Range::List(_)) {
+            self.serial.push(Drawn { var: l.var.clone(), first, step, count: most });
+        }
+        let loops = self.serial.len();
+        if written_out {
+            self.unrolled.push((l.var.clone(), most as f64));
+            self.inside(&l.body, self.mask & runs, weight);
+            self.unrolled.pop();
+        } else {
+            let unrolled = std::mem::take(&mut self.unrolled);
+            self.inside(&l.body, self.mask & runs, weight);
+            self.unrolled = unrolled;
+        }
+        self.serial.truncate(if matches!(l.range, Range::List(_)) { loops } else { loops - 1 });
+    }
+
+    /// The first value of a loop's variable, how many there are, and how far they are apart.
+    fn iterations(&self, range: &Range) -> (Value, Value, Value) {
+        match range {
+            Range::Span { lo, hi, step } => {
+                let [lo, hi, step] = [lo, hi, step].map(|i| self.values.index(i));
+                let count = hi.zip(&lo, |hi, lo| hi - lo).zip(&step, |all, step| {
+                    let step = step.max(1);
+                    (all + step - 1).div_euclid(step)
+                });
+                (lo, count, step)
+            }
+            Range::List(values) => (Value::Same(0), Value::Same(values.len() as i64), Value::Same(1)),
+            Range::Part { index, parts, lo, hi } => {
+                let [index, parts, lo, hi] = [index, parts, lo, hi].map(|i| self.values.index(i).of(0));
+                let begin = |part: i64| lo + (hi - lo).max(0) * part / parts.max(1);
+                (Value::Same(begin(index)), Value::Same(begin(index + 1) - begin(index)), Value::Same(1))
+            }
+        }
+    }
+
+    /// Threads share out a loop: each of `count` ranges of `pitch` has one iteration.
+    fn shared_out(&mut self, l: &For, count: i64, pitch: i64) {
+        let value: Lanes = std::array::from_fn(|lane| (self.threads[lane] - self.base[lane]) / pitch.max(1));
+        let mask =
+            (0..WARP).fold(0, |mask, lane| mask | Mask::from((0..count).contains(&value[lane])) << lane);
+        self.values.set(&l.var, Value::Each(value));
+        let before = (self.base, self.size);
+        self.base = std::array::from_fn(|lane| self.base[lane] + value[lane] * pitch);
+        self.size = pitch;
+        let unrolled = std::mem::take(&mut self.unrolled);
+        if self.mask & mask != 0 {
+            let outside = (self.mask, self.weight);
+            self.mask &= mask;
+            self.list(&l.body);
+            (self.mask, self.weight) = outside;
+        }
+        self.unrolled = unrolled;
+        (self.base, self.size) = before;
+    }
+
+    fn tasks(&mut self, t: &Tasks) {
+        let extents: Vec<i64> = t.extents.iter().map(|e| self.values.index(e).of(0).max(0)).collect();
+        let (start, stride) = (self.values.index(&t.start).of(0), self.values.index(&t.stride).of(0).max(1));
+        let all: i64 = extents.iter().product();
+        let count = (all - start + stride - 1).div_euclid(stride);
+        if count <= 0 {
+            return;
+        }
+        let mut point = start + self.draw(count) * stride;
+        for (var, extent) in t.vars.iter().zip(&extents).rev() {
+            self.values.set(var, Value::Same(point % extent));
+            point /= extent;
+        }
+        let unrolled = std::mem::take(&mut self.unrolled);
+        self.inside(&t.body, self.mask, self.weight * count as f64);
+        self.unrolled = unrolled;
+    }
+
+    /// Each thread visits the elements that it owns: those of its registers of a fragment, or its part of a dimension that is
+    /// spread over threads.
+    fn own(&mut self, o: &Own) {
+        let Some(buffer) = self.buffers.get(&o.window.buffer).cloned() else { return };
+        let extents: Vec<i64> = o.extents(&buffer).iter().map(|e| self.values.index(e).of(0)).collect();
+        let mut times = 1;
+        if let (Some(fragment), [.., rows, columns]) = (buffer.fragment, &extents[..])
+            && let Some(registers) = fragment.registers(*rows, *columns)
+        {
+            let runs = (registers / o.run.max(1)).max(1);
+            let register = Index::from(self.draw(runs) * o.run.max(1));
+            let place: [(i64, i64); WARP] = std::array::from_fn(|lane| {
+                let thread = (self.threads[lane] - self.base[lane]).rem_euclid(fragment.threads);
+                let (row, column) = (fragment.place)(&thread.into(), &register);
+                (row.as_constant().unwrap_or(0), column.as_constant().unwrap_or(0))
+            });
+            if let [.., row, column] = &o.vars[..] {
+                self.values.set(row, Value::Each(place.map(|p| p.0)));
+                self.values.set(column, Value::Each(place.map(|p| p.1)));
+            }
+            times = runs;
+        } else {
+            let open =
+                o.window.dims.iter().zip(&buffer.dims).filter(|(span, _)| !matches!(span, Span::At(_)));
+            let pitches: Vec<Option<i64>> = open.map(|(_, dim)| dim.pitch).collect();
+            for (((var, extent), pitch), at) in o.vars.iter().zip(&extents).zip(pitches).zip(0..) {
+                let step = if at + 1 == o.vars.len() { o.run.max(1) } else { 1 };
+                let value = if let Some(pitch) = pitch {
+                    let of = |lane: usize| {
+                        (self.threads[lane] - self.base[lane]) / pitch.max(1) % (*extent).max(1)
+                    };
+                    Value::Each(std::array::from_fn(of))
+                } else {
+                    times *= extent / step;
+                    Value::Same(self.draw(extent / step) * step)
+                };
+                self.values.set(var, value);
+            }
+        }
+        self.inside(&o.body, self.mask, self.weight * times as f64);
+    }
+
+    fn assign(&mut self, a: &Assign) {
+        let multiply_adds = self.data(&a.value);
+        let dtype = self.buffers.get(&a.target.buffer).map(|b| b.dtype);
+        let wide = self.width(&a.target.index) as f64;
+        let lanes = f64::from(self.mask.count_ones());
+        let real = if dtype.is_some_and(DType::is_complex) { 4.0 } else { 1.0 };
+        let adds_a_product = a.op != AssignOp::Store && matches!(&a.value, Data::Binary(BinaryOp::Mul, ..));
+        if adds_a_product {
+            self.counts.fma += self.weight * lanes * wide * real;
+        }
+        let operations = if adds_a_product { multiply_adds - 1.0 } else { multiply_adds };
+        self.counts.arithmetic +=
+            self.weight * wide * real * (operations + f64::from(u8::from(adds_a_product)));
+        if a.op != AssignOp::Store && !a.atomic {
+            self.access(&a.target, false);
+        }
+        self.access(&a.target, true);
+    }
+
+    /// Counts the loads of a value; how many operations it has.
+    fn data(&mut self, value: &Data) -> f64 {
+        match value {
+            Data::Const(_) | Data::Scalar(_) => 0.0,
+            Data::Load(access) => {
+                self.access(access, false);
+                0.0
+            }
+            Data::Unary(_, a) => self.data(a) + 1.0,
+            Data::Cast(_, a) => self.data(a),
+            Data::Binary(_, a, b) => self.data(a) + self.data(b) + 1.0,
+            Data::Select(cond, a, b) => {
+                let mut operations: f64 = 0.0;
+                self.in_parts(cond, &mut |walk, holds| {
+                    let all = walk.mask;
+                    for (arm, lanes) in [(a, all & holds), (b, all & !holds)] {
+                        walk.mask = lanes;
+                        operations = operations.max(if lanes == 0 { 0.0 } else { walk.data(arm) });
+                    }
+                    walk.mask = all;
+                });
+                operations
+            }
+        }
+    }
+
+    /// Does something with the lanes in which a condition holds. Where that changes in the course of the innermost loop that the condition
+    /// mentions, as for all but the last iteration, it is done once for the iterations before the change and once for those
+    /// after it; a condition changes once at most, as far as this knows.
+    fn in_parts(&mut self, cond: &Cond, f: &mut dyn FnMut(&mut Walk, Mask)) {
+        let lanes = |walk: &Walk| walk.values.cond(cond) & walk.mask;
+        let Some(drawn) = self.serial.iter().rev().find(|d| cond.mentions(&d.var)).cloned() else {
+            return f(self, self.values.cond(cond));
+        };
+        let here = self.values.index(&Index::var(&drawn.var));
+        let mut at = |walk: &mut Walk, iteration: i64| {
+            walk.values.set(&drawn.var, drawn.at(iteration));
+            lanes(walk)
+        };
+        let (first, last) = (at(self, 0), at(self, drawn.count - 1));
+        if first == last {
+            self.values.set(&drawn.var, here);
+            return f(self, self.values.cond(cond));
+        }
+        let (mut before, mut after) = (0, drawn.count - 1);
+        while after - before > 1 {
+            let middle = before + (after - before) / 2;
+            if at(self, middle) == first { before = middle } else { after = middle }
+        }
+        let weight = self.weight;
+        for (from, to) in [(0, after), (after, drawn.count)] {
+            let iteration = from + self.draw(to - from);
+            self.values.set(&drawn.var, drawn.at(iteration));
+            self.weight = weight * (to - from) as f64 / drawn.count as f64;
+            f(self, self.values.cond(cond));
+        }
+        self.weight = weight;
+        self.values.set(&drawn.var, here);
+    }
+
+    /// How many elements side by side a vector loop makes of one.
+    fn width(&self, index: &[Index]) -> i64 {
+        match &self.vector {
+            Some((var, width)) if index.iter().any(|i| i.mentions(var)) => *width,
+            _ => 1,
+        }
+    }
+
+    /// The address of an element for each lane, in bytes from the start of the buffer.
+    fn address(&mut self, buffer: &Buffer, index: &[Value]) -> Value {
+        let offset = if let Some(layout) = &buffer.layout {
+            layout.axes.iter().zip(index).for_each(|(axis, value)| self.values.set(axis, *value));
+            self.values.index(&layout.offset)
+        } else if let (Some(stride), [row, column]) = (&buffer.row_stride, index) {
+            let stride = self.values.index(&Index::var(stride));
+            row.zip(&stride, |row, stride| row * stride).zip(column, |row, column| row + column)
+        } else {
+            let extents = buffer.dims.iter().map(|d| self.values.index(&d.extent));
+            index.iter().zip(extents).fold(Value::Same(0), |sum, (i, extent)| {
+                sum.zip(&extent, |sum, extent| sum * extent).zip(i, |sum, i| sum + i)
+            })
+        };
+        let bytes = buffer.element_bytes();
+        offset.zip(&Value::Same(bytes), |offset, bytes| offset * bytes)
+    }
+
+    fn access(&mut self, access: &Access, writes: bool) {
+        let Some(buffer) = self.buffers.get(&access.buffer).cloned() else { return };
+        if buffer.space == Space::Reg {
+            return;
+        }
+        let mut weight = self.weight;
+        if !writes && self.reuse == Reuse::AsCompiled {
+            let unused =
+                self.unrolled.iter().filter(|(var, _)| !access.index.iter().any(|i| i.mentions(var)));
+            weight /= unused.map(|(_, count)| count).product::<f64>();
+        }
+        let (shared, bytes) = (buffer.space == Space::Shared, buffer.element_bytes());
+        let address = |walk: &mut Walk| {
+            let index: Vec<Value> = access.index.iter().map(|i| walk.values.index(i)).collect();
+            walk.address(&buffer, &index)
+        };
+        let first = address(self);
+        let width = self.width(&access.index);
+        let Some((var, _)) = self.vector.clone().filter(|_| width > 1) else {
+            return self.request(shared, writes, &first, bytes, weight);
+        };
+        // Neighbours are one wide access, what lies apart is one after the other.
+        self.values.set(&var, Value::Same(1));
+        let second = address(self);
+        let active = (0..WARP).find(|lane| self.mask >> lane & 1 == 1).unwrap_or(0);
+        if second.of(active) - first.of(active) == bytes {
+            self.request(shared, writes, &first, bytes * width, weight);
+        } else {
+            for v in 0..width {
+                self.values.set(&var, Value::Same(v));
+                let address = address(self);
+                self.request(shared, writes, &address, bytes, weight);
+            }
+        }
+        self.values.set(&var, Value::Same(0));
+    }
+
+    /// Counts a request of the active lanes for so many bytes each.
+    fn request(&mut self, shared: bool, writes: bool, address: &Value, bytes: i64, weight: f64) {
+        let active = (0..WARP).filter(|lane| self.mask >> lane & 1 == 1);
+        let (requests, passes, taken);
+        if shared {
+            let addresses: Vec<(u8, i64)> = active.map(|lane| (lane as u8, address.of(lane))).collect();
+            taken = self.tally.wavefronts(&addresses, bytes) as f64;
+            (requests, passes) = if writes {
+                (&mut self.counts.shared_store_requests, &mut self.counts.shared_store_wavefronts)
+            } else {
+                (&mut self.counts.shared_load_requests, &mut self.counts.shared_load_wavefronts)
+            };
+        } else {
+            let addresses: Vec<i64> = active.map(|lane| address.of(lane)).collect();
+            taken = Tally::sectors(&addresses, bytes) as f64;
+            (requests, passes) = if writes {
+                (&mut self.counts.global_store_requests, &mut self.counts.global_store_sectors)
+            } else {
+                (&mut self.counts.global_load_requests, &mut self.counts.global_load_sectors)
+            };
+        }
+        *requests += weight;
+        *passes += weight * taken;
+    }
+
+    /// The address of the first element of a window.
+    fn start(&mut self, window: &Window) -> Option<(Buffer, Value)> {
+        let buffer = self.buffers.get(&window.buffer)?.clone();
+        let index: Vec<Value> = window.start().iter().map(|i| self.values.index(i)).collect();
+        let address = self.address(&buffer, &index);
+        Some((buffer, address))
+    }
+
+    fn instruction(&mut self, i: &Instruction) {
+        let Some(record) = by_name(&i.name) else { return };
+        let windows: Vec<&Window> = i
+            .operands
+            .iter()
+            .filter_map(|o| if let Operand::Window(w) = o { Some(w) } else { None })
+            .collect();
+        match record.behaviour {
+            Behaviour::Multiply { m, n, k, .. } => self.products(&windows, (m * n * k) as f64),
+            Behaviour::WarpgroupMultiply { k } => {
+                let columns = windows
+                    .first()
+                    .and_then(|w| self.buffers.get(&w.buffer)?.dims.last()?.extent.as_constant());
+                self.products(&windows, (64 * columns.unwrap_or(0) * k) as f64 / 4.0);
+            }
+            Behaviour::LoadMatrix { turned, .. } => self.load_matrix(&windows, turned),
+            Behaviour::CopyAsync { bytes } => self.copy(&windows, bytes),
+            Behaviour::BulkCopy | Behaviour::BulkLoad | Behaviour::BulkStore => self.bulk(&windows, i),
+            Behaviour::Shuffle(_) | Behaviour::ChainedSum => {}
+        }
+    }
+
+    fn products(&mut self, windows: &[&Window], real: f64) {
+        let Some(dtype) = windows.get(1).and_then(|w| self.buffers.get(&w.buffer)).map(|b| b.dtype) else {
+            return;
+        };
+        let number = self.weight * real * if dtype.is_complex() { 4.0 } else { 1.0 };
+        match self.counts.products.iter_mut().find(|(d, _)| *d == dtype) {
+            Some((_, sum)) => *sum += number,
+            None => self.counts.products.push((dtype, number)),
+        }
+    }
+
+    /// Lane `l` gives the address of row `l % 8` of tile `l / 8`; tiles are numbered down the columns of what is loaded.
+    fn load_matrix(&mut self, windows: &[&Window], turned: bool) {
+        let Some(window) = windows.get(1) else { return };
+        let Some(buffer) = self.buffers.get(&window.buffer).cloned() else { return };
+        let mut index: Vec<Value> = window.start().iter().map(|i| self.values.index(i)).collect();
+        let mut open = window.dims.iter().enumerate().filter(|(_, span)| !matches!(span, Span::At(_)));
+        let (Some((row, _)), Some((column, _))) = (open.next(), open.next()) else { return };
+        let (tile_of_rows, tile_of_columns) = if turned { (2, 1) } else { (1, 2) };
+        let lanes = |f: &dyn Fn(i64) -> i64| Value::Each(std::array::from_fn(|l| f(l as i64)));
+        index[row] = index[row].zip(&lanes(&|l| l % 8 + 8 * (l / 8 / tile_of_rows % 2)), |a, b| a + b);
+        index[column] = index[column].zip(&lanes(&|l| 8 * (l / 8 / tile_of_columns % 2)), |a, b| a + b);
+        let address = self.address(&buffer, &index);
+        self.request(true, false, &address, 16, self.weight);
+    }
+
+    fn copy(&mut self, windows: &[&Window], bytes: i64) {
+        for (window, writes) in windows.iter().take(2).zip([true, false]) {
+            if let Some((buffer, address)) = self.start(window) {
+                self.request(buffer.space == Space::Shared, writes, &address, bytes, self.weight);
+            }
+        }
+    }
+
+    /// One request of a thread for a run or a box of elements, to each memory.
+    fn bulk(&mut self, windows: &[&Window], i: &Instruction) {
+        let Some(shared) =
+            windows.iter().find(|w| self.buffers.get(&w.buffer).is_some_and(|b| b.space == Space::Shared))
+        else {
+            return;
+        };
+        let Some(buffer) = self.buffers.get(&shared.buffer) else { return };
+        let elements: i64 = shared
+            .dims
+            .iter()
+            .zip(&buffer.dims)
+            .map(|(span, dim)| match span {
+                Span::At(_) => 1,
+                Span::Slice(_, n) => *n,
+                Span::All => self.values.index(&dim.extent).of(0),
+            })
+            .product();
+        // What is there of it, where a third operand says so.
+        let there = i.operands.iter().find_map(|o| match o {
+            Operand::Scalar(n) => Some(self.values.index(n).of(0).clamp(0, elements)),
+            Operand::Window(_) => None,
+        });
+        let to_shared = windows.first().is_some_and(|w| w.buffer == shared.buffer);
+        let [whole, there] =
+            [elements, there.unwrap_or(elements)].map(|n| (n * buffer.element_bytes()) as f64);
+        let (sectors, wavefronts) = ((there / 32.0).ceil(), (whole / 128.0).ceil());
+        let c = &mut self.counts;
+        if to_shared {
+            c.global_load_requests += self.weight;
+            c.global_load_sectors += self.weight * sectors;
+            c.shared_store_requests += self.weight;
+            c.shared_store_wavefronts += self.weight * wavefronts;
+        } else {
+            c.shared_load_requests += self.weight;
+            c.shared_load_wavefronts += self.weight * wavefronts;
+            c.global_store_requests += self.weight;
+            c.global_store_sectors += self.weight * sectors;
+        }
+    }
+}
+
+/// Loops that run no more often, a constant number of times, are unrolled by compilers anyway.
+const SHORT_LOOP: i64 = 16;
