@@ -490,7 +490,7 @@ impl Walk {
             return f(self, self.values.cond(cond));
         };
         let here = self.values.index(&Index::var(&drawn.var));
-        let mut at = |walk: &mut Walk, iteration: i64| {
+        let at = |walk: &mut Walk, iteration: i64| {
             walk.values.set(&drawn.var, drawn.at(iteration));
             lanes(walk)
         };
