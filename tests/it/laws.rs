@@ -25,6 +25,7 @@ const CORE: &[(&str, &[&str])] = &[
     ("schedule", &["diag", "sym", "dtype", "index", "layout", "ir", "ir/validate", "instr", "te"]),
     ("passes", &["diag", "sym", "dtype", "index", "layout", "ir", "ir/validate", "instr"]),
     ("emit", &["diag", "sym", "dtype", "index", "layout", "target", "ir", "ir/validate", "instr"]),
+    ("model", &["diag", "sym", "dtype", "index", "layout", "target", "ir", "instr", "occupancy", "latency"]),
     ("ir/validate", &["diag", "sym", "dtype", "index", "layout", "target", "ir", "instr"]),
 ];
 

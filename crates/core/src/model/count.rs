@@ -14,7 +14,7 @@ use crate::index::{Cond, Index};
 use crate::instr::{Behaviour, by_name};
 use crate::ir::{
     Access, Assign, AssignOp, BinaryOp, Buffer, For, If, Instruction, Mode, On, Operand, Own, Program, Range,
-    Space, Span, Stmt, Sync, Tasks, Value as Data, Window,
+    Role, Space, Span, Stmt, Sync, Tasks, Value as Data, Window,
 };
 use crate::ir::{BlockLoop, Launch};
 use crate::sym::Sym;
@@ -56,6 +56,8 @@ pub struct Counts {
     pub arithmetic: f64,
     /// Barriers met, one for each range of threads that meets.
     pub barriers: f64,
+    /// Sectors of requests to device memory by buffer, loads and stores together.
+    pub sectors: Vec<(String, f64)>,
 }
 
 impl Counts {
@@ -63,13 +65,6 @@ impl Counts {
     #[must_use]
     pub fn and(&self, other: &Counts) -> Counts {
         let more = if self.multiply_adds() >= other.multiply_adds() { self } else { other };
-        let mut products = self.products.clone();
-        for (dtype, number) in &other.products {
-            match products.iter_mut().find(|(d, _)| d == dtype) {
-                Some((_, sum)) => *sum += number,
-                None => products.push((*dtype, *number)),
-            }
-        }
         Counts {
             blocks: more.blocks,
             threads: more.threads,
@@ -83,15 +78,31 @@ impl Counts {
             shared_store_requests: self.shared_store_requests + other.shared_store_requests,
             shared_store_wavefronts: self.shared_store_wavefronts + other.shared_store_wavefronts,
             fma: self.fma + other.fma,
-            products,
+            products: joined(&self.products, &other.products),
             arithmetic: self.arithmetic + other.arithmetic,
             barriers: self.barriers + other.barriers,
+            sectors: joined(&self.sectors, &other.sectors),
         }
     }
 
     /// Real multiply-adds, of threads and matrix units.
     pub fn multiply_adds(&self) -> f64 {
         self.fma + self.products.iter().map(|(_, n)| n).sum::<f64>()
+    }
+}
+
+/// Sums of both by what they are of.
+fn joined<T: Clone + PartialEq>(a: &[(T, f64)], b: &[(T, f64)]) -> Vec<(T, f64)> {
+    let mut sums = a.to_vec();
+    b.iter().for_each(|(of, number)| add(&mut sums, of, *number));
+    sums
+}
+
+/// Adds to the sum of one of them.
+fn add<T: Clone + PartialEq>(sums: &mut Vec<(T, f64)>, of: &T, number: f64) {
+    match sums.iter_mut().find(|(other, _)| other == of) {
+        Some((_, sum)) => *sum += number,
+        None => sums.push((of.clone(), number)),
     }
 }
 
@@ -134,15 +145,14 @@ pub fn launches(
         size: 0,
         mask: 0,
         weight: 0.0,
+        roles: Vec::new(),
         unrolled: Vec::new(),
         serial: Vec::new(),
         vector: None,
         drawn: 0,
         counts: Counts::default(),
     };
-    let mut out = Vec::new();
-    walk.host(&program.body, &mut out)?;
-    Ok(out)
+    Ok(super::made(&program.body, value)?.iter().map(|launch| walk.launch(launch)).collect())
 }
 
 struct Walk {
@@ -159,6 +169,8 @@ struct Walk {
     mask: Mask,
     /// How many warps in how many iterations this one stands for.
     weight: f64,
+    /// The roles of the block.
+    roles: Vec<Role>,
     /// The unrolled loops around this place that nothing else stands between, and how often they run.
     unrolled: Vec<(Sym, f64)>,
     /// The loops around this place of which one iteration was drawn.
@@ -168,6 +180,11 @@ struct Walk {
     /// How many iterations have been drawn.
     drawn: u64,
     counts: Counts,
+}
+
+/// The lanes of which something holds.
+fn lanes_where(holds: impl Fn(usize) -> bool) -> Mask {
+    (0..WARP).fold(0, |mask, lane| mask | Mask::from(holds(lane)) << lane)
 }
 
 /// A loop of which one iteration stands for all.
@@ -187,23 +204,6 @@ impl Drawn {
 }
 
 impl Walk {
-    fn host(&mut self, stmts: &[Stmt], out: &mut Vec<Counts>) -> Result<(), Diagnosis> {
-        for stmt in stmts {
-            match stmt {
-                Stmt::If(i) => {
-                    let branch = if self.values.cond(&i.cond) & 1 == 1 { &i.then } else { &i.otherwise };
-                    self.host(branch, out)?;
-                }
-                _ => {
-                    if let Some(launch) = Launch::of(stmt)? {
-                        out.push(self.launch(&launch));
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
     fn launch(&mut self, launch: &Launch) -> Counts {
         let extents: Vec<i64> =
             launch.blocks.iter().map(|b| self.values.index(&b.extent).of(0).max(0)).collect();
@@ -214,6 +214,7 @@ impl Walk {
             shared_bytes: launch.shared.bytes,
             ..Counts::default()
         };
+        self.roles.clone_from(&launch.roles);
         if blocks >= 1.0 {
             let warps = launch.threads / WARP as i64;
             let (walked_blocks, walked_warps) = ((blocks as i64).clamp(1, BLOCKS), warps.min(WARPS));
@@ -277,7 +278,7 @@ impl Walk {
                 let value = self.values.index(index);
                 self.values.set(sym, value);
             }
-            Stmt::On(On { body, .. }) => self.list(body),
+            Stmt::On(on) => self.role(on),
             Stmt::Assign(a) => self.assign(a),
             Stmt::Instruction(i) => self.instruction(i),
             Stmt::Sync(Sync::Barrier) => {
@@ -290,6 +291,17 @@ impl Walk {
             | Stmt::Arrive { .. }
             | Stmt::Await { .. } => {}
         }
+    }
+
+    /// The threads of a role are numbered from its first.
+    fn role(&mut self, on: &On) {
+        let Some(role) = self.roles.iter().find(|r| r.sym == on.role).cloned() else { return };
+        let mask = lanes_where(|lane| (role.lo..role.hi).contains(&self.threads[lane]));
+        let (base, size) = ([role.lo; WARP], role.hi - role.lo);
+        let outside = (self.base, self.size);
+        (self.base, self.size) = (base, size);
+        self.inside(&on.body, self.mask & mask, self.weight);
+        (self.base, self.size) = outside;
     }
 
     fn repeated(&mut self, l: &For) {
@@ -315,7 +327,7 @@ impl Walk {
         if let Some(ordinal) = &l.counting {
             self.values.set(ordinal, Value::Same(at));
         }
-        let runs = (0..WARP).fold(0, |mask, lane| mask | Mask::from(at < count.of(lane)) << lane);
+        let runs = lanes_where(|lane| at < count.of(lane));
         // Compilers unroll loops that run a constant number of times, and few.
         let written_out =
             l.mode == Mode::Unroll || l.range.constant_trip_count().is_some_and(|n| n <= SHORT_LOOP);
@@ -466,6 +478,8 @@ impl Walk {
             Data::Unary(_, a) => self.data(a) + 1.0,
             Data::Cast(_, a) => self.data(a),
             Data::Binary(_, a, b) => self.data(a) + self.data(b) + 1.0,
+            // Arms that load the same, as a number or its negative, are one load.
+            Data::Select(_, a, b) if accesses(a) == accesses(b) => self.data(a).max(operations(b)),
             Data::Select(cond, a, b) => {
                 let mut operations: f64 = 0.0;
                 self.in_parts(cond, &mut |walk, holds| {
@@ -552,7 +566,7 @@ impl Walk {
                 self.unrolled.iter().filter(|(var, _)| !access.index.iter().any(|i| i.mentions(var)));
             weight /= unused.map(|(_, count)| count).product::<f64>();
         }
-        let (shared, bytes) = (buffer.space == Space::Shared, buffer.element_bytes());
+        let bytes = buffer.element_bytes();
         let address = |walk: &mut Walk| {
             let index: Vec<Value> = access.index.iter().map(|i| walk.values.index(i)).collect();
             walk.address(&buffer, &index)
@@ -560,29 +574,29 @@ impl Walk {
         let first = address(self);
         let width = self.width(&access.index);
         let Some((var, _)) = self.vector.clone().filter(|_| width > 1) else {
-            return self.request(shared, writes, &first, bytes, weight);
+            return self.request(&buffer, writes, &first, bytes, weight);
         };
         // Neighbours are one wide access, what lies apart is one after the other.
         self.values.set(&var, Value::Same(1));
         let second = address(self);
         let active = (0..WARP).find(|lane| self.mask >> lane & 1 == 1).unwrap_or(0);
         if second.of(active) - first.of(active) == bytes {
-            self.request(shared, writes, &first, bytes * width, weight);
+            self.request(&buffer, writes, &first, bytes * width, weight);
         } else {
             for v in 0..width {
                 self.values.set(&var, Value::Same(v));
                 let address = address(self);
-                self.request(shared, writes, &address, bytes, weight);
+                self.request(&buffer, writes, &address, bytes, weight);
             }
         }
         self.values.set(&var, Value::Same(0));
     }
 
     /// Counts a request of the active lanes for so many bytes each.
-    fn request(&mut self, shared: bool, writes: bool, address: &Value, bytes: i64, weight: f64) {
+    fn request(&mut self, buffer: &Buffer, writes: bool, address: &Value, bytes: i64, weight: f64) {
         let active = (0..WARP).filter(|lane| self.mask >> lane & 1 == 1);
         let (requests, passes, taken);
-        if shared {
+        if buffer.space == Space::Shared {
             let addresses: Vec<(u8, i64)> = active.map(|lane| (lane as u8, address.of(lane))).collect();
             taken = self.tally.wavefronts(&addresses, bytes) as f64;
             (requests, passes) = if writes {
@@ -593,6 +607,7 @@ impl Walk {
         } else {
             let addresses: Vec<i64> = active.map(|lane| address.of(lane)).collect();
             taken = Tally::sectors(&addresses, bytes) as f64;
+            add(&mut self.counts.sectors, &buffer.sym.name().to_string(), weight * taken);
             (requests, passes) = if writes {
                 (&mut self.counts.global_store_requests, &mut self.counts.global_store_sectors)
             } else {
@@ -627,7 +642,7 @@ impl Walk {
                 self.products(&windows, (64 * columns.unwrap_or(0) * k) as f64 / 4.0);
             }
             Behaviour::LoadMatrix { turned, .. } => self.load_matrix(&windows, turned),
-            Behaviour::CopyAsync { bytes } => self.copy(&windows, bytes),
+            Behaviour::CopyAsync { bytes } => self.copy(&windows, bytes, i),
             Behaviour::BulkCopy | Behaviour::BulkLoad | Behaviour::BulkStore => self.bulk(&windows, i),
             Behaviour::Shuffle(_) | Behaviour::ChainedSum => {}
         }
@@ -638,10 +653,7 @@ impl Walk {
             return;
         };
         let number = self.weight * real * if dtype.is_complex() { 4.0 } else { 1.0 };
-        match self.counts.products.iter_mut().find(|(d, _)| *d == dtype) {
-            Some((_, sum)) => *sum += number,
-            None => self.counts.products.push((dtype, number)),
-        }
+        add(&mut self.counts.products, &dtype, number);
     }
 
     /// Lane `l` gives the address of row `l % 8` of tile `l / 8`; tiles are numbered down the columns of what is loaded.
@@ -656,15 +668,24 @@ impl Walk {
         index[row] = index[row].zip(&lanes(&|l| l % 8 + 8 * (l / 8 / tile_of_rows % 2)), |a, b| a + b);
         index[column] = index[column].zip(&lanes(&|l| 8 * (l / 8 / tile_of_columns % 2)), |a, b| a + b);
         let address = self.address(&buffer, &index);
-        self.request(true, false, &address, 16, self.weight);
+        self.request(&buffer, false, &address, 16, self.weight);
     }
 
-    fn copy(&mut self, windows: &[&Window], bytes: i64) {
+    /// What is not there is written as zeros, and not read.
+    fn copy(&mut self, windows: &[&Window], bytes: i64, i: &Instruction) {
+        let there = i.operands.iter().find_map(|o| match o {
+            Operand::Scalar(n) => Some(self.values.index(n)),
+            Operand::Window(_) => None,
+        });
+        let read = there.map_or(Mask::MAX, |n| lanes_where(|lane| n.of(lane) > 0));
+        let all = self.mask;
         for (window, writes) in windows.iter().take(2).zip([true, false]) {
-            if let Some((buffer, address)) = self.start(window) {
-                self.request(buffer.space == Space::Shared, writes, &address, bytes, self.weight);
+            self.mask = if writes { all } else { all & read };
+            if let Some((buffer, address)) = self.start(window).filter(|_| self.mask != 0) {
+                self.request(&buffer, writes, &address, bytes, self.weight);
             }
         }
+        self.mask = all;
     }
 
     /// One request of a thread for a run or a box of elements, to each memory.
@@ -694,7 +715,11 @@ impl Walk {
         let [whole, there] =
             [elements, there.unwrap_or(elements)].map(|n| (n * buffer.element_bytes()) as f64);
         let (sectors, wavefronts) = ((there / 32.0).ceil(), (whole / 128.0).ceil());
+        let other = windows.iter().find(|w| w.buffer != shared.buffer);
         let c = &mut self.counts;
+        if let Some(window) = other {
+            add(&mut c.sectors, &window.buffer.name().to_string(), self.weight * sectors);
+        }
         if to_shared {
             c.global_load_requests += self.weight;
             c.global_load_sectors += self.weight * sectors;
@@ -706,6 +731,24 @@ impl Walk {
             c.global_store_requests += self.weight;
             c.global_store_sectors += self.weight * sectors;
         }
+    }
+}
+
+/// What a value loads, in order.
+fn accesses(value: &Data) -> Vec<&Access> {
+    let mut found = Vec::new();
+    value.for_each_access(&mut |access| found.push(access));
+    found
+}
+
+/// How many operations a value has.
+fn operations(value: &Data) -> f64 {
+    match value {
+        Data::Const(_) | Data::Scalar(_) | Data::Load(_) => 0.0,
+        Data::Unary(_, a) => operations(a) + 1.0,
+        Data::Cast(_, a) => operations(a),
+        Data::Binary(_, a, b) => operations(a) + operations(b) + 1.0,
+        Data::Select(_, a, b) => operations(a).max(operations(b)),
     }
 }
 

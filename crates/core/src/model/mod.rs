@@ -1,10 +1,30 @@
 //! How long a program takes on a GPU, and why, without running it.
 //!
 //! [`count`] walks a program as a few of its warps would, and counts what a profiler would count on all of them: requests,
-//! sectors and wavefronts of memory, multiply-adds, barriers. [`requests`] is what one request of a warp takes; the simulator
+//! sectors and wavefronts of memory, multiply-adds, barriers. [`traffic`] is which bytes of device memory that are. [`requests`] is what one request of a warp takes; the simulator
 //! asks the same function.
 
 mod lanes;
 
 pub mod count;
 pub mod requests;
+pub mod traffic;
+
+use crate::diag::Diagnosis;
+use crate::ir::{Launch, Stmt};
+use crate::sym::Sym;
+
+/// The launches of a host list that are made, given what sizes, strides and flags are: of conditions those of one branch. What has no
+/// value is 0.
+fn made<'a>(stmts: &'a [Stmt], value: &dyn Fn(&Sym) -> Option<i64>) -> Result<Vec<Launch<'a>>, Diagnosis> {
+    let mut out = Vec::new();
+    for stmt in stmts {
+        if let Stmt::If(i) = stmt {
+            let holds = i.cond.eval(&|s| Some(value(s).unwrap_or(0))).unwrap_or(false);
+            out.extend(made(if holds { &i.then } else { &i.otherwise }, value)?);
+        } else {
+            out.extend(Launch::of(stmt)?);
+        }
+    }
+    Ok(out)
+}

@@ -1,0 +1,251 @@
+//! Which bytes of device memory a launch touches, and how often: by how much caches can help.
+//!
+//! Of every buffer the elements that a block touches are taken as a box: from the least to the greatest index of each of its
+//! dimensions, over all loops and threads of the block (intervals, exact for linear indices). The boxes of several accesses to one buffer
+//! are joined. A block that touches every other row counts as touching all of them.
+
+use std::collections::HashMap;
+
+use crate::diag::Diagnosis;
+use crate::index::{Index, Interval, Ranges};
+use crate::instr::{OperandAccess, by_name};
+use crate::ir::{
+    Access, AssignOp, Buffer, For, Launch, Mode, Operand, Program, Range, Space, Span, Stmt, Value, Window,
+};
+use crate::sym::Sym;
+
+/// What a launch touches of one buffer in device memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Traffic {
+    /// The buffer.
+    pub buffer: String,
+    /// Whether it is read.
+    pub reads: bool,
+    /// Whether it is written.
+    pub writes: bool,
+    /// Bytes that the blocks touch one by one, all of them together: what comes from the second-level cache where a
+    /// multiprocessor fetches nothing twice for one block.
+    pub by_blocks: f64,
+    /// Bytes that waves of blocks touch, all of them together: what comes from device memory where the second-level cache keeps
+    /// what the blocks of one wave share, and nothing longer.
+    pub by_waves: f64,
+    /// Bytes that the launch touches at all: the least that device memory has to give or take.
+    pub compulsory: f64,
+}
+
+/// The traffic of each launch of a lowered program, by buffer, given what sizes, strides and flags are, and how many blocks of each launch
+/// are resident at a time.
+///
+/// # Errors
+/// Those of [`Launch::of`].
+pub fn launches(
+    program: &Program,
+    value: &dyn Fn(&Sym) -> Option<i64>,
+    resident: &dyn Fn(usize) -> i64,
+) -> Result<Vec<Vec<Traffic>>, Diagnosis> {
+    let mut known = Ranges::new();
+    let strides = program.tensors().filter_map(|t| t.row_stride.as_ref());
+    for sym in program.params.iter().map(|p| &p.sym).chain(strides) {
+        let v = value(sym).unwrap_or(0);
+        known.set(sym, Interval::new(v, v));
+    }
+    let buffers = program.buffers();
+    let launches = super::made(&program.body, value)?;
+    Ok(launches
+        .iter()
+        .enumerate()
+        .map(|(at, launch)| of_launch(launch, &known, &buffers, resident(at)))
+        .collect())
+}
+
+fn of_launch(launch: &Launch, known: &Ranges, buffers: &HashMap<Sym, Buffer>, resident: i64) -> Vec<Traffic> {
+    let extents: Vec<i64> =
+        launch.blocks.iter().map(|b| known.of(&b.extent).hi.unwrap_or(0).max(0)).collect();
+    let blocks: i64 = extents.iter().product();
+    if blocks == 0 {
+        return Vec::new();
+    }
+    // So many neighbouring blocks, from the first one or from the middle of the grid.
+    let boxes = |number: i64, first: i64| {
+        let mut ranges = known.clone();
+        let (mut inner, mut first) = (1, first);
+        for (block, extent) in launch.blocks.iter().zip(&extents).rev() {
+            let length = ((number + inner - 1) / inner).clamp(1, *extent);
+            let from = if length == *extent { 0 } else { (first % extent).min(extent - length) };
+            ranges.set(&block.var, Interval::new(from, from + length - 1));
+            (inner, first) = (inner * extent, first / extent);
+        }
+        let mut touched = Touched { ranges, buffers, found: Vec::new(), lets: HashMap::new() };
+        touched.list(launch.body);
+        touched.found
+    };
+    let (one, wave, all) = (boxes(1, blocks / 2), boxes(resident.clamp(1, blocks), 0), boxes(blocks, 0));
+    let waves = blocks as f64 / resident.clamp(1, blocks) as f64;
+    let of = |boxes: &[Hull], sym: &Sym| {
+        boxes.iter().find(|b| b.buffer == *sym).map_or(0.0, |b| b.bytes(known, buffers))
+    };
+    all.iter()
+        .map(|whole| Traffic {
+            buffer: whole.buffer.name().to_string(),
+            reads: whole.reads,
+            writes: whole.writes,
+            by_blocks: of(&one, &whole.buffer) * blocks as f64,
+            by_waves: of(&wave, &whole.buffer) * waves,
+            compulsory: whole.bytes(known, buffers),
+        })
+        .collect()
+}
+
+/// What is touched of a buffer, from the least to the greatest index of each dimension.
+struct Hull {
+    buffer: Sym,
+    dims: Vec<Interval>,
+    reads: bool,
+    writes: bool,
+}
+
+impl Hull {
+    /// Bytes of the elements that are there.
+    fn bytes(&self, known: &Ranges, buffers: &HashMap<Sym, Buffer>) -> f64 {
+        let Some(buffer) = buffers.get(&self.buffer) else { return 0.0 };
+        let lengths = self.dims.iter().zip(&buffer.dims).map(|(touched, dim)| {
+            let extent = known.of(&dim.extent).hi.unwrap_or(i64::MAX);
+            let (lo, hi) =
+                (touched.lo.unwrap_or(0).max(0), touched.hi.unwrap_or(i64::MAX - 1).min(extent - 1));
+            (hi - lo + 1).max(0) as f64
+        });
+        lengths.product::<f64>() * buffer.element_bytes() as f64
+    }
+}
+
+struct Touched<'a> {
+    ranges: Ranges,
+    buffers: &'a HashMap<Sym, Buffer>,
+    found: Vec<Hull>,
+    lets: HashMap<Sym, Index>,
+}
+
+impl Touched<'_> {
+    fn list(&mut self, stmts: &[Stmt]) {
+        for stmt in stmts {
+            self.stmt(stmt);
+        }
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) {
+        match stmt {
+            Stmt::For(l) => self.repeated(l),
+            Stmt::Tasks(t) => {
+                for (var, extent) in t.vars.iter().zip(&t.extents) {
+                    let hi = self.ranges.of(extent).hi.map(|n| n - 1);
+                    self.ranges.set(var, Interval { lo: Some(0), hi });
+                }
+                self.list(&t.body);
+            }
+            Stmt::Own(o) => {
+                if let Some(buffer) = self.buffers.get(&o.window.buffer) {
+                    for (var, extent) in o.vars.iter().zip(o.extents(buffer)) {
+                        let hi = self.ranges.of(&extent).hi.map(|n| n - 1);
+                        self.ranges.set(var, Interval { lo: Some(0), hi });
+                    }
+                }
+                self.list(&o.body);
+            }
+            Stmt::If(i) => {
+                self.list(&i.then);
+                self.list(&i.otherwise);
+            }
+            Stmt::On(on) => self.list(&on.body),
+            Stmt::Let(sym, index) => {
+                let index = self.resolved(index);
+                self.lets.insert(sym.clone(), index);
+            }
+            Stmt::Assign(a) => {
+                self.value(&a.value);
+                if a.op != AssignOp::Store {
+                    self.access(&a.target, false);
+                }
+                self.access(&a.target, true);
+            }
+            Stmt::Instruction(i) => {
+                let specs = by_name(&i.name).map_or(&[][..], |r| r.operands);
+                for (operand, spec) in i.operands.iter().zip(specs) {
+                    if let Operand::Window(window) = operand {
+                        self.window(window, spec.access);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn repeated(&mut self, l: &For) {
+        let interval = match &l.range {
+            Range::Span { lo, hi, .. } => {
+                let (lo, hi) = (self.ranges.of(&self.resolved(lo)), self.ranges.of(&self.resolved(hi)));
+                Interval { lo: lo.lo, hi: hi.hi.map(|h| h - 1) }
+            }
+            Range::List(values) => {
+                Interval { lo: values.iter().min().copied(), hi: values.iter().max().copied() }
+            }
+            Range::Part { lo, hi, .. } => {
+                let (lo, hi) = (self.ranges.of(lo), self.ranges.of(hi));
+                Interval { lo: lo.lo, hi: hi.hi.map(|h| h - 1) }
+            }
+        };
+        // A loop that never runs touches nothing.
+        if l.mode != Mode::Vector && interval.lo.zip(interval.hi).is_some_and(|(lo, hi)| hi < lo) {
+            return;
+        }
+        self.ranges.set(&l.var, interval);
+        self.list(&l.body);
+    }
+
+    fn resolved(&self, index: &Index) -> Index {
+        index.substitute(&|s| self.lets.get(s).cloned())
+    }
+
+    fn value(&mut self, value: &Value) {
+        let mut accesses = Vec::new();
+        value.for_each_access(&mut |access| accesses.push(access));
+        accesses.into_iter().for_each(|access| self.access(access, false));
+    }
+
+    fn access(&mut self, access: &Access, writes: bool) {
+        let dims = access.index.iter().map(|i| self.ranges.of(&self.resolved(i))).collect();
+        self.touch(&access.buffer, dims, !writes, writes);
+    }
+
+    fn window(&mut self, window: &Window, access: OperandAccess) {
+        let Some(buffer) = self.buffers.get(&window.buffer) else { return };
+        let dims = window.dims.iter().zip(&buffer.dims).map(|(span, dim)| match span {
+            Span::At(i) => self.ranges.of(&self.resolved(i)),
+            Span::Slice(start, length) => {
+                self.ranges.of(&self.resolved(start)).plus(Interval::new(0, length - 1))
+            }
+            Span::All => Interval { lo: Some(0), hi: self.ranges.of(&dim.extent).hi.map(|n| n - 1) },
+        });
+        let dims = dims.collect();
+        let (reads, writes) = (access != OperandAccess::Write, access != OperandAccess::Read);
+        self.touch(&window.buffer, dims, reads, writes);
+    }
+
+    fn touch(&mut self, sym: &Sym, dims: Vec<Interval>, reads: bool, writes: bool) {
+        let in_device_memory =
+            self.buffers.get(sym).is_some_and(|b| matches!(b.space, Space::Param(_) | Space::Global));
+        if !in_device_memory {
+            return;
+        }
+        let Some(known) = self.found.iter_mut().find(|b| b.buffer == *sym) else {
+            self.found.push(Hull { buffer: sym.clone(), dims, reads, writes });
+            return;
+        };
+        for (all, one) in known.dims.iter_mut().zip(dims) {
+            let least = all.lo.zip(one.lo).map(|(a, b)| a.min(b));
+            let most = all.hi.zip(one.hi).map(|(a, b)| a.max(b));
+            *all = Interval { lo: least, hi: most };
+        }
+        known.reads |= reads;
+        known.writes |= writes;
+    }
+}
