@@ -22,8 +22,14 @@ pub struct Values {
 
 /// The same number in all lanes, or one for each.
 #[derive(Clone, Copy)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "values live as long as it takes to add them; an allocation would cost more"
+)]
 pub enum Value {
+    /// In all lanes.
     Same(i64),
+    /// Lane by lane.
     Each(Lanes),
 }
 
