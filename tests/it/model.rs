@@ -33,6 +33,15 @@ fn of_family(name: &str, dtype: &str, layout: &str, shape: &str, parameters: &st
     (family.build(&problem, &choice).unwrap_or_else(|e| panic!("{e}")), problem)
 }
 
+/// What the model counts of a kernel as it is compiled.
+fn compiled((kernel, problem): &(Kernel, Problem)) -> Counts {
+    let valid = validated(kernel.program(), target::DEFAULT).unwrap_or_else(|e| panic!("{e}"));
+    let binding = Binding::new(valid.program(), problem, 8).unwrap();
+    let all =
+        launches(valid.program(), &|s| binding.value(s), Reuse::AsCompiled).unwrap_or_else(|e| panic!("{e}"));
+    all.into_iter().reduce(|a, b| a.and(&b)).expect("a launch")
+}
+
 /// What the simulator and the model count of a kernel, over all launches; and the seconds that the model takes.
 fn both((kernel, problem): &(Kernel, Problem)) -> (Counters, Counts, f64) {
     let name = &kernel.name;
@@ -161,4 +170,24 @@ fn blocks_and_waves_share_what_they_read() {
     let skinny = of_family("tsmttsm", "f64", "tn", "9x7x20000", "unit=mma,parts=8");
     let first = &traffic(&skinny, 132)[0];
     assert_eq!(first.iter().find(|t| t.buffer == "A").unwrap().compulsory, 20000.0 * 9.0 * 8.0);
+}
+
+#[test]
+fn compilers_load_once_what_does_not_change_and_neighbours_together() {
+    let of = |name: &str| {
+        let case = of_recipe(name, "f32", "nn", "256x256x128");
+        let (written, compiled) = (both(&case).1, compiled(&case));
+        // For each multiply-add of a warp.
+        let warps = written.fma / 32.0;
+        [&written, &compiled].map(|c| (c.shared_load_requests / warps, c.global_lines / warps))
+    };
+    // Lanes read an element of A in a line each in the first, and one for all of them in the second; C is stored at the end.
+    let [naive, coalesced] = ["sgemm_naive", "sgemm_coalesced"].map(of);
+    assert!((33.0..34.0).contains(&naive[0].1) && (2.0..2.1).contains(&coalesced[0].1));
+    // A step of 32 terms: a row of As in pieces of 16 bytes, a column of Bs one by one.
+    let [written, compiled] = of("sgemm_shared_memory");
+    assert_eq!((written.0, compiled.0), (2.0, 1.25));
+    // A tile of 8 x 8: 16 loads for 64 multiply-adds, whether a schedule or a compiler keeps them in registers.
+    let [_, compiled] = of("sgemm_block_tiling_2d");
+    assert!(compiled.0 <= 0.25, "{compiled:?}");
 }

@@ -22,11 +22,21 @@ impl Default for Tally {
 impl Tally {
     /// Distinct 32-byte sectors of accesses of `bytes` bytes at the given addresses.
     pub fn sectors(addresses: &[i64], bytes: i64) -> u64 {
+        Tally::pieces(addresses, bytes, 32)
+    }
+
+    /// Distinct 128-byte lines of such accesses: the first-level cache looks up one at a time.
+    pub fn lines(addresses: &[i64], bytes: i64) -> u64 {
+        Tally::pieces(addresses, bytes, 128)
+    }
+
+    /// Distinct pieces of memory of so many bytes that such accesses touch.
+    fn pieces(addresses: &[i64], bytes: i64, size: i64) -> u64 {
         let mut distinct = 0;
         let mut last = i64::MIN;
         let mut sorted = true;
         for address in addresses {
-            let (first, end) = (address.div_euclid(32), (address + bytes - 1).div_euclid(32));
+            let (first, end) = (address.div_euclid(size), (address + bytes - 1).div_euclid(size));
             if first < last {
                 sorted = false;
                 break;
@@ -37,11 +47,11 @@ impl Tally {
         if sorted {
             return distinct;
         }
-        let mut sectors: Vec<i64> =
-            addresses.iter().flat_map(|a| a.div_euclid(32)..=(a + bytes - 1).div_euclid(32)).collect();
-        sectors.sort_unstable();
-        sectors.dedup();
-        sectors.len() as u64
+        let mut pieces: Vec<i64> =
+            addresses.iter().flat_map(|a| a.div_euclid(size)..=(a + bytes - 1).div_euclid(size)).collect();
+        pieces.sort_unstable();
+        pieces.dedup();
+        pieces.len() as u64
     }
 
     /// Wavefronts of accesses of `bytes` bytes; `addresses` holds a byte address for each active lane.
@@ -154,5 +164,8 @@ mod tests {
         assert_eq!(Tally::sectors(&addresses(|_| 28), 8), 2);
         assert_eq!(Tally::sectors(&addresses(|l| 16 * l), 16), 16);
         assert_eq!(Tally::sectors(&addresses(|l| 128 * (31 - l)), 4), 32);
+        let lines = |f: fn(i64) -> i64, bytes| Tally::lines(&addresses(f), bytes);
+        assert_eq!((lines(|l| 4 * l, 4), lines(|l| 4 * l + 4, 4), lines(|l| 16 * l, 16)), (1, 2, 4));
+        assert_eq!((lines(|l| 128 * (31 - l), 4), lines(|_| 28, 4)), (32, 1));
     }
 }

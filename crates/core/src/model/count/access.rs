@@ -7,6 +7,7 @@ use crate::ir::{Access, Buffer, Instruction, Operand, Space, Span, Window};
 use super::super::lanes::{Mask, Value, WARP};
 use super::super::requests::Tally;
 use super::{Reuse, Walk, add, lanes_where};
+use crate::sym::Sym;
 
 impl Walk {
     /// How many elements side by side a vector loop makes of one.
@@ -54,7 +55,8 @@ impl Walk {
         let first = address(self);
         let width = self.width(&access.index);
         let Some((var, _)) = self.vector.clone().filter(|_| width > 1) else {
-            return self.request(&buffer, writes, &first, bytes, weight);
+            let together = if writes { 1 } else { self.neighbours(access, &buffer) };
+            return self.request(&buffer, writes, &first, bytes * together, weight / together as f64);
         };
         // Neighbours are one wide access, what lies apart is one after the other.
         self.values.set(&var, Value::Same(1));
@@ -72,6 +74,36 @@ impl Walk {
         self.values.set(&var, Value::Same(0));
     }
 
+    /// How many elements of shared memory a compiler loads at once in place of one: those through which an unrolled loop runs one after the
+    /// other, up to 16 bytes, where each such group begins at a multiple of its size.
+    fn neighbours(&mut self, access: &Access, buffer: &Buffer) -> i64 {
+        if buffer.space != Space::Shared || self.reuse == Reuse::AsWritten {
+            return 1;
+        }
+        let bytes = buffer.element_bytes();
+        let unrolled: Vec<Sym> = self.unrolled.iter().map(|(var, _)| var.clone()).collect();
+        let drawn = |walk: &Walk, var: &Sym| walk.serial.iter().rev().find(|d| d.var == *var).cloned();
+        for var in unrolled.iter().rev().filter(|var| access.index.iter().any(|i| i.mentions(var))) {
+            let Some(drawn) = drawn(self, var) else { continue };
+            let here = self.values.index(&Index::var(var));
+            let mut at = |iteration: i64| {
+                self.values.set(var, drawn.at(iteration));
+                let index: Vec<Value> = access.index.iter().map(|i| self.values.index(i)).collect();
+                self.address(buffer, &index)
+            };
+            let (first, second) = (at(0), at(1));
+            self.values.set(var, here);
+            let active = lanes_where(|lane| second.of(lane) - first.of(lane) == bytes);
+            let whole = |n: i64| lanes_where(|lane| first.of(lane) % (n * bytes) == 0);
+            let fits =
+                |n: &i64| n * bytes <= 16 && drawn.count % n == 0 && whole(*n) & self.mask == self.mask;
+            if active & self.mask == self.mask {
+                return [4, 2].into_iter().find(fits).unwrap_or(1);
+            }
+        }
+        1
+    }
+
     /// Counts a request of the active lanes for so many bytes each.
     fn request(&mut self, buffer: &Buffer, writes: bool, address: &Value, bytes: i64, weight: f64) {
         let active = (0..WARP).filter(|lane| self.mask >> lane & 1 == 1);
@@ -87,6 +119,7 @@ impl Walk {
         } else {
             let addresses: Vec<i64> = active.map(|lane| address.of(lane)).collect();
             taken = Tally::sectors(&addresses, bytes) as f64;
+            self.counts.global_lines += weight * Tally::lines(&addresses, bytes) as f64;
             add(&mut self.counts.sectors, &buffer.sym.name().to_string(), weight * taken);
             (requests, passes) = if writes {
                 (&mut self.counts.global_store_requests, &mut self.counts.global_store_sectors)

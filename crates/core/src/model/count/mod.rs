@@ -6,7 +6,8 @@
 //! estimates, as for the last blocks of sizes that tiles do not divide.
 //!
 //! Counts are those of the program as it is written: the simulator counts the same. Compilers do better where loads in unrolled
-//! loops do not depend on all of them; [`Reuse::AsCompiled`] counts such loads once.
+//! loops do not depend on all of them, and where such loops run through neighbours in shared memory: [`Reuse::AsCompiled`] counts the former once
+//! and the latter by 16 bytes at a time.
 
 mod access;
 
@@ -56,6 +57,8 @@ pub struct Counts {
     pub arithmetic: f64,
     /// Barriers met, one for each range of threads that meets.
     pub barriers: f64,
+    /// Distinct 128-byte lines of requests to device memory, loads and stores together: lookups in the first-level cache.
+    pub global_lines: f64,
     /// Sectors of requests to device memory by buffer, loads and stores together.
     pub sectors: Vec<(String, f64)>,
 }
@@ -81,6 +84,7 @@ impl Counts {
             products: joined(&self.products, &other.products),
             arithmetic: self.arithmetic + other.arithmetic,
             barriers: self.barriers + other.barriers,
+            global_lines: self.global_lines + other.global_lines,
             sectors: joined(&self.sectors, &other.sectors),
         }
     }
@@ -111,7 +115,7 @@ fn add<T: Clone + PartialEq>(sums: &mut Vec<(T, f64)>, of: &T, number: f64) {
 pub enum Reuse {
     /// As often as the loops run.
     AsWritten,
-    /// Once for all iterations between which nothing changes.
+    /// Once for all iterations between which nothing changes, and neighbours in shared memory at once.
     AsCompiled,
 }
 
