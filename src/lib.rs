@@ -5,6 +5,7 @@ pub mod bind;
 pub mod choose;
 pub mod cli;
 pub mod compile;
+pub mod csv;
 pub mod device;
 pub mod file;
 pub mod gpu;

@@ -4,6 +4,7 @@
 //! a check that failed, and 2 for wrong use or for a machine that lacks what was asked for.
 
 mod bandwidth;
+mod batch;
 mod bench;
 mod check;
 mod compile;
@@ -14,6 +15,7 @@ mod ladder;
 mod occupancy;
 mod options;
 mod output;
+mod predict;
 mod show;
 mod source;
 mod targets;
@@ -56,6 +58,8 @@ enum Command {
     Show(show::Options),
     /// Say how many warps of a kernel a GPU's multiprocessor holds, what limits them, and what would change it.
     Occupancy(occupancy::Options),
+    /// Predict the time of a product on any GPU by the model alone: what it is made of, and what limits it.
+    Predict(predict::Options),
     /// List the GPUs that are known, with their numbers and where each comes from.
     Targets(targets::Options),
     /// Say what this machine has, what it lacks, and how to get it.
@@ -77,6 +81,7 @@ pub fn main() -> ExitCode {
         Command::TuneWorker => tune::work(),
         Command::Show(options) => show::run(options),
         Command::Occupancy(options) => occupancy::run(options),
+        Command::Predict(options) => predict::run(options),
         Command::Targets(options) => targets::run(options),
         Command::Doctor(options) => doctor::run(options),
     })

@@ -153,6 +153,7 @@ const TUNER: &[(&str, &[&str])] = &[
     ("wisdom", &["record"]),
     ("t4", &["record"]),
     ("why", &["rank", "report"]),
+    ("prediction", &["rank", "report", "roofline", "why"]),
     ("file", &["record", "wisdom"]),
     ("summary", &["file", "record", "wisdom"]),
     ("session", &["bench", "file", "record", "roofline", "search", "space", "summary", "wisdom"]),

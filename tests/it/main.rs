@@ -8,6 +8,7 @@ mod figures;
 mod golden;
 mod laws;
 mod occupancy;
+mod predict;
 mod programs;
 mod skinny;
 mod tuner;
