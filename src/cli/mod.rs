@@ -21,6 +21,7 @@ mod source;
 mod targets;
 mod tsm;
 mod tune;
+mod validate_model;
 mod wisdom;
 
 use std::process::ExitCode;
@@ -60,6 +61,8 @@ enum Command {
     Occupancy(occupancy::Options),
     /// Predict the time of a product on any GPU by the model alone: what it is made of, and what limits it.
     Predict(predict::Options),
+    /// Compare the model with every table of measured times that the repository has: how far it can be believed.
+    ValidateModel(validate_model::Options),
     /// List the GPUs that are known, with their numbers and where each comes from.
     Targets(targets::Options),
     /// Say what this machine has, what it lacks, and how to get it.
@@ -82,6 +85,7 @@ pub fn main() -> ExitCode {
         Command::Show(options) => show::run(options),
         Command::Occupancy(options) => occupancy::run(options),
         Command::Predict(options) => predict::run(options),
+        Command::ValidateModel(options) => validate_model::run(options),
         Command::Targets(options) => targets::run(options),
         Command::Doctor(options) => doctor::run(options),
     })

@@ -230,3 +230,31 @@ fn a_thousand_rows_are_answered_in_no_time() {
     let most = if cfg!(debug_assertions) { 20.0 } else { 2.0 };
     assert!(begun.elapsed().as_secs_f64() < most, "{:?}", begun.elapsed());
 }
+
+#[test]
+fn validate_model_says_how_true_the_model_is_and_of_what_it_cannot_speak() {
+    let found = json("validate-model --json", 0);
+    let tables = found["tables"].as_array().unwrap();
+    assert_eq!(tables.len(), 3);
+    for table in tables {
+        for field in ["file", "gpu", "source", "licence", "fit", "fit_because"] {
+            assert!(table[field].is_string(), "{field} of {}", table["file"]);
+        }
+        assert!(table["summary"]["mean_absolute_error_percent"].as_f64().unwrap() > 0.0);
+        assert!(table["summary"]["geometric_bias"].as_f64().unwrap() > 0.0);
+    }
+    let group = &tables[0]["groups"][0];
+    for first in ["1", "10", "50"] {
+        assert!(group["ranking"]["best_of"][first].as_f64().unwrap() >= 1.0);
+    }
+    assert!(group["ranking"]["spearman"].is_number() && group["ranking"]["kendall_tau_b"].is_number());
+    let mappings = tables[2]["points"].as_array().unwrap();
+    assert_eq!(mappings.len(), 47);
+    let refused: Vec<_> = mappings.iter().filter(|p| p["modelled"].is_null()).collect();
+    assert!(!refused.is_empty() && refused.iter().all(|p| p["because"].is_string()));
+    assert!(found["not_covered"].as_array().unwrap().iter().all(|t| t["because"].is_string()));
+    let text = |arguments: &str| String::from_utf8(warpwright(arguments).stdout).unwrap();
+    let (summary, whole) = (text("validate-model --summary"), text("validate-model"));
+    assert!(whole.starts_with(summary.trim_end()) && whole.contains("not compared, because"), "{whole}");
+    assert!(refusal("validate-model --summary --json").contains("--summary"));
+}
