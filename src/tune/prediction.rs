@@ -291,28 +291,43 @@ mod tests {
         }
     }
 
-    /// The promise is 1 ms. The median of many counts, since a machine of several users may stop any one of them.
+    /// The median of several: a machine that others use too may stop any one of them. A debug build takes longer.
+    fn median(family: &str, problem: &Problem, target: &'static Target) -> Duration {
+        let family = kernels::family(family).unwrap();
+        let mut times: Vec<Duration> = (0..9)
+            .map(|_| {
+                let begun = Instant::now();
+                Prediction::of(family, &Choice::default(), problem, target).unwrap();
+                begun.elapsed()
+            })
+            .collect();
+        times.sort();
+        times[4] / if cfg!(debug_assertions) { 20 } else { 1 }
+    }
+
     #[test]
     fn a_prediction_takes_less_than_a_millisecond() {
-        let most = if cfg!(debug_assertions) { Duration::from_millis(20) } else { Duration::from_millis(1) };
         for (family, shape, layout) in [
             ("tsmttsm", "64x64x4000000", "tn"),
             ("tsmttsm", "33x17x10000", "tn"),
             ("tsmm", "4000000x57x57", "nn"),
         ] {
             for dtype in ["f32", "f64", "c64", "c128"] {
-                let p = problem(shape, dtype, layout);
-                let family = kernels::family(family).unwrap();
-                let mut times: Vec<Duration> = (0..21)
-                    .map(|_| {
-                        let begun = Instant::now();
-                        Prediction::of(family, &Choice::default(), &p, target::DEFAULT).unwrap();
-                        begun.elapsed()
-                    })
-                    .collect();
-                times.sort();
-                assert!(times[10] < most, "{shape} {dtype}: {:?}", times[10]);
+                let took = median(family, &problem(shape, dtype, layout), target::DEFAULT);
+                assert!(took < Duration::from_millis(1), "{shape} {dtype}: {took:?}");
             }
+        }
+    }
+
+    /// Where a GPU has little shared memory and products are wide, the family looks longer for a choice that fits: 10 ms, of
+    /// these; 73 ms before a small matrix that does not fit ended the search at once.
+    #[test]
+    fn a_prediction_that_is_hard_to_complete_takes_some_milliseconds() {
+        for (gpu, family, shape, layout) in
+            [("a6000", "tsmm", "305040x110x110", "nn"), ("gtx980", "tsmttsm", "80x80x419430", "tn")]
+        {
+            let took = median(family, &problem(shape, "f64", layout), Target::by_name(gpu).unwrap());
+            assert!(took < Duration::from_millis(40), "{gpu} {shape}: {took:?}");
         }
     }
 }
