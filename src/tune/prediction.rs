@@ -35,11 +35,12 @@ pub struct Prediction {
     pub residency: Residency,
     /// The bounds of the problem by what is known to be reached on the GPU; null where its table has no rate for the type.
     pub roofline: Option<RooflineReport>,
+    /// Whether the time is less than any kernel of this kind could take: a constant that was fitted on one GPU does not suit
+    /// another. Kernels that make products of fewer or of faster multiplications may be below the roofline, which counts the
+    /// definition's.
+    pub below_roofline: bool,
     #[serde(skip)]
     estimate: Estimate,
-    /// Whether the kernel makes the products that the definition has.
-    #[serde(skip)]
-    by_definition: bool,
 }
 
 /// The kernel of a prediction.
@@ -159,7 +160,7 @@ impl Prediction {
         let given = given.iter().map(|(name, _)| name).collect();
         let by_definition = family.multiplications(&parameters) == Multiplications::Four;
         Ok(Prediction {
-            by_definition,
+            below_roofline: by_definition && roofline.is_some_and(|r| r.seconds > estimate.seconds),
             problem: ProblemReport::of(problem),
             gpu: target.name,
             kernel: PredictedKernel { family: family.name, parameters, given },
@@ -177,12 +178,6 @@ impl Prediction {
         })
     }
 
-    /// Whether the time is less than any kernel of this kind could take: a constant that was fitted on one GPU does not suit
-    /// another. Products of fewer or of faster multiplications may be below the roofline, which counts the definition's.
-    fn is_below_roofline(&self) -> bool {
-        self.by_definition && self.roofline.is_some_and(|r| r.seconds > self.seconds)
-    }
-
     /// The prediction for people.
     pub fn describe(&self) -> String {
         let ProblemReport { m, n, k, dtype, layout, .. } = &self.problem;
@@ -195,11 +190,8 @@ impl Prediction {
         let roofline = match &self.roofline {
             Some(r) => {
                 let part = r.seconds / self.seconds;
-                let doubt = if self.is_below_roofline() {
-                    ", which is impossible: the model is wrong here"
-                } else {
-                    ""
-                };
+                let doubt =
+                    if self.below_roofline { ", which is impossible: the model is wrong here" } else { "" };
                 format!("{} by {}, {part:.2} of the time{doubt} (modelled)", seconds(r.seconds), r.limiter)
             }
             None => "not known: the GPU's table has no rate for this type".to_string(),
@@ -249,7 +241,7 @@ impl Prediction {
                     seconds(p.seconds),
                     p.roofline.map_or("?".to_string(), |r| seconds(r.seconds)),
                     p.roofline.map_or("?".to_string(), |r| {
-                        let doubt = if p.is_below_roofline() { "!" } else { "" };
+                        let doubt = if p.below_roofline { "!" } else { "" };
                         format!("{:.2}{doubt}", r.seconds / p.seconds)
                     }),
                     p.limiter.to_string(),
@@ -257,7 +249,7 @@ impl Prediction {
             })
             .collect();
         let note = "\n! less than is possible: the model is wrong here";
-        let doubtful = predictions.iter().any(Prediction::is_below_roofline);
+        let doubtful = predictions.iter().any(|p| p.below_roofline);
         render(&columns, &rows) + if doubtful { note } else { "" }
     }
 }

@@ -93,6 +93,24 @@ fn gpus_stand_side_by_side_each_with_parameters_that_suit_it() {
 }
 
 #[test]
+fn a_time_that_is_impossible_is_called_wrong() {
+    // What was fitted on a GPU with many f64 pipes promises too much for one with few.
+    let asked = "predict 1000000x8x8 --dtype f64";
+    let found = json(&format!("{asked} --compare gtx980,h200 --json"), 0);
+    assert_eq!([&found[0]["below_roofline"], &found[1]["below_roofline"]], [true, false]);
+    let text = |arguments: &str| String::from_utf8(warpwright(arguments).stdout).unwrap();
+    assert!(text(&format!("{asked} --gpu gtx980")).contains("impossible: the model is wrong here"));
+    assert!(
+        text(&format!("{asked} --compare gtx980,h200"))
+            .ends_with("! less than is possible: the model is wrong here\n")
+    );
+    assert!(!text(&format!("{asked} --compare h200,l4")).contains('!'));
+    // Split numbers are not multiplied as the roofline has it.
+    let split = json("predict 128x128x4000000 --family tsmttsm --param numbers=split --json", 0);
+    assert!(split["below_roofline"] == false, "{split}");
+}
+
+#[test]
 fn wrong_use_is_refused_with_what_to_do() {
     for (arguments, said) in [
         ("64x64x4000000 --gpu voodoo2 --family tsmttsm", "use one of gtx980"),
