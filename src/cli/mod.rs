@@ -4,6 +4,7 @@
 //! a check that failed, and 2 for wrong use or for a machine that lacks what was asked for.
 
 mod bandwidth;
+mod batch;
 mod bench;
 mod check;
 mod compile;
@@ -14,11 +15,13 @@ mod ladder;
 mod occupancy;
 mod options;
 mod output;
+mod predict;
 mod show;
 mod source;
 mod targets;
 mod tsm;
 mod tune;
+mod validate_model;
 mod wisdom;
 
 use std::process::ExitCode;
@@ -56,6 +59,10 @@ enum Command {
     Show(show::Options),
     /// Say how many warps of a kernel a GPU's multiprocessor holds, what limits them, and what would change it.
     Occupancy(occupancy::Options),
+    /// Predict the time of a product on any GPU by the model alone: what it is made of, and what limits it.
+    Predict(predict::Options),
+    /// Compare the model with every table of measured times that the repository has: how far it can be believed.
+    ValidateModel(validate_model::Options),
     /// List the GPUs that are known, with their numbers and where each comes from.
     Targets(targets::Options),
     /// Say what this machine has, what it lacks, and how to get it.
@@ -77,6 +84,8 @@ pub fn main() -> ExitCode {
         Command::TuneWorker => tune::work(),
         Command::Show(options) => show::run(options),
         Command::Occupancy(options) => occupancy::run(options),
+        Command::Predict(options) => predict::run(options),
+        Command::ValidateModel(options) => validate_model::run(options),
         Command::Targets(options) => targets::run(options),
         Command::Doctor(options) => doctor::run(options),
     })

@@ -283,8 +283,8 @@ impl Family {
             return Err(self.no_choice(name, value, &values));
         }
         let Some(choice) = first else {
-            let refusal =
-                Diagnosis::new(format!("{} cannot be made with {given} for {}", self.name, problem.shape));
+            let with = if given.is_empty() { String::new() } else { format!(" with {given}") };
+            let refusal = Diagnosis::new(format!("{} cannot be made{with} for {}", self.name, problem.shape));
             // A constraint on nothing that is given would have been kept, had all that is given a meaning.
             let is_asked = |c: &Constraint| c.on.iter().any(|name| given.get(name).is_some());
             // The one way to go on would be one that nobody has permitted.

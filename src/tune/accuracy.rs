@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::metrics;
+
 /// How the model's ranking compares with times that were measured.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Accuracy {
@@ -24,10 +26,6 @@ pub fn compare(pairs: &[(f64, f64)]) -> Option<Accuracy> {
     if pairs.len() < 3 {
         return None;
     }
-    let (by_model, by_time) = (ranks(pairs, |p| p.0), ranks(pairs, |p| p.1));
-    let mean = (pairs.len() - 1) as f64 / 2.0;
-    let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(x, y)| (x - mean) * (y - mean)).sum::<f64>();
-    let spread = (product(&by_model, &by_model) * product(&by_time, &by_time)).sqrt();
     let mut order: Vec<&(f64, f64)> = pairs.iter().collect();
     order.sort_by(|a, b| a.0.total_cmp(&b.0));
     let place = (0..order.len()).min_by(|a, b| order[*a].1.total_cmp(&order[*b].1))?;
@@ -35,26 +33,12 @@ pub fn compare(pairs: &[(f64, f64)]) -> Option<Accuracy> {
     let least = |of: &[&(f64, f64)]| of.iter().map(|p| p.1).fold(f64::INFINITY, f64::min);
     Some(Accuracy {
         candidates: pairs.len(),
-        rank_correlation: if spread > 0.0 { product(&by_model, &by_time) / spread } else { 0.0 },
+        rank_correlation: metrics::spearman(pairs).unwrap_or(0.0),
         place_of_best: place + 1,
         first: order[0].1 / best.1,
         best_of_8: least(&order[..order.len().min(8)]) / best.1,
         modelled_over_measured: best.0 / best.1,
     })
-}
-
-/// The rank of each pair by a key, from 0; equals share the mean of their ranks.
-fn ranks(pairs: &[(f64, f64)], key: impl Fn(&(f64, f64)) -> f64) -> Vec<f64> {
-    let mut order: Vec<usize> = (0..pairs.len()).collect();
-    order.sort_by(|a, b| key(&pairs[*a]).total_cmp(&key(&pairs[*b])));
-    let mut ranks = vec![0.0; pairs.len()];
-    let mut start = 0;
-    for equals in order.chunk_by(|a, b| key(&pairs[*a]) == key(&pairs[*b])) {
-        let shared = start as f64 + (equals.len() - 1) as f64 / 2.0;
-        equals.iter().for_each(|at| ranks[*at] = shared);
-        start += equals.len();
-    }
-    ranks
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Tuning: which choice of a family's parameters is fastest for a problem on a GPU, and remembering it.
 //!
 //! [`space`] solves the constraints of a family and gives every candidate; [`rank`] says by a model how long each should
-//! take ([`accuracy`]: how well it does that); [`search`] decides which to measure next, and [`measure`] measures them, each compiled ahead on all cores and
+//! take ([`accuracy`]: how well it does that; [`prediction`]: what it says of one choice, as it is reported); [`search`] decides which to measure next, and [`measure`] measures them, each compiled ahead on all cores and
 //! run in a process of its own ([`worker`]). [`session`] puts these together and writes everything that is tried into
 //! the wisdom at once: [`record`] is one line of it, [`mod@file`] where the lines stand ([`summary`]: the best of them), [`wisdom`] what they say, and [`t4`]
 //! the same for other tuners.
@@ -13,6 +13,7 @@ pub mod bench;
 pub mod compilers;
 pub mod file;
 pub mod measure;
+pub mod prediction;
 pub mod rank;
 pub mod record;
 pub mod search;

@@ -9,6 +9,7 @@ mod golden;
 mod laws;
 mod model;
 mod occupancy;
+mod predict;
 mod programs;
 mod skinny;
 mod tuner;

@@ -7,8 +7,9 @@ use super::mapping::{
     threads, threads_with_role, wider,
 };
 use super::schedule::columns;
-use crate::kernels::family::Constraint;
+use crate::kernels::family::{Choice, Constraint};
 use crate::kernels::staging::{self, Moved};
+use crate::problem::Problem;
 
 /// The most multiply-adds in a row that are worth compiling: some thousands take seconds, and run no faster.
 const MOST_UNROLLED: i64 = 1500;
@@ -163,6 +164,23 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
         on: &[staging::COPY, "stages"],
         holds: |c, _, _| c.word(staging::COPY) != staging::BULK || c.int("stages") > 1,
     },
+    // The last of these three is the condition. The others follow from it, and are known before most parameters have values: where a
+    // GPU has little shared memory, tens of thousands of choices need not be looked at.
+    Constraint {
+        about: "a band of the small matrix does not fit in shared memory",
+        on: &["bands"],
+        holds: |c, p, t| band_bytes(p, c) <= i64::from(t.limits.shared_per_block_opt_in),
+    },
+    Constraint {
+        about: "a group of rows and a band of the small matrix do not fit in shared memory",
+        on: &["bands", "rows", "depth"],
+        holds: |c, p, t| {
+            // Of what is copied piece by piece there are two pieces.
+            let least = if c.int("depth") < p.shape.k { 2 } else { 1 };
+            let rows = least * c.int("rows") * c.int("depth") * p.dtype().bytes();
+            band_bytes(p, c) + rows <= i64::from(t.limits.shared_per_block_opt_in)
+        },
+    },
     Constraint {
         about: "the groups of rows and the small matrix do not fit in shared memory",
         on: &["store", "stages"],
@@ -189,3 +207,8 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
         },
     },
 ];
+
+/// Bytes of a band of the small matrix, without what it is padded by.
+fn band_bytes(problem: &Problem, choice: &Choice) -> i64 {
+    problem.shape.k * band(problem, choice) * problem.dtype().bytes()
+}

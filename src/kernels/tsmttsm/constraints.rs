@@ -46,6 +46,16 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
             rows == 1 || rows * (c.int("tm") + c.int("tn")) * p.result_dtype().bytes() / 4 <= 64
         },
     },
+    // It follows from the next one, and is known before the threads of a block are shared out.
+    Constraint {
+        about: "an area of C does not fit in shared memory, where the slices of a block come together",
+        on: &["staging", "areas"],
+        holds: |c, p, t| {
+            let [rows, columns] = area(p, c);
+            c.word("staging") == "shared"
+                || rows * columns * p.result_dtype().bytes() <= i64::from(t.limits.shared_per_block_opt_in)
+        },
+    },
     Constraint {
         about: "the slices of a block do not fit in shared memory",
         on: &["staging", "block", "tm", "tn", "parts"],

@@ -1,0 +1,323 @@
+//! How true the model of times is: its estimates beside every table of measured times that the repository has.
+//!
+//! `validation/index.toml` lists the tables, where each is from, and whether the model was fitted on it. [`measured`] reads
+//! a table as choices of families with their times; this module compares, and [`report`] says it to people. Tables that the
+//! model has nothing to say of are listed with the reason.
+
+pub mod measured;
+pub mod report;
+mod tables;
+
+use serde::{Deserialize, Serialize};
+use warpwright_core::diag::Diagnosis;
+use warpwright_core::target::Target;
+
+use self::measured::{Measured, Reader};
+use self::tables::{INDEX, TEXTS};
+use crate::metrics::{self, Pair};
+use crate::parallel;
+use crate::tune::prediction::Prediction;
+
+/// Measured times of two candidates that differ by less than this part have no order for Kendall's tau.
+pub const CLOSER: f64 = 0.05;
+
+/// The list of tables.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Index {
+    table: Vec<Entry>,
+}
+
+/// A table of measured or published figures.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    /// Its file.
+    pub file: String,
+    /// The GPU by its name in the tables.
+    pub gpu: String,
+    /// What it holds.
+    pub what: String,
+    /// Who measured or published it, when, and by what.
+    pub source: String,
+    /// The licence of what it is from.
+    pub licence: String,
+    /// How it is read, where the model has something to say of it.
+    #[serde(default, skip_serializing)]
+    reader: Option<Reader>,
+    /// Whether the model was fitted on it, in a few words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fit: Option<String>,
+    /// The same in full.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fit_because: Option<String>,
+    /// Why the model has nothing to say of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub because: Option<String>,
+}
+
+/// The model beside all tables: the JSON of `validate-model`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Validation {
+    /// How the numbers came about: `modelled beside measured`.
+    pub kind: &'static str,
+    /// The part of a measured time that two candidates have to differ by to have an order for Kendall's tau.
+    pub closer: f64,
+    /// The tables that the model speaks of.
+    pub tables: Vec<Compared>,
+    /// Those that it does not, and why.
+    pub not_covered: Vec<Entry>,
+}
+
+/// The model beside one table.
+#[derive(Clone, Debug, Serialize)]
+pub struct Compared {
+    /// The table.
+    #[serde(flatten)]
+    pub entry: Entry,
+    /// Over all its groups.
+    pub summary: Summary,
+    /// Each problem with its candidates; or products with one kernel each, by kind.
+    pub groups: Vec<Group>,
+    /// Single points, where the table has few.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub points: Vec<Point>,
+}
+
+/// The model beside measured times of a group.
+#[derive(Clone, Debug, Serialize)]
+pub struct Group {
+    /// The problem, or the kind of products.
+    pub name: String,
+    /// The family of the kernels.
+    pub family: &'static str,
+    /// Kernels with a measured and a modelled time.
+    pub kernels: usize,
+    /// Kernels that were measured but have no modelled time.
+    pub not_modelled: usize,
+    /// Why, each reason once.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_modelled_because: Vec<String>,
+    /// How well the model ranks the candidates of this problem; null where each kernel has a problem of its own.
+    pub ranking: Option<Ranking>,
+    /// The mean of |modelled - measured| / measured, in per cent.
+    pub mean_absolute_error_percent: Option<f64>,
+    /// The geometric mean of modelled over measured.
+    pub geometric_bias: Option<f64>,
+}
+
+/// How well the model ranks the candidates of one problem.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Ranking {
+    /// Spearman's rank correlation.
+    pub spearman: Option<f64>,
+    /// Kendall's tau-b without pairs that were measured to be as good as equal.
+    pub kendall_tau_b: Option<f64>,
+    /// The least measured time among the model's first few over the optimum.
+    pub best_of: FirstFew,
+}
+
+/// A number for the model's first 1, 10 and 50.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct FirstFew {
+    /// For its first.
+    #[serde(rename = "1")]
+    pub one: Option<f64>,
+    /// For its first 10.
+    #[serde(rename = "10")]
+    pub ten: Option<f64>,
+    /// For its first 50.
+    #[serde(rename = "50")]
+    pub fifty: Option<f64>,
+}
+
+/// The model beside a table as a whole.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    /// Groups in it.
+    pub groups: usize,
+    /// Kernels with both times.
+    pub kernels: usize,
+    /// Kernels without a modelled time.
+    pub not_modelled: usize,
+    /// Over the problems: the median and the least Spearman correlation.
+    pub spearman_median: Option<f64>,
+    /// The least.
+    pub spearman_least: Option<f64>,
+    /// The median of Kendall's tau-b.
+    pub kendall_median: Option<f64>,
+    /// The best of the first few over the optimum: the geometric mean of the problems.
+    pub best_of: FirstFew,
+    /// The same of the problem for which it is worst.
+    pub worst_of: FirstFew,
+    /// The mean absolute error over all kernels, in per cent.
+    pub mean_absolute_error_percent: Option<f64>,
+    /// The geometric mean of modelled over measured over all kernels.
+    pub geometric_bias: Option<f64>,
+}
+
+/// One kernel, measured and modelled.
+#[derive(Clone, Debug, Serialize)]
+pub struct Point {
+    /// The family.
+    pub family: &'static str,
+    /// The size of the product.
+    pub problem: String,
+    /// Its type.
+    pub dtype: &'static str,
+    /// The parameters that the table gives.
+    pub given: String,
+    /// Seconds, measured.
+    pub measured: f64,
+    /// Seconds, modelled; null where there is none.
+    pub modelled: Option<f64>,
+    /// Why there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub because: Option<String>,
+}
+
+/// Compares the model with every table.
+///
+/// # Errors
+/// A table that cannot be read, which would be a fault of the program.
+pub fn validate() -> Result<Validation, Diagnosis> {
+    let (mut tables, mut not_covered) = (Vec::new(), Vec::new());
+    for entry in entries()? {
+        match entry.reader {
+            Some(reader) => tables.push(compared(entry, reader)?),
+            None => not_covered.push(entry),
+        }
+    }
+    Ok(Validation { kind: "modelled beside measured", closer: CLOSER, tables, not_covered })
+}
+
+fn entries() -> Result<Vec<Entry>, Diagnosis> {
+    let index: Index = toml::from_str(INDEX).map_err(|e| {
+        Diagnosis::new("the index cannot be read").because(e.to_string()).at("validation/index.toml")
+    })?;
+    Ok(index.table)
+}
+
+fn compared(entry: Entry, reader: Reader) -> Result<Compared, Diagnosis> {
+    let place = |d: Diagnosis| d.at(entry.file.clone());
+    let text = TEXTS.iter().find(|(file, _)| *file == entry.file).map(|(_, text)| *text);
+    let text = text.ok_or_else(|| place(Diagnosis::new("the table is not part of the program")))?;
+    let target = Target::by_name(&entry.gpu).map_err(place)?;
+    let measured = reader.read(text).map_err(place)?;
+    let modelled = parallel::map(&measured, |kernel| seconds(kernel, target));
+    let kernels: Vec<Both<'_>> = measured.iter().zip(modelled).collect();
+    let groups: Vec<Group> = kernels
+        .chunk_by(|(a, _), (b, _)| a.group == b.group)
+        .map(|group| Group::of(group, reader.has_candidates()))
+        .collect();
+    let points = if reader.has_points() { kernels.iter().map(point).collect() } else { Vec::new() };
+    Ok(Compared { summary: Summary::of(&groups, &pairs(&kernels)), groups, points, entry })
+}
+
+/// A measured kernel with its modelled time in seconds, or why there is none.
+type Both<'a> = (&'a Measured, Result<f64, String>);
+
+/// The modelled time of a measured kernel, in seconds.
+fn seconds(kernel: &Measured, target: &'static Target) -> Result<f64, String> {
+    Prediction::of(kernel.family, &kernel.given, &kernel.problem, target)
+        .map(|prediction| prediction.seconds)
+        .map_err(reason)
+}
+
+/// Why a kernel of a table cannot be made today, without its other parameters.
+fn reason(refusal: Diagnosis) -> String {
+    match refusal.because.split_once(" has no meaning with ") {
+        Some((name, _)) => format!("{name} has no meaning there in the family of today"),
+        None if refusal.because.is_empty() => refusal.what,
+        None => refusal.because,
+    }
+}
+
+fn pairs(kernels: &[Both<'_>]) -> Vec<Pair> {
+    kernels
+        .iter()
+        .filter_map(|(kernel, modelled)| Some((modelled.as_ref().copied().ok()?, kernel.seconds)))
+        .collect()
+}
+
+fn point((kernel, modelled): &Both<'_>) -> Point {
+    Point {
+        family: kernel.family.name,
+        problem: kernel.problem.shape.to_string(),
+        dtype: kernel.problem.precision.name(),
+        given: kernel.given.to_string(),
+        measured: kernel.seconds,
+        modelled: modelled.as_ref().copied().ok(),
+        because: modelled.as_ref().err().cloned(),
+    }
+}
+
+impl Group {
+    fn of(kernels: &[Both<'_>], has_candidates: bool) -> Group {
+        let pairs = pairs(kernels);
+        let mut reasons: Vec<String> =
+            kernels.iter().filter_map(|(_, m)| m.as_ref().err().cloned()).collect();
+        reasons.sort();
+        reasons.dedup();
+        Group {
+            not_modelled_because: reasons,
+            name: kernels[0].0.group.clone(),
+            family: kernels[0].0.family.name,
+            kernels: pairs.len(),
+            not_modelled: kernels.len() - pairs.len(),
+            ranking: has_candidates.then(|| Ranking::of(&pairs)),
+            mean_absolute_error_percent: metrics::mean_absolute_error(&pairs).map(|e| 100.0 * e),
+            geometric_bias: metrics::geometric_bias(&pairs),
+        }
+    }
+}
+
+impl Ranking {
+    fn of(pairs: &[Pair]) -> Ranking {
+        Ranking {
+            spearman: metrics::spearman(pairs),
+            kendall_tau_b: metrics::kendall_tau_b(pairs, CLOSER),
+            best_of: FirstFew {
+                one: metrics::best_of(pairs, 1),
+                ten: metrics::best_of(pairs, 10),
+                fifty: metrics::best_of(pairs, 50),
+            },
+        }
+    }
+}
+
+impl FirstFew {
+    /// One number made of those of several problems.
+    fn over(several: &[FirstFew], one_of: impl Fn(Vec<f64>) -> Option<f64>) -> FirstFew {
+        let each = |of: fn(&FirstFew) -> Option<f64>| one_of(several.iter().filter_map(of).collect());
+        FirstFew { one: each(|f| f.one), ten: each(|f| f.ten), fifty: each(|f| f.fifty) }
+    }
+
+    /// The three in order.
+    pub fn all(&self) -> [Option<f64>; 3] {
+        [self.one, self.ten, self.fifty]
+    }
+}
+
+impl Summary {
+    fn of(groups: &[Group], pairs: &[Pair]) -> Summary {
+        let rankings: Vec<Ranking> = groups.iter().filter_map(|g| g.ranking).collect();
+        let spearman = || rankings.iter().filter_map(|r| r.spearman);
+        let best: Vec<FirstFew> = rankings.iter().map(|r| r.best_of).collect();
+        Summary {
+            groups: groups.len(),
+            kernels: pairs.len(),
+            not_modelled: groups.iter().map(|g| g.not_modelled).sum(),
+            spearman_median: metrics::median(spearman()),
+            spearman_least: spearman().reduce(f64::min),
+            kendall_median: metrics::median(rankings.iter().filter_map(|r| r.kendall_tau_b)),
+            best_of: FirstFew::over(&best, metrics::geometric_mean),
+            worst_of: FirstFew::over(&best, |of| of.into_iter().reduce(f64::max)),
+            mean_absolute_error_percent: metrics::mean_absolute_error(pairs).map(|e| 100.0 * e),
+            geometric_bias: metrics::geometric_bias(pairs),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,18 @@
+//! The index of tables, and those that the model is compared with. They are part of the program, so that it can be asked
+//! anywhere.
+
+/// Which table says what.
+pub(super) const INDEX: &str = include_str!("../../validation/index.toml");
+
+/// The tables by the names that they have in the index.
+pub(super) const TEXTS: &[(&str, &str)] = &[
+    ("validation/tsmgen_h200.csv", include_str!("../../validation/tsmgen_h200.csv")),
+    (
+        "bench/results/tuner-candidates-nvidia-h200-2026-11-22.csv",
+        include_str!("../../bench/results/tuner-candidates-nvidia-h200-2026-11-22.csv"),
+    ),
+    (
+        "bench/results/tsm-nvidia-h200-2026-11-25.csv",
+        include_str!("../../bench/results/tsm-nvidia-h200-2026-11-25.csv"),
+    ),
+];
