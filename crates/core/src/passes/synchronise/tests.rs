@@ -126,6 +126,24 @@ fn rows_of_any_length_are_not_handed_on_inside_a_range_of_threads() {
 }
 
 #[test]
+fn iterations_that_write_elements_of_their_own_are_not_told_apart_by_barriers() {
+    let step = |index: &str, at_end: &str| {
+        format!(
+            "for k in 0..n {{
+               for w in threads(2@32), t in threads(32@1) {{ y[96*k + 32*w + t] = 1 }}
+               for t in threads(32@1) {{ y[{index}] = 1 }}
+               {at_end}
+             }}"
+        )
+    };
+    expect(&step("96*k + 64 + t", ""), &step("96*k + 64 + t", ""));
+    // These meet what another thread writes, in the next iteration or after a hundred.
+    for index in ["96*k + 96 + 31 - t", "96*k + 9600 + 31 - t"] {
+        expect(&step(index, ""), &step(index, "barrier"));
+    }
+}
+
+#[test]
 fn double_buffering_needs_one_barrier_a_step() {
     expect(
         "alloc s: f32[2, 64] shared
