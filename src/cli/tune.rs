@@ -481,7 +481,7 @@ fn text(tuned: &Tuned) -> String {
             cells.push(or_dash(r.registers.map(|n| n.to_string())));
             cells.push(or_dash(r.modelled.map(|m| seconds(m.seconds))));
         }
-        cells.push(or_dash(r.modelled.map(|m| m.limiter().0.to_string())));
+        cells.push(or_dash(r.modelled.map(|m| m.terms.limiter().about.to_string())));
         cells
     };
     let mut lines = vec![heading, render(&columns, &tuned.best.iter().map(row).collect::<Vec<_>>())];

@@ -5,7 +5,7 @@ use serde::Serialize;
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::target::Target;
 
-use super::rank::{self, Estimate};
+use super::rank::{self, Estimate, Terms};
 use super::why;
 use crate::kernels::family::{Choice, Family};
 use crate::problem::{Multiplications, Problem};
@@ -54,27 +54,6 @@ pub struct PredictedKernel {
     pub given: Vec<&'static str>,
 }
 
-/// The terms of the model, each as if it were alone, in seconds: see [`rank`].
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Terms {
-    /// Traffic with device memory.
-    pub memory: f64,
-    /// Multiply-adds.
-    pub arithmetic: f64,
-    /// Passes through the first-level cache and shared memory.
-    pub cache: f64,
-    /// Issue of instructions.
-    pub issue: f64,
-    /// Waits for memory, one after the other.
-    pub latency: f64,
-    /// Waits of threads for each other.
-    pub meetings: f64,
-    /// Loads before the first step.
-    pub start: f64,
-    /// Launches.
-    pub launch: f64,
-}
-
 /// How the blocks of a kernel fill a GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Residency {
@@ -97,17 +76,6 @@ pub struct RooflineReport {
     pub compute_seconds: f64,
     /// Which is the larger: `memory` or `arithmetic`.
     pub limiter: &'static str,
-}
-
-impl Terms {
-    /// The names of the terms in JSON, in the order of [`Estimate::terms`].
-    const NAMES: [&'static str; 8] =
-        ["memory", "arithmetic", "cache", "issue", "latency", "meetings", "start", "launch"];
-
-    fn of(estimate: &Estimate) -> Terms {
-        let Estimate { memory, arithmetic, cache, issue, latency, meetings, start, launch, .. } = *estimate;
-        Terms { memory, arithmetic, cache, issue, latency, meetings, start, launch }
-    }
 }
 
 impl Prediction {
@@ -155,8 +123,6 @@ impl Prediction {
             compute_seconds: r.compute_seconds,
             limiter: r.limiter(),
         });
-        let limiter = estimate.limiter().0;
-        let at = estimate.terms().iter().position(|(about, _)| *about == limiter);
         let given = given.iter().map(|(name, _)| name).collect();
         let by_definition = family.multiplications(&parameters) == Multiplications::Four;
         Ok(Prediction {
@@ -166,8 +132,8 @@ impl Prediction {
             kernel: PredictedKernel { family: family.name, parameters, given },
             kind: Kind::Modelled,
             seconds: estimate.seconds,
-            terms: Terms::of(&estimate),
-            limiter: at.map_or("nothing", |at| Terms::NAMES[at]),
+            terms: estimate.terms,
+            limiter: estimate.terms.limiter().name,
             residency: Residency {
                 warps_per_sm: estimate.warps,
                 rounds: estimate.rounds,
@@ -197,11 +163,10 @@ impl Prediction {
             None => "not known: the GPU's table has no rate for this type".to_string(),
         };
         let rows: Vec<Vec<String>> = self
-            .estimate
-            .terms()
+            .terms
+            .all()
             .iter()
-            .zip(Terms::NAMES)
-            .map(|((about, value), name)| vec![name.to_string(), about.to_string(), seconds(*value)])
+            .map(|term| vec![term.name.to_string(), term.about.to_string(), seconds(term.seconds)])
             .collect();
         let terms = render(&[words("term"), words("what takes it"), numbers("alone (modelled)")], &rows);
         let indented: Vec<String> = terms.lines().map(|line| format!("  {line}")).collect();
@@ -258,7 +223,7 @@ impl Prediction {
 mod tests {
     use std::time::{Duration, Instant};
 
-    use super::{Prediction, Terms};
+    use super::Prediction;
     use crate::kernels;
     use crate::kernels::family::Choice;
     use crate::problem::Problem;
@@ -277,9 +242,10 @@ mod tests {
                 Prediction::of(family, &Choice::default(), &problem(shape, "f64", "tn"), h200).unwrap();
             assert_eq!(found.limiter, limiter, "{shape}");
             let terms = serde_json::to_value(found.terms).unwrap();
-            let greatest = Terms::NAMES.iter().map(|name| terms[name].as_f64().unwrap()).fold(0.0, f64::max);
+            let all = found.terms.all();
+            let greatest = all.iter().map(|term| terms[term.name].as_f64().unwrap()).fold(0.0, f64::max);
             assert_eq!(terms[limiter], greatest);
-            assert_eq!(terms.as_object().unwrap().len(), Terms::NAMES.len());
+            assert_eq!(terms.as_object().unwrap().len(), all.len());
         }
     }
 

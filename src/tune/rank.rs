@@ -65,56 +65,77 @@ const SPILL: f64 = 0.05;
 /// The power in the sum of the terms. Chosen, not fitted: at 6, two equal terms cost 12 % more than one.
 const POWER: f64 = 6.0;
 
+/// The terms of the model, each as if it were alone, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Terms {
+    /// The traffic with device memory.
+    pub memory: f64,
+    /// The multiply-adds.
+    pub arithmetic: f64,
+    /// Passes through the first-level cache and shared memory.
+    pub cache: f64,
+    /// To issue the instructions.
+    pub issue: f64,
+    /// The waits for memory, one after the other.
+    pub latency: f64,
+    /// What threads that copy together wait for each other.
+    pub meetings: f64,
+    /// The loads before the first step.
+    pub start: f64,
+    /// The launches.
+    pub launch: f64,
+}
+
+/// One of them, for people and programs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Term {
+    /// Its name in JSON.
+    pub name: &'static str,
+    /// What it is, as a person reads it.
+    pub about: &'static str,
+    /// Seconds.
+    pub seconds: f64,
+}
+
+impl Terms {
+    /// All of them, in the order of the module's list.
+    pub fn all(&self) -> [Term; 8] {
+        let term = |name, about, seconds| Term { name, about, seconds };
+        [
+            term("memory", "traffic with device memory", self.memory),
+            term("arithmetic", "multiply-adds", self.arithmetic),
+            term("cache", "passes through cache and shared memory", self.cache),
+            term("issue", "issue of instructions", self.issue),
+            term("latency", "waits for memory", self.latency),
+            term("meetings", "meetings of threads", self.meetings),
+            term("start", "loads before the first step", self.start),
+            term("launch", "launches", self.launch),
+        ]
+    }
+
+    /// The greatest: what bounds the choice.
+    pub fn limiter(&self) -> Term {
+        let nothing = Term { name: "nothing", about: "nothing", seconds: 0.0 };
+        self.all()
+            .into_iter()
+            .fold(nothing, |most, term| if term.seconds > most.seconds { term } else { most })
+    }
+}
+
 /// What the model says of a choice: seconds, and where they go.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Estimate {
     /// Seconds of one product.
     pub seconds: f64,
-    /// Seconds of the traffic with device memory.
-    pub memory: f64,
-    /// Seconds of the multiply-adds.
-    pub arithmetic: f64,
-    /// Seconds of passes through the first-level cache and shared memory.
-    pub cache: f64,
-    /// Seconds to issue the instructions.
-    pub issue: f64,
-    /// Seconds of the waits for memory, one after the other.
-    pub latency: f64,
-    /// Seconds in which threads that copy together wait for each other.
-    pub meetings: f64,
-    /// Seconds of the loads before the first step.
-    pub start: f64,
-    /// Seconds of the launches.
-    pub launch: f64,
+    /// Where they go.
+    #[serde(flatten)]
+    pub terms: Terms,
     /// Warps resident on a multiprocessor.
     pub warps: f64,
     /// Rounds in which the blocks are resident.
     pub rounds: f64,
     /// How much longer the slowest multiprocessor has to do than the mean.
     pub imbalance: f64,
-}
-
-impl Estimate {
-    /// The terms with their names, as a person reads them.
-    pub fn terms(&self) -> [(&'static str, f64); 8] {
-        [
-            ("traffic with device memory", self.memory),
-            ("multiply-adds", self.arithmetic),
-            ("passes through cache and shared memory", self.cache),
-            ("issue of instructions", self.issue),
-            ("waits for memory", self.latency),
-            ("meetings of threads", self.meetings),
-            ("loads before the first step", self.start),
-            ("launches", self.launch),
-        ]
-    }
-
-    /// The greatest term: what bounds the choice.
-    pub fn limiter(&self) -> (&'static str, f64) {
-        self.terms()
-            .into_iter()
-            .fold(("nothing", 0.0), |most, term| if term.1 > most.1 { term } else { most })
-    }
 }
 
 /// The model's estimate of a choice, or `None` where not one block fits on a multiprocessor, or the GPU's table has no
@@ -181,14 +202,7 @@ pub fn of_footprint(footprint: &Footprint, problem: &Problem, target: &Target) -
     let meetings = rounds * footprint.meetings * MEETING / teams;
     Some(Estimate {
         seconds: powers.powf(1.0 / POWER) + meetings + start + launch,
-        memory,
-        arithmetic,
-        cache,
-        issue,
-        latency,
-        meetings,
-        start,
-        launch,
+        terms: Terms { memory, arithmetic, cache, issue, latency, meetings, start, launch },
         warps,
         rounds,
         imbalance,
@@ -268,7 +282,7 @@ mod tests {
             shared_bytes: 200 << 10,
             ..STREAM
         };
-        let arithmetic = |uneven: Option<f64>| of(Footprint { uneven, ..seven }).arithmetic;
+        let arithmetic = |uneven: Option<f64>| of(Footprint { uneven, ..seven }).terms.arithmetic;
         assert!((arithmetic(None) / arithmetic(Some(1.0)) - 8.0 / 7.0).abs() < 1e-12);
         assert!((arithmetic(Some(1.01)) / arithmetic(Some(1.0)) - 1.01).abs() < 1e-12);
     }
@@ -281,9 +295,9 @@ mod tests {
     #[test]
     fn each_term_bounds_the_kernel_that_asks_for_it_most() {
         let stream = of(STREAM);
-        assert_eq!(stream.limiter().0, "traffic with device memory");
+        assert_eq!(stream.terms.limiter().about, "traffic with device memory");
         assert!((stream.seconds / (4e9 / 4552e9) - 1.0).abs() < 0.03, "{stream:?}");
-        let limiter = |footprint| of(footprint).limiter().0;
+        let limiter = |footprint| of(footprint).terms.limiter().about;
         assert_eq!(limiter(Footprint { meetings: 3e4, ..STREAM }), "meetings of threads");
         assert_eq!(limiter(Footprint { multiply_adds: 1e12, matrix_units: true, ..STREAM }), "multiply-adds");
         assert_eq!(
@@ -327,7 +341,7 @@ mod tests {
         let p = problem("33x33x4000000", "f32", "tn");
         let form = "unit=fma,staging=shared,block=128,tm=11,tn=11,depth=112,stages=2";
         let [one, rows] = ["one", "rows"].map(|copy| of("tsmttsm", &p, &format!("{form},copy={copy}")));
-        assert!(rows.cache > 1.3 * one.cache, "{one:?} {rows:?}");
+        assert!(rows.terms.cache > 1.3 * one.terms.cache, "{one:?} {rows:?}");
     }
 
     #[test]
@@ -335,19 +349,22 @@ mod tests {
         // One block of 256 threads on each multiprocessor: as one team, and as four.
         let alone = Footprint { blocks: 132.0, shared_bytes: 200 << 10, meetings: 400.0, teams: 1, ..STREAM };
         let (one, four) = (of(alone), of(Footprint { teams: 4, ..alone }));
-        assert!((one.meetings - 400.0 * MEETING).abs() < 1e-12 && four.meetings == one.meetings / 4.0);
-        assert!((one.seconds - four.seconds - 0.75 * one.meetings).abs() < 1e-12);
+        assert!(
+            (one.terms.meetings - 400.0 * MEETING).abs() < 1e-12
+                && four.terms.meetings == one.terms.meetings / 4.0
+        );
+        assert!((one.seconds - four.seconds - 0.75 * one.terms.meetings).abs() < 1e-12);
         let two = of(Footprint { blocks: 264.0, shared_bytes: 100 << 10, ..alone });
-        assert_eq!(two.meetings, one.meetings / 2.0, "two blocks on each");
+        assert_eq!(two.terms.meetings, one.terms.meetings / 2.0, "two blocks on each");
     }
 
     #[test]
     fn fewer_resident_warps_hide_less() {
         let waiting = Footprint { steps: 2000.0, blocks: 132.0 * 64.0, ..STREAM };
-        let crowded = of(waiting).latency;
-        assert!(of(Footprint { registers: 128, ..waiting }).latency > 3.0 * crowded);
+        let crowded = of(waiting).terms.latency;
+        assert!(of(Footprint { registers: 128, ..waiting }).terms.latency > 3.0 * crowded);
         let spilling = Footprint { registers: 300, wavefronts: 1e9, ..STREAM };
-        assert!(of(spilling).cache > 2.0 * of(Footprint { registers: 255, ..spilling }).cache);
+        assert!(of(spilling).terms.cache > 2.0 * of(Footprint { registers: 255, ..spilling }).terms.cache);
         let h200 = Target::by_name("h200").unwrap();
         let p = problem("8x8x1000000", "f64", "tn");
         assert!(of_footprint(&Footprint { shared_bytes: 300 << 10, ..STREAM }, &p, h200).is_none());

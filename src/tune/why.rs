@@ -7,11 +7,13 @@ use crate::report::number::seconds;
 
 /// What bounds a choice.
 pub fn bound(estimate: &Estimate) -> String {
-    let (name, least) = estimate.limiter();
-    let (next, second) = estimate.terms().into_iter().filter(|t| t.0 != name).fold(("", 0.0), greater);
+    let first = estimate.terms.limiter();
+    let others = estimate.terms.all().into_iter().filter(|t| t.name != first.name);
+    let (next, second) = others.map(|t| (t.about, t.seconds)).fold(("", 0.0), greater);
     format!(
-        "bound by {name}: {} alone, then {next} with {} (modelled; {:.0} warps a multiprocessor)",
-        seconds(least),
+        "bound by {}: {} alone, then {next} with {} (modelled; {:.0} warps a multiprocessor)",
+        first.about,
+        seconds(first.seconds),
         seconds(second),
         estimate.warps
     )
@@ -23,7 +25,8 @@ pub fn lack(best: (&Choice, &Estimate), other: (&Choice, &Estimate)) -> String {
         other.0.iter().filter(|(n, v)| best.0.get(n) != Some(v)).map(|(n, v)| format!("{n}={v}")).collect();
     let whole = best.1.seconds.max(f64::MIN_POSITIVE);
     // A term counts by what it adds to the whole, so that doubling something small is no reason.
-    let worse = best.1.terms().into_iter().zip(other.1.terms()).map(|((n, a), (_, b))| (n, (b - a) / whole));
+    let both = best.1.terms.all().into_iter().zip(other.1.terms.all());
+    let worse = both.map(|(a, b)| (a.about, (b.seconds - a.seconds) / whole));
     let (name, more) = worse.fold(("", 0.0), greater);
     let reason = if more < 0.01 {
         "the model sees no reason".to_string()
@@ -41,18 +44,20 @@ fn greater<'a>(most: (&'a str, f64), term: (&'a str, f64)) -> (&'a str, f64) {
 mod tests {
     use super::{bound, lack};
     use crate::kernels::family::Choice;
-    use crate::tune::rank::Estimate;
+    use crate::tune::rank::{Estimate, Terms};
 
     const BEST: Estimate = Estimate {
         seconds: 1e-3,
-        memory: 9e-4,
-        arithmetic: 5e-4,
-        cache: 1e-4,
-        issue: 1e-4,
-        latency: 1e-4,
-        meetings: 1e-5,
-        start: 0.0,
-        launch: 1e-6,
+        terms: Terms {
+            memory: 9e-4,
+            arithmetic: 5e-4,
+            cache: 1e-4,
+            issue: 1e-4,
+            latency: 1e-4,
+            meetings: 1e-5,
+            start: 0.0,
+            launch: 1e-6,
+        },
         warps: 16.0,
         rounds: 1.0,
         imbalance: 1.0,
@@ -64,7 +69,10 @@ mod tests {
             bound(&BEST).starts_with("bound by traffic with device memory: 900 us alone, then multiply-adds")
         );
         let choice = |tm: i64| Choice::default().with("tm", tm).with("tn", 4);
-        let said = lack((&choice(8), &BEST), (&choice(2), &Estimate { cache: 4e-4, launch: 3e-6, ..BEST }));
+        let said = lack(
+            (&choice(8), &BEST),
+            (&choice(2), &Estimate { terms: Terms { cache: 4e-4, launch: 3e-6, ..BEST.terms }, ..BEST }),
+        );
         assert_eq!(
             said,
             "with tm=2: its passes through cache and shared memory take 30 % of the best time more (modelled)"
