@@ -11,6 +11,11 @@ pub(super) const ROWS: &str = "rows";
 /// Turned: the rows of a term side by side, of which a thread reads several at once.
 pub(super) const TURNED: &str = "turned";
 
+/// The name of the parameter that says who copies tiles and waits for them together.
+pub(super) const TEAM: &str = "team";
+/// Each warp for itself: its sets' terms of both operands.
+pub(super) const BY_WARPS: &str = "warp";
+
 /// Elements of a row of B, or of the tile of A, that a thread reads at once: 16 bytes of f32.
 pub(super) const PIECE: i64 = 4;
 
@@ -31,6 +36,8 @@ pub(super) struct Tiles {
     pub(super) sets: i64,
     /// Whether the tile of A is turned.
     pub(super) turned: bool,
+    /// Whether each warp copies what its own sets multiply.
+    pub(super) by_warps: bool,
     /// Threads of a set below one another and beside each other.
     pub(super) down: i64,
     pub(super) across: i64,
@@ -47,14 +54,22 @@ impl Tiles {
         let lanes = one("lanes");
         let in_warps = may_have_lanes(down, across, lanes);
         let (lanes_down, lanes_across) = if in_warps { (lanes, WARP / lanes) } else { (down, across) };
-        let (depth, sets) = (one("depth"), one("sets"));
+        let sets = one("sets");
+        let by_warps = choice.word(TEAM) == BY_WARPS;
+        // The sets of a warp take neighbouring terms, as many as they read at once.
+        let depth = if by_warps { PIECE * sets } else { one("depth") };
         let turned = choice.word(A_TILE) == TURNED;
-        Tiles { rows, columns, depth, tm, tn, sets, turned, down, across, lanes_down, lanes_across }
+        Tiles { rows, columns, depth, tm, tn, sets, turned, by_warps, down, across, lanes_down, lanes_across }
     }
 
     /// Threads of a block.
     pub(super) fn threads(&self) -> i64 {
         self.sets * self.down * self.across
+    }
+
+    /// Threads that copy tiles together.
+    pub(super) fn team(&self) -> i64 {
+        if self.by_warps { WARP } else { self.threads() }
     }
 
     /// Neighbouring rows and columns of a thread.
@@ -73,14 +88,19 @@ impl Tiles {
     }
 
     /// Sets whose threads stand in one warp.
-    fn sets_of_a_warp(&self) -> i64 {
+    pub(super) fn sets_of_a_warp(&self) -> i64 {
         (WARP / (self.down * self.across)).clamp(1, self.sets)
     }
 
     /// Elements by which rows of the tiles of A and B are longer in shared memory, so that lanes of a warp read them from other banks:
     /// threads below one another read rows of A, sets of a warp read terms of both that are `terms` apart.
     pub(super) fn paddings(&self) -> [i64; 2] {
-        let of_a = if self.turned { PIECE } else { PIECE * self.sets_of_a_warp().min(8) };
+        let of_a = match (self.turned, self.by_warps) {
+            (true, _) => PIECE,
+            // Rows as long as what the sets of a warp read at once fill the banks one after the other.
+            (false, true) => 0,
+            (false, false) => PIECE * self.sets_of_a_warp().min(8),
+        };
         let of_b = if self.sets_of_a_warp() > 1 && self.across * PIECE < WARP { PIECE } else { 0 };
         [of_a, of_b]
     }
@@ -88,7 +108,11 @@ impl Tiles {
     /// Bytes of the tiles of A and B in shared memory, and of what the sets have added up.
     pub(super) fn shared_bytes(&self, stages: i64) -> i64 {
         let [pad_a, pad_b] = self.paddings();
-        let a = if self.turned { self.depth * (self.rows + pad_a) } else { self.rows * (self.depth + pad_a) };
+        let a = if self.turned {
+            self.depth * (self.rows + pad_a)
+        } else {
+            self.rows * (self.depth + pad_a)
+        };
         let b = self.depth * (self.columns + pad_b);
         let sums = if self.sets > 1 { self.sets * self.rows * self.columns } else { 0 };
         4 * (stages * (a + b) + sums)
@@ -109,11 +133,12 @@ pub(super) fn copied(problem: &Problem, choice: &Choice) -> [Copied; 2] {
         dtype: problem.dtype(),
         columns,
         piece: copied_at_once(problem.dtype(), width, columns, align),
-        threads: tiles.threads(),
+        threads: tiles.team(),
         by: By::Asking,
         asks_once: false,
     };
-    [of(tiles.depth, problem.shape.k, align.a), of(tiles.columns, problem.shape.n, align.b)]
+    let terms = if tiles.by_warps { PIECE * tiles.sets_of_a_warp() } else { tiles.depth };
+    [of(terms, problem.shape.k, align.a), of(tiles.columns, problem.shape.n, align.b)]
 }
 
 /// Blocks along the rows and the columns of C.

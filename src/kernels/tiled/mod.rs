@@ -8,7 +8,7 @@ use warpwright_core::diag::Diagnosis;
 use warpwright_core::dtype::DType;
 use warpwright_core::target::Capability;
 
-use self::mapping::{A_TILE, ROWS, TURNED};
+use self::mapping::{A_TILE, BY_WARPS, ROWS, TEAM, TURNED};
 use super::family::{Choice, Family, Parameter, Value};
 use super::gemm::{Fixed, Numbers};
 use super::staging::{self, ceil};
@@ -118,10 +118,24 @@ const PARAMETERS: &[Parameter] = &[
         },
     },
     Parameter {
+        name: TEAM,
+        about: "who copies tiles and waits for them together: a block, or each warp for itself, whose sets then take the terms that it has copied",
+        values: |c, _, _| {
+            let tiles = mapping::Tiles::of(c);
+            let set = tiles.down * tiles.across;
+            let may = c.word(A_TILE) == ROWS && tiles.sets > 1 && 32 % set == 0 && set * tiles.sets % 32 == 0;
+            if may { numbers([BY_WARPS, "block"]) } else { Vec::new() }
+        },
+    },
+    Parameter {
         name: "depth",
         about: "terms that a block has in shared memory at a time",
         values: |c, _, _| {
-            if c.word(A_TILE) == TURNED { numbers([16, 8, 32]) } else { numbers([32, 64, 128, 16, 256]) }
+            match (c.word(A_TILE), c.word(TEAM)) {
+                (TURNED, _) => numbers([16, 8, 32]),
+                (_, BY_WARPS) => Vec::new(),
+                _ => numbers([32, 64, 128, 16, 256]),
+            }
         },
     },
     Parameter {
@@ -130,7 +144,7 @@ const PARAMETERS: &[Parameter] = &[
         values: |c, problem, target| {
             let [down, across] = mapping::blocks(problem, c);
             let (blocks, all) = (down * across, i64::from(target.sm_count.value));
-            let steps = ceil(problem.shape.k, c.int("depth").max(1));
+            let steps = ceil(problem.shape.k, mapping::Tiles::of(c).depth);
             // As many as fill the multiprocessors once, twice, ... and leave little over.
             let mut parts: Vec<i64> = (1..=32).filter(|p| *p == 1 || *p <= steps && blocks * p <= 4 * all).collect();
             let full = |p: &i64| {

@@ -104,9 +104,18 @@ fn over_threads(tiles: &Tiles, stages: &Stages) -> String {
     let Stages { blocks, tiled, sum } = stages;
     let Tiles { tm, tn, lanes_down, lanes_across, .. } = tiles;
     let [high, wide] = tiles.pieces();
-    let (outer, set) = if tiles.sets > 1 { (String::new(), format!("{tiled}.s, ")) } else {
+    let (outer, set) = if tiles.by_warps {
+        (format!("{tiled}.w, "), format!("{tiled}.s, "))
+    } else if tiles.sets > 1 {
+        (String::new(), format!("{tiled}.s, "))
+    } else {
         let part = if *blocks == "part" { "part.g, " } else { "" };
         (format!("{part}{blocks}.bi, {blocks}.bj, "), String::new())
+    };
+    let [warps, warps_bound] = if tiles.by_warps {
+        [format!("split({tiled}.s, {}) -> w, s\n", tiles.sets_of_a_warp()), format!("bind({tiled}.w, threads@32)\n")]
+    } else {
+        Default::default()
     };
     let together = if tiles.sets > 1 {
         let whole = if *blocks == "part" {
@@ -129,14 +138,14 @@ bind({blocks}.t, threads)
         String::new()
     };
     format!(
-        "{together}split({tiled}.i, {of_warp}) -> wi, i
+        "{together}{warps}split({tiled}.i, {of_warp}) -> wi, i
 split({tiled}.i, {apart_i}) -> vi, i
 split({tiled}.i, {high}) -> ti, i
 split({tiled}.j, {across_warp}) -> wj, j
 split({tiled}.j, {apart_j}) -> vj, j
 split({tiled}.j, {wide}) -> tj, j
 reorder({outer}{tiled}.vi, {tiled}.vj, {set}{tiled}.wi, {tiled}.wj, {tiled}.tj, {tiled}.ti, {tiled}.i, {tiled}.j)
-bind({tiled}.vi, vthread)
+{warps_bound}bind({tiled}.vi, vthread)
 bind({tiled}.vj, vthread)
 bind({set}{tiled}.wi, {tiled}.wj, {tiled}.tj, {tiled}.ti, threads)
 compute_at({sum}, {tiled}.ti)
@@ -182,6 +191,7 @@ unroll(As.u)
         (true, false) => "unroll(As.v)\n".to_string(),
         (false, _) => String::new(),
     };
+    let private = if tiles.by_warps { ", private" } else { "" };
     let unrolled = if tiles.tm * tiles.tn * tiles.terms_of_a_set() <= MOST_UNROLLED {
         format!("{sum}.kk, ")
     } else {
@@ -190,9 +200,9 @@ unroll(As.u)
     format!(
         "reorder({sum}.ko, {sum}.kk, {sum}.k, {sum}.i, {sum}.j)
 cache_read(A, {sum}, shared) -> As
-compute_at(As, {sum}.ko)
+compute_at(As, {sum}.ko{private})
 {depth_order}{pad_of_a}{copy_a}cache_read(B, {sum}, shared) -> Bs
-compute_at(Bs, {sum}.ko)
+compute_at(Bs, {sum}.ko{private})
 {pad_of_b}{copy_b}cache_read(As, {sum}, reg) -> a
 compute_at(a, {sum}.{a_at})
 {a_read}cache_read(Bs, {sum}, reg) -> b
