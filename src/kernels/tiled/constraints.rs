@@ -19,6 +19,14 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
         holds: |c, _, _| c.int("rows") % c.int("tm") == 0 && c.int("columns") % c.int("tn") == 0,
     },
     Constraint {
+        about: "lanes of a warp would read terms from the same banks: fewer than four threads of a set stand beside each other",
+        on: &["rows", "columns", "tm", "tn", "sets"],
+        holds: |c, _, _| {
+            let tiles = Tiles::of(c);
+            tiles.sets_of_a_warp() == 1 || tiles.across >= 4
+        },
+    },
+    Constraint {
         about: "a block has 64 to 512 threads, in whole warps",
         on: &["rows", "columns", "tm", "tn", "sets"],
         holds: |c, _, _| {

@@ -146,7 +146,7 @@ const PARAMETERS: &[Parameter] = &[
             let (blocks, all) = (down * across, i64::from(target.sm_count.value));
             let steps = ceil(problem.shape.k, mapping::Tiles::of(c).depth);
             // As many as fill the multiprocessors once, twice, ... and leave little over.
-            let mut parts: Vec<i64> = (1..=32).filter(|p| *p == 1 || *p <= steps && blocks * p <= 4 * all).collect();
+            let mut parts: Vec<i64> = (1..=32).filter(|p| *p == 1 || *p <= steps && blocks * p <= 5 * all).collect();
             let full = |p: &i64| {
                 let blocks = blocks * p;
                 blocks as f64 / (ceil(blocks, all) * all) as f64
@@ -166,6 +166,6 @@ const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: staging::BOUNDED,
         about: staging::ABOUT_BOUNDED,
-        values: |_, _, _| numbers([true, false]),
+        values: |_, _, _| numbers([false, true]),
     },
 ];
