@@ -6,9 +6,9 @@ mod schedule;
 
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::dtype::DType;
-use warpwright_core::target::Capability;
+use warpwright_core::target::{Capability, Target};
 
-use self::mapping::{A_TILE, BY_WARPS, ROWS, TEAM, TURNED};
+use self::mapping::{A_TILE, BY_WARPS, PIECE, ROWS, TEAM, TURNED};
 use super::family::{Choice, Family, Parameter, Value};
 use super::gemm::{Fixed, Numbers};
 use super::staging::{self, ceil};
@@ -36,6 +36,12 @@ pub const FAMILY: Family = Family {
 
 /// The most rows that are served.
 const MOST_ROWS: i64 = 1024;
+/// The most rows of a thread that are worth trying.
+const MOST_ROWS_OF_A_THREAD: i64 = 20;
+/// The most parts of a sum that are worth trying.
+const MOST_PARTS: i64 = 32;
+/// The most blocks of several parts, counted in multiprocessors.
+const MOST_ROUNDS: i64 = 5;
 
 fn fixed(problem: &Problem) -> Result<Fixed, Diagnosis> {
     let shape = problem.shape;
@@ -56,65 +62,124 @@ fn fixed(problem: &Problem) -> Result<Fixed, Diagnosis> {
     Ok(Fixed { m: Some(shape.m), n: Some(shape.n), k: Some(shape.k), alpha1: true, ..Fixed::default() })
 }
 
+/// How many rows A has: what is worth trying differs. Of 59 products on an H100 (4096 to 9216 terms, 1000 and 4096 columns, 6530
+/// trials, 2026-11-26) the fastest of those with 64 rows and more all had a turned tile of A, eight columns a thread and one set of
+/// threads, those with less than 24 all rows as they lie and several sets.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Height {
+    /// Less than 24: reading B takes the time.
+    Low,
+    /// Up to 63.
+    Middle,
+    /// More: multiplying takes the time.
+    High,
+}
+
+impl Height {
+    fn of(problem: &Problem) -> Height {
+        match problem.shape.m {
+            ..24 => Height::Low,
+            24..64 => Height::Middle,
+            _ => Height::High,
+        }
+    }
+}
+
 fn numbers(values: impl IntoIterator<Item = impl Into<Value>>) -> Vec<Value> {
     values.into_iter().map(Into::into).collect()
+}
+
+/// The values of a parameter for low, middle and high products.
+fn by_height(problem: &Problem, low: &[i64], middle: &[i64], high: &[i64]) -> Vec<Value> {
+    numbers(
+        match Height::of(problem) {
+            Height::Low => low,
+            Height::Middle => middle,
+            Height::High => high,
+        }
+        .iter()
+        .copied(),
+    )
+}
+
+/// Rows of a block that share M out evenly, or are usual and leave little over.
+fn rows_of_a_block(choice: &Choice, problem: &Problem) -> Vec<i64> {
+    let m = problem.shape.m;
+    let unit = if choice.word(A_TILE) == TURNED { PIECE } else { 1 };
+    let even = (1..=8).map(|blocks| ceil(ceil(m, blocks), unit) * unit);
+    let usual = [128, 64, 32, 96].into_iter().filter(|rows| *rows < m && 8 * (ceil(m, *rows) * rows - m) <= m);
+    let mut rows: Vec<i64> = Vec::new();
+    for each in even.chain(usual).filter(|rows| (m.min(16)..=256).contains(rows)) {
+        if !rows.contains(&each) {
+            rows.push(each);
+        }
+    }
+    rows
+}
+
+/// Rows of a thread that are whole pieces and share out those of a block.
+fn rows_of_a_thread(choice: &Choice) -> Vec<i64> {
+    let rows = choice.int("rows");
+    let unit = if choice.word(A_TILE) == TURNED { PIECE } else { 1 };
+    let mut tiles: Vec<i64> =
+        (1..=MOST_ROWS_OF_A_THREAD).filter(|tm| rows % tm == 0 && tm % unit == 0 && *tm >= rows.min(3)).collect();
+    tiles.sort_by_key(|tm| (tm - 8).abs());
+    tiles
+}
+
+/// As many parts as fill the multiprocessors a few times with little left over, or one.
+fn parts(choice: &Choice, problem: &Problem, target: &Target) -> Vec<i64> {
+    let [down, across] = mapping::blocks(problem, choice);
+    let (blocks, all) = (down * across, i64::from(target.sm_count.value));
+    let steps = ceil(problem.shape.k, mapping::Tiles::of(choice).depth);
+    let full = |parts: &i64| {
+        let blocks = blocks * parts;
+        blocks as f64 / (ceil(blocks, all) * all) as f64
+    };
+    let fits = |parts: &i64| *parts <= steps && blocks * parts <= MOST_ROUNDS * all && full(parts) >= 0.8;
+    let mut parts: Vec<i64> = (1..=MOST_PARTS).filter(|parts| *parts == 1 || fits(parts)).collect();
+    parts.sort_by_key(|parts| (full(parts) < 0.9, *parts));
+    parts
 }
 
 const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: A_TILE,
         about: "how the tile of A lies in shared memory: as in memory (rows), or with the rows of each term side by side (turned)",
-        values: |_, problem, target| {
-            if !target.has(Capability::CpAsync) {
-                return numbers([TURNED]);
-            }
-            if problem.shape.m > 32 { numbers([TURNED, ROWS]) } else { numbers([ROWS, TURNED]) }
+        values: |_, problem, target| match Height::of(problem) {
+            _ if !target.has(Capability::CpAsync) => numbers([TURNED]),
+            Height::Low => numbers([ROWS]),
+            Height::Middle => numbers([ROWS, TURNED]),
+            Height::High => numbers([TURNED]),
         },
     },
     Parameter {
         name: "rows",
         about: "rows of C of a block",
-        values: |c, problem, _| {
-            let m = problem.shape.m;
-            // Whole tiles of as many rows each, or tiles of usual extents that leave little over.
-            let unit = if c.word(A_TILE) == TURNED { 4 } else { 1 };
-            let mut even: Vec<i64> =
-                (1..=8).map(|n| ceil(ceil(m, n), unit) * unit).filter(|rows| *rows <= 256).collect();
-            even.extend([128, 64, 32, 96].into_iter().filter(|rows| *rows < m && 8 * (ceil(m, *rows) * rows - m) <= m));
-            even.retain(|rows| *rows >= m.min(16));
-            let mut seen = Vec::new();
-            even.retain(|rows| !seen.contains(rows) && { seen.push(*rows); true });
-            numbers(even)
-        },
+        values: |c, problem, _| numbers(rows_of_a_block(c, problem)),
     },
     Parameter {
         name: "columns",
         about: "columns of C of a block",
-        values: |_, _, _| numbers([128, 64, 32, 256, 16]),
+        values: |_, problem, _| by_height(problem, &[32, 128, 64], &[128, 32, 64, 256], &[256, 128, 64]),
     },
+    Parameter { name: "tm", about: "rows of a thread", values: |c, _, _| numbers(rows_of_a_thread(c)) },
     Parameter {
-        name: "tm",
-        about: "rows of a thread",
-        values: |c, _, _| {
-            let rows = c.int("rows");
-            let unit = if c.word(A_TILE) == TURNED { 4 } else { 1 };
-            let mut tiles: Vec<i64> = (1..=20).filter(|tm| rows % tm == 0 && tm % unit == 0 && (*tm >= rows.min(3))).collect();
-            tiles.sort_by_key(|tm| (tm - 8).abs());
-            numbers(tiles)
-        },
+        name: "tn",
+        about: "columns of a thread",
+        values: |_, problem, _| by_height(problem, &[4, 8], &[8, 4], &[8]),
     },
-    Parameter { name: "tn", about: "columns of a thread", values: |_, _, _| numbers([8, 4, 16]) },
     Parameter {
         name: "sets",
         about: "sets of threads of a block that share out the terms of its sums",
-        values: |_, _, _| numbers([1, 2, 4, 8, 16, 32, 64]),
+        values: |_, problem, _| by_height(problem, &[16, 32, 8, 4], &[1, 4, 8, 2], &[1]),
     },
     Parameter {
         name: "lanes",
         about: "lanes of a warp that stand below one another, where a set of threads is whole warps",
         values: |c, _, _| {
-            let (down, across) = (ceil(c.int("rows"), c.int("tm").max(1)), ceil(c.int("columns"), c.int("tn").max(1)));
-            numbers([4, 2, 8, 1, 16].into_iter().filter(|l| mapping::may_have_lanes(down, across, *l)).take(2))
+            let tiles = mapping::Tiles::of(c);
+            numbers([4, 2, 1, 8, 16].into_iter().filter(|l| mapping::may_have_lanes(tiles.down, tiles.across, *l)).take(2))
         },
     },
     Parameter {
@@ -130,37 +195,23 @@ const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "depth",
         about: "terms that a block has in shared memory at a time",
-        values: |c, _, _| {
-            match (c.word(A_TILE), c.word(TEAM)) {
-                (TURNED, _) => numbers([16, 8, 32]),
-                (_, BY_WARPS) => Vec::new(),
-                _ => numbers([32, 64, 128, 16, 256]),
-            }
+        values: |c, problem, _| match (c.word(A_TILE), c.word(TEAM)) {
+            (TURNED, _) => numbers([16, 8, 32]),
+            (_, BY_WARPS) => Vec::new(),
+            _ => by_height(problem, &[64, 128, 256, 32], &[32, 64, 16, 128], &[32]),
         },
     },
     Parameter {
         name: "parts",
         about: "parts of a sum, each for blocks of its own",
-        values: |c, problem, target| {
-            let [down, across] = mapping::blocks(problem, c);
-            let (blocks, all) = (down * across, i64::from(target.sm_count.value));
-            let steps = ceil(problem.shape.k, mapping::Tiles::of(c).depth);
-            // As many as fill the multiprocessors once, twice, ... and leave little over.
-            let mut parts: Vec<i64> = (1..=32).filter(|p| *p == 1 || *p <= steps && blocks * p <= 5 * all).collect();
-            let full = |p: &i64| {
-                let blocks = blocks * p;
-                blocks as f64 / (ceil(blocks, all) * all) as f64
-            };
-            parts.retain(|p| *p == 1 || full(p) >= 0.8);
-            parts.sort_by_key(|p| (full(p) < 0.9, *p));
-            numbers(parts)
-        },
+        values: |c, problem, target| numbers(parts(c, problem, target)),
     },
     Parameter {
         name: "stages",
         about: "tiles in shared memory at a time: one that is multiplied while others are waited for",
-        values: |c, _, _| {
-            if c.word(A_TILE) == TURNED { numbers([2]) } else { numbers([4, 3, 2, 6, 8]) }
+        values: |c, problem, _| match c.word(A_TILE) {
+            TURNED => numbers([2]),
+            _ => by_height(problem, &[4, 8, 6, 3], &[3, 2, 4, 8], &[3]),
         },
     },
     Parameter {

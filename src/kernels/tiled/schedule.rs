@@ -34,7 +34,7 @@ pub(super) fn schedule(problem: &Problem, choice: &Choice) -> String {
         over_threads(&tiles, &stages),
         products(problem, choice, &tiles, &stages),
         stores(problem, choice, &tiles, &stages),
-        if parts > 1 { second_pass(problem) } else { String::new() },
+        if parts > 1 { second_pass(problem, choice) } else { String::new() },
     ]
     .concat()
 }
@@ -231,17 +231,34 @@ fn stores(problem: &Problem, choice: &Choice, tiles: &Tiles, Stages { blocks, ti
     format!("{tile}unroll({tiled}.i)\n{sums}")
 }
 
-/// The launch that adds up the parts of an element one after the other, always in the same order.
-fn second_pass(problem: &Problem) -> String {
-    let threads = SECOND_PASS_THREADS.min(ceil(problem.shape.n, 32) * 32);
+/// The launch that adds up the parts of an element one after the other, always in the same order: of four elements of a row at once
+/// where rows consist of such.
+fn second_pass(problem: &Problem, choice: &Choice) -> String {
+    let wide = wide_stores(problem, choice);
+    let threads = SECOND_PASS_THREADS.min(ceil(ceil(problem.shape.n, wide), 32) * 32);
+    let [pieces, read] = if wide > 1 {
+        [
+            format!("split(C.j, {wide}) -> j, v\n"),
+            "reorder(acc.g, acc.i, acc.j)
+cache_read(part, acc, reg) -> p
+compute_at(p, acc.g)
+vectorize(p.e2)
+vectorize(C.v)
+unroll(acc.j)
+"
+            .to_string(),
+        ]
+    } else {
+        Default::default()
+    };
     format!(
-        "split(C.j, {threads}) -> bj, t
+        "{pieces}split(C.j, {threads}) -> bj, t
 bind(C.i, block.y)
 bind(C.bj, block.x)
 bind(C.t, threads)
 set_scope(acc, reg)
 compute_at(acc, C.t)
-unroll(acc.g)
+{read}unroll(acc.g)
 "
     )
 }
