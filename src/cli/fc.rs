@@ -61,9 +61,10 @@ fn parse_layer(text: &str) -> Result<(i64, i64), Diagnosis> {
 }
 
 fn parse_dtype(text: &str) -> Result<DType, Diagnosis> {
-    text.parse().ok().filter(|dtype| matches!(dtype, DType::F32 | DType::Bf16)).ok_or_else(|| {
-        Diagnosis::new(format!("there are no layers of `{text}`")).instead("use f32 or bf16")
-    })
+    text.parse()
+        .ok()
+        .filter(|dtype| matches!(dtype, DType::F32 | DType::Bf16))
+        .ok_or_else(|| Diagnosis::new(format!("there are no layers of `{text}`")).instead("use f32 or bf16"))
 }
 
 /// Runs `bench fc`.

@@ -1,5 +1,6 @@
 //! The family `tiled`: what is chosen for its parameters changes nothing of what it computes.
 
+use warpwright::choose;
 use warpwright::compile;
 use warpwright::kernels;
 use warpwright::kernels::family::{Choice, Family, Permissions, parse_parameter};
@@ -63,9 +64,40 @@ fn drawn(shape: &str, given: &str, count: usize) -> Vec<Choice> {
 
 #[test]
 fn the_usual_choice_serves_every_size() {
-    for shape in ["1x1x1", "1x40x33", "3x37x130", "16x128x64", "17x129x65", "37x50x7", "64x100x40", "100x1000x3", "130x70x50"] {
+    for shape in [
+        "1x1x1",
+        "1x40x33",
+        "3x37x130",
+        "16x128x64",
+        "17x129x65",
+        "37x50x7",
+        "64x100x40",
+        "100x1000x3",
+        "130x70x50",
+    ] {
         let usual = family().complete(&Choice::default(), &problem(shape), target::DEFAULT).unwrap();
         holds(shape, &usual);
+    }
+}
+
+#[test]
+fn tiles_that_pass_through_registers_compute_the_same() {
+    let older = target::Target::by_name("rtx2080ti").unwrap();
+    for shape in ["5x130x270", "24x100x130", "80x130x70"] {
+        let usual = family().complete(&Choice::default(), &problem(shape), older).unwrap();
+        assert_eq!(usual.word("copy"), "registers");
+        holds(shape, &usual);
+    }
+}
+
+#[test]
+fn what_is_reproducible_is_the_same_on_every_gpu_and_adds_in_one_order() {
+    for shape in ["5x130x270", "40x100x130", "80x130x70"] {
+        let kernel = choose::reproducible(Some(family()), &Choice::default(), &problem(shape)).unwrap();
+        assert_eq!((kernel.family.as_str(), kernel.parameters.int("parts")), ("tiled", 1), "{shape}");
+        let sets = if shape.starts_with('5') { 16 } else { 1 };
+        assert_eq!(kernel.parameters.int("sets"), sets, "{shape}");
+        holds(shape, &kernel.parameters);
     }
 }
 

@@ -49,7 +49,11 @@ impl Stream {
             return Ok(None);
         }
         let recorded = self.recorded(work)?;
-        nodes(recorded.raw())?.into_iter().filter_map(|node| launched(node).transpose()).collect::<Result<_>>().map(Some)
+        nodes(recorded.raw())?
+            .into_iter()
+            .filter_map(|node| launched(node).transpose())
+            .collect::<Result<_>>()
+            .map(Some)
     }
 }
 

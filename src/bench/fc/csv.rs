@@ -97,7 +97,10 @@ mod tests {
         assert_eq!((cell(1, "m"), cell(1, "seconds"), cell(1, "times_cublas")), ("1", "0.00002", "2.0000"));
         assert_eq!((cell(1, "grid"), cell(1, "blocks"), cell(1, "launches")), ("32x1x4", "128", "2"));
         assert_eq!((cell(1, "cublas_kernel"), cell(1, "cublas_blocks")), ("gemv", "64"));
-        assert_eq!((cell(2, "cublas_seconds"), cell(2, "cublas_kernel"), cell(2, "cublas_grid")), ("", "", ""));
+        assert_eq!(
+            (cell(2, "cublas_seconds"), cell(2, "cublas_kernel"), cell(2, "cublas_grid")),
+            ("", "", "")
+        );
         assert_eq!((cell(2, "gpu"), cell(2, "chosen_by")), ("Some GPU", "wisdom"));
     }
 }

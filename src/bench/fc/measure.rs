@@ -70,7 +70,9 @@ pub fn run(
     for (problem, kernel) in problems.iter().zip(kernels) {
         let (kernel, by) = kernel?;
         let mut point = begun(problem, &kernel, by, target);
-        if let Err((status, because)) = measured(&mut point, (device, &stream), target, problem, &kernel, turns) {
+        if let Err((status, because)) =
+            measured(&mut point, (device, &stream), target, problem, &kernel, turns)
+        {
             (point.status, point.message) = (status, Some(because.to_string()));
             stream.synchronize().map_err(diagnosis)?;
         }
@@ -147,8 +149,7 @@ fn measured(
         (point.seconds, point.rested) = (Some(seconds(&paces.sustained)), Some(seconds(&paces.rested)));
     }
     if let Some(paces) = cublas {
-        (point.cublas, point.cublas_rested) =
-            (Some(seconds(&paces.sustained)), Some(seconds(&paces.rested)));
+        (point.cublas, point.cublas_rested) = (Some(seconds(&paces.sustained)), Some(seconds(&paces.rested)));
     }
     Ok(())
 }

@@ -53,6 +53,8 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
     Constraint {
         about: "the tiles do not fit in shared memory",
         on: &["rows", "columns", "sets", "stages"],
-        holds: |c, _, t| Tiles::of(c).shared_bytes(c.int("stages")) <= i64::from(t.limits.shared_per_block_opt_in),
+        holds: |c, _, t| {
+            Tiles::of(c).shared_bytes(c.int("stages")) <= i64::from(t.limits.shared_per_block_opt_in)
+        },
     },
 ];

@@ -1,7 +1,7 @@
 //! How the threads of a block share out its tile.
 
 use crate::kernels::family::Choice;
-use crate::kernels::staging::{Copied, By, Moved, ceil, copied_at_once};
+use crate::kernels::staging::{By, Copied, Moved, ceil, copied_at_once};
 use crate::problem::Problem;
 
 /// The name of the parameter that says how the tile of A lies in shared memory.
@@ -93,7 +93,7 @@ impl Tiles {
     }
 
     /// Elements by which rows of the tiles of A and B are longer in shared memory, so that lanes of a warp read them from other banks:
-    /// threads below one another read rows of A, sets of a warp read terms of both that are `terms` apart.
+    /// threads below one another read rows of A, sets of a warp read terms of both, as many as are read at once apart.
     pub(super) fn paddings(&self) -> [i64; 2] {
         let of_a = match (self.turned, self.by_warps) {
             (true, _) => PIECE,
@@ -108,11 +108,7 @@ impl Tiles {
     /// Bytes of the tiles of A and B in shared memory, and of what the sets have added up.
     pub(super) fn shared_bytes(&self, stages: i64) -> i64 {
         let [pad_a, pad_b] = self.paddings();
-        let a = if self.turned {
-            self.depth * (self.rows + pad_a)
-        } else {
-            self.rows * (self.depth + pad_a)
-        };
+        let a = if self.turned { self.depth * (self.rows + pad_a) } else { self.rows * (self.depth + pad_a) };
         let b = self.depth * (self.columns + pad_b);
         let sums = if self.sets > 1 { self.sets * self.rows * self.columns } else { 0 };
         4 * (stages * (a + b) + sums)
@@ -134,7 +130,7 @@ pub(super) fn copied(problem: &Problem, choice: &Choice) -> [Copied; 2] {
         columns,
         piece: copied_at_once(problem.dtype(), width, columns, align),
         threads: tiles.team(),
-        by: By::Asking,
+        by: By::of(choice),
         asks_once: false,
     };
     let terms = if tiles.by_warps { PIECE * tiles.sets_of_a_warp() } else { tiles.depth };

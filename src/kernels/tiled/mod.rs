@@ -1,6 +1,29 @@
-//! The family `tiled`: products in f32 by the multiply-adds of threads. C = alpha A B + beta C with A: M x K and B: K x N.
-mod footprint;
+//! The family `tiled`: products in f32 by the multiply-adds of threads. C = alpha A B + beta C with A: M x K and B: K x N, M up to 1024,
+//! all extents constants of the kernel: the rows of a batch times the weights of a fully connected layer.
+//!
+//! A block computes `rows` x `columns` elements of C. Tiles of A and B, `depth` terms at a time, are copied to shared memory `stages`
+//! ahead; a thread multiplies `tm` x `tn` elements, its columns in pieces of 16 bytes that lie as far apart as possible. What keeps a
+//! GPU busy where C has too few tiles for it are sums that are split, always in the same way, so that bits are the same every
+//! time:
+//!
+//! - `sets` of threads of a block share out the terms of its sums: a set takes every so many groups of the terms that a thread reads at
+//!   once. What they have added up comes together in shared memory (`split_reduce` and `rfactor` with `combine=shared`).
+//! - `parts` of a sum are added up by blocks of their own and come together in a second launch (`split_reduce` in two
+//!   passes), which takes about a microsecond: with few rows it is better to do without, and to have blocks of few columns.
+//!
+//! The tile of A lies in shared memory in one of two ways (`a_tile`):
+//!
+//! - `rows`: as in memory, so that asynchronous copies bring it; a thread reads four terms of a row at once. Sets of few threads share
+//!   warps, and rows are padded so that their lanes read from different banks. With `team=warp` each warp copies what its own sets
+//!   multiply, and waits for no other warp before the sums come together.
+//! - `turned`: rows of a term side by side, as in the last rungs of the ladder `sgemm`; a thread reads four rows of a term at once. Tiles of A
+//!   pass through registers on their way.
+//!
+//! `lanes` of a warp stand below one another, neighbouring ones first: eight lanes that read together then read few pieces of either
+//! operand.
+
 mod constraints;
+mod footprint;
 mod mapping;
 mod schedule;
 
@@ -11,7 +34,7 @@ use warpwright_core::target::{Capability, Target};
 use self::mapping::{A_TILE, BY_WARPS, PIECE, ROWS, TEAM, TURNED};
 use super::family::{Choice, Family, Parameter, Value};
 use super::gemm::{Fixed, Numbers};
-use super::staging::{self, ceil};
+use super::staging::{self, By, ceil};
 use crate::problem::{Op, Problem};
 
 /// The family.
@@ -29,7 +52,11 @@ pub const FAMILY: Family = Family {
     parameters: PARAMETERS,
     constraints: constraints::CONSTRAINTS,
     any_order: |_| false,
-    reproducible: |_| Choice::default().with("parts", 1).with("sets", 1),
+    // The terms of an element are added up one after the other, or by so many sets of threads that each take every so many fours.
+    reproducible: |problem| match Height::of(problem) {
+        Height::Low => Choice::default().with(A_TILE, ROWS).with("sets", 16).with("parts", 1),
+        _ => Choice::default().with(A_TILE, TURNED).with("sets", 1).with("parts", 1),
+    },
     schedule: schedule::schedule,
     footprint: footprint::footprint,
 };
@@ -46,11 +73,17 @@ const MOST_ROUNDS: i64 = 5;
 fn fixed(problem: &Problem) -> Result<Fixed, Diagnosis> {
     let shape = problem.shape;
     let refuse = |because: &str, instead: &str| {
-        Err(Diagnosis::new(format!("tiled has no kernel for {shape} {} {}", problem.precision, problem.layout))
-            .because(because)
-            .instead(instead))
+        Err(Diagnosis::new(format!(
+            "tiled has no kernel for {shape} {} {}",
+            problem.precision, problem.layout
+        ))
+        .because(because)
+        .instead(instead))
     };
-    if problem.dtype() != DType::F32 || problem.result_dtype() != DType::F32 || problem.precision.name() != "f32" {
+    if problem.dtype() != DType::F32
+        || problem.result_dtype() != DType::F32
+        || problem.precision.name() != "f32"
+    {
         return refuse("it multiplies numbers of f32 as they are", "use --dtype f32, or a rung of a ladder");
     }
     if problem.layout.a != Op::None || problem.layout.b != Op::None {
@@ -107,7 +140,8 @@ fn rows_of_a_block(choice: &Choice, problem: &Problem) -> Vec<i64> {
     let m = problem.shape.m;
     let unit = if choice.word(A_TILE) == TURNED { PIECE } else { 1 };
     let even = (1..=8).map(|blocks| ceil(ceil(m, blocks), unit) * unit);
-    let usual = [128, 64, 32, 96].into_iter().filter(|rows| *rows < m && 8 * (ceil(m, *rows) * rows - m) <= m);
+    let usual =
+        [128, 64, 32, 96].into_iter().filter(|rows| *rows < m && 8 * (ceil(m, *rows) * rows - m) <= m);
     let mut rows: Vec<i64> = Vec::new();
     for each in even.chain(usual).filter(|rows| (m.min(16)..=256).contains(rows)) {
         if !rows.contains(&each) {
@@ -121,8 +155,9 @@ fn rows_of_a_block(choice: &Choice, problem: &Problem) -> Vec<i64> {
 fn rows_of_a_thread(choice: &Choice) -> Vec<i64> {
     let rows = choice.int("rows");
     let unit = if choice.word(A_TILE) == TURNED { PIECE } else { 1 };
-    let mut tiles: Vec<i64> =
-        (1..=MOST_ROWS_OF_A_THREAD).filter(|tm| rows % tm == 0 && tm % unit == 0 && *tm >= rows.min(3)).collect();
+    let mut tiles: Vec<i64> = (1..=MOST_ROWS_OF_A_THREAD)
+        .filter(|tm| rows % tm == 0 && tm % unit == 0 && *tm >= rows.min(3))
+        .collect();
     tiles.sort_by_key(|tm| (tm - 8).abs());
     tiles
 }
@@ -146,11 +181,17 @@ const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: A_TILE,
         about: "how the tile of A lies in shared memory: as in memory (rows), or with the rows of each term side by side (turned)",
-        values: |_, problem, target| match Height::of(problem) {
-            _ if !target.has(Capability::CpAsync) => numbers([TURNED]),
+        values: |_, problem, _| match Height::of(problem) {
             Height::Low => numbers([ROWS]),
             Height::Middle => numbers([ROWS, TURNED]),
             Height::High => numbers([TURNED]),
+        },
+    },
+    Parameter {
+        name: staging::COPY,
+        about: "how tiles come to shared memory: through registers where there are no asynchronous copies, which are usual",
+        values: |_, _, target| {
+            if target.has(Capability::CpAsync) { Vec::new() } else { numbers([staging::THROUGH_REGISTERS]) }
         },
     },
     Parameter {
@@ -179,7 +220,12 @@ const PARAMETERS: &[Parameter] = &[
         about: "lanes of a warp that stand below one another, where a set of threads is whole warps",
         values: |c, _, _| {
             let tiles = mapping::Tiles::of(c);
-            numbers([4, 2, 1, 8, 16].into_iter().filter(|l| mapping::may_have_lanes(tiles.down, tiles.across, *l)).take(2))
+            numbers(
+                [4, 2, 1, 8, 16]
+                    .into_iter()
+                    .filter(|l| mapping::may_have_lanes(tiles.down, tiles.across, *l))
+                    .take(2),
+            )
         },
     },
     Parameter {
@@ -211,6 +257,7 @@ const PARAMETERS: &[Parameter] = &[
         about: "tiles in shared memory at a time: one that is multiplied while others are waited for",
         values: |c, problem, _| match c.word(A_TILE) {
             TURNED => numbers([2]),
+            _ if By::of(c) == By::Loading => numbers([2]),
             _ => by_height(problem, &[4, 8, 6, 3], &[3, 2, 4, 8], &[3]),
         },
     },

@@ -1,6 +1,6 @@
 //! The schedule of a choice.
 
-use super::mapping::{PIECE, Tiles, copied};
+use super::mapping::{Tiles, copied};
 use crate::kernels::family::Choice;
 use crate::kernels::staging::{self, ceil};
 use crate::problem::Problem;
@@ -65,7 +65,11 @@ fn parts_of_sums(tiles: &Tiles, parts: i64, stages: &Stages) -> String {
         whole = "part";
     }
     if tiles.sets > 1 {
-        steps += &format!("split({whole}.k, {terms}) -> q, k\nsplit({whole}.q, {sets}) -> kk, s\n", terms = tiles.terms(), sets = tiles.sets);
+        steps += &format!(
+            "split({whole}.k, {terms}) -> q, k\nsplit({whole}.q, {sets}) -> kk, s\n",
+            terms = tiles.terms(),
+            sets = tiles.sets
+        );
         steps += &format!("rfactor({whole}.s, combine=shared) -> slice\ncache_write(slice, reg) -> mine\n");
         if parts > 1 {
             steps += "cache_write(part, reg) -> whole\n";
@@ -113,7 +117,10 @@ fn over_threads(tiles: &Tiles, stages: &Stages) -> String {
         (format!("{part}{blocks}.bi, {blocks}.bj, "), String::new())
     };
     let [warps, warps_bound] = if tiles.by_warps {
-        [format!("split({tiled}.s, {}) -> w, s\n", tiles.sets_of_a_warp()), format!("bind({tiled}.w, threads@32)\n")]
+        [
+            format!("split({tiled}.s, {}) -> w, s\n", tiles.sets_of_a_warp()),
+            format!("bind({tiled}.w, threads@32)\n"),
+        ]
     } else {
         Default::default()
     };
@@ -165,7 +172,10 @@ fn products(problem: &Problem, choice: &Choice, tiles: &Tiles, Stages { sum, .. 
     let (depth_order, a_read, a_at, pad_of_a) = if tiles.turned {
         (
             "storage_order(As, c, r)\n".to_string(),
-            format!("split(a.r, {high}) -> r, v\nreorder(a.c, a.r, a.v)\n{}unroll(a.r, a.c)\n", wider("a.v", high)),
+            format!(
+                "split(a.r, {high}) -> r, v\nreorder(a.c, a.r, a.v)\n{}unroll(a.r, a.c)\n",
+                wider("a.v", high)
+            ),
             "k",
             format!("storage_align(As, c, {pad_a})\n"),
         )
@@ -174,13 +184,15 @@ fn products(problem: &Problem, choice: &Choice, tiles: &Tiles, Stages { sum, .. 
     };
     let copy_a = if tiles.turned {
         let (piece, threads) = (of_a.piece, tiles.threads());
-        format!("fuse(As.r, As.c) -> f
+        format!(
+            "fuse(As.r, As.c) -> f
 split(As.f, {piece}) -> f, v
 split(As.f, {threads}) -> u, t
 reorder(As.t, As.u, As.v)
 bind(As.t, threads)
 unroll(As.u)
-")
+"
+        )
     } else {
         of_a.steps("As", false)
     };
@@ -207,22 +219,32 @@ compute_at(Bs, {sum}.ko{private})
 compute_at(a, {sum}.{a_at})
 {a_read}cache_read(Bs, {sum}, reg) -> b
 compute_at(b, {sum}.k)
-{b_read}pipeline({sum}.ko, {stages}, via=cp_async)
+{b_read}pipeline({sum}.ko, {stages}, via={via})
 {after}unroll({unrolled}{sum}.k, {sum}.i, {sum}.j)
 ",
         pad_of_b = staging::pad("Bs", pad_b),
         copy_b = of_b.steps("Bs", false),
         b_read = wider("b.c", wide),
         stages = choice.int("stages"),
+        via = staging::via(choice),
     )
 }
 
 /// What a thread leaves behind, of one piece of its columns at once, and how the sets' sums become one.
-fn stores(problem: &Problem, choice: &Choice, tiles: &Tiles, Stages { blocks, tiled, .. }: &Stages) -> String {
+fn stores(
+    problem: &Problem,
+    choice: &Choice,
+    tiles: &Tiles,
+    Stages { blocks, tiled, .. }: &Stages,
+) -> String {
     let [_, wide] = tiles.pieces();
     let at_once = if *tiled == "C" { wide_stores(problem, choice) } else { wide };
     let aligned = *tiled != "part" || problem.shape.n % wide == 0;
-    let tile = if at_once > 1 && aligned { wider(&format!("{tiled}.j"), at_once) } else { format!("unroll({tiled}.j)\n") };
+    let tile = if at_once > 1 && aligned {
+        wider(&format!("{tiled}.j"), at_once)
+    } else {
+        format!("unroll({tiled}.j)\n")
+    };
     let sums = match (tiles.sets > 1, *blocks) {
         (false, _) => String::new(),
         (true, "part") => "unroll(part.u, whole.s)\n".to_string(),
@@ -267,5 +289,3 @@ compute_at(acc, C.t)
 fn wider(target: &str, elements: i64) -> String {
     if elements > 1 { format!("vectorize({target})\n") } else { format!("unroll({target})\n") }
 }
-
-const _: () = assert!(PIECE == 4);
