@@ -9,7 +9,8 @@
 //! - `sets` of threads of a block share out the terms of its sums: a set takes every so many groups of the terms that a thread reads at
 //!   once. What they have added up comes together in shared memory (`split_reduce` and `rfactor` with `combine=shared`).
 //! - `parts` of a sum are added up by blocks of their own and come together in a second launch (`split_reduce` in two
-//!   passes), which takes about a microsecond: with few rows it is better to do without, and to have blocks of few columns.
+//!   passes). With few rows it is better to do without, and to have blocks of few columns: with 16 and 4096 x 4096 weights the best in
+//!   one part took 25.7 us, the best in two 26.8 (one H100, 2026-11-26).
 //!
 //! The tile of A lies in shared memory in one of two ways (`a_tile`):
 //!
