@@ -132,7 +132,7 @@ fn wrong_use_is_refused_with_what_to_do() {
         ("64x64x4000000 --family tsmttsm --param leapfrog=maybe", "leapfrog=maybe is no choice"),
         ("200x200x4000000 --family tsmttsm", "1 to 128 rows and columns"),
         ("64x64x4000000 --family tsmttsm --layout nn", "use --layout tn"),
-        ("512x512x512", "families with parameters"),
+        ("512x512x512 --param tm=4", "families with parameters"),
         ("64x64 --family tsmttsm", "write MxNxK"),
         ("64x64x9223372036854775807 --family tsmttsm", "choose a smaller size"),
         ("--family tsmttsm", "MxNxK"),
@@ -255,7 +255,7 @@ fn a_thousand_rows_are_answered_in_no_time() {
 fn validate_model_says_how_true_the_model_is_and_of_what_it_cannot_speak() {
     let found = json("validate-model --json", 0);
     let tables = found["tables"].as_array().unwrap();
-    assert_eq!(tables.len(), 3);
+    assert_eq!(tables.len(), 7);
     for table in tables {
         for field in ["file", "gpu", "source", "licence", "fit", "fit_because"] {
             assert!(table[field].is_string(), "{field} of {}", table["file"]);
@@ -313,9 +313,9 @@ fn a_kernel_that_cannot_be_predicted_is_refused() {
         ("predict 64x64x64 --schedule sgemm_async_copies --gpu v100-sxm2", "needs CpAsync"),
         ("predict 64x64x64 --schedule none.sch", "none.sch"),
         ("predict 64x64x64 --schedule sgemm_naive --family tsmm", "--family"),
-        ("predict 64x64x64 --schedule hgemm_matrix_units --dtype bf16-f32 --gpu gtx980", "gtx980"),
+        ("predict 64x64x64 --schedule hgemm_matrix_units --dtype bf16-f32 --gpu gtx980", "needs MmaBf16"),
     ] {
         let refused = refusal(asked);
-        assert!(refused.contains(said) || refused.to_lowercase().contains(said), "{asked}: {refused}");
+        assert!(refused.contains(said), "{asked}: {refused}");
     }
 }
