@@ -10,6 +10,8 @@ use warpwright::problem::Problem;
 use warpwright::report::Counters;
 use warpwright::simulator::{SimOptions, count};
 use warpwright_core::model::count::{Counts, Reuse, launches};
+use warpwright_core::model::path::Path;
+use warpwright_core::model::time::{self, Time};
 use warpwright_core::model::traffic::{self, Traffic};
 use warpwright_core::target;
 
@@ -190,4 +192,77 @@ fn compilers_load_once_what_does_not_change_and_neighbours_together() {
     // A tile of 8 x 8: 16 loads for 64 multiply-adds, whether a schedule or a compiler keeps them in registers.
     let [_, compiled] = of("sgemm_block_tiling_2d");
     assert!(compiled.0 <= 0.25, "{compiled:?}");
+}
+
+/// What the model says of a kernel of a ladder, f32 nn, on a GPU.
+fn time_of(name: &str, shape: &str, gpu: &str) -> Time {
+    let (kernel, problem) = of_recipe(name, "f32", "nn", shape);
+    let gpu = target::Target::by_name(gpu).unwrap();
+    let valid = validated(kernel.program(), gpu).unwrap_or_else(|e| panic!("{e}"));
+    let binding = Binding::new(valid.program(), &problem, 8).unwrap();
+    time::of(valid.program(), &|s| binding.value(s), gpu, None).unwrap_or_else(|e| panic!("{e}"))
+}
+
+#[test]
+fn a_warp_waits_for_what_nothing_hides() {
+    // 128 steps of 32 terms: each copies two tiles, meets, multiplies, meets.
+    let path = |name: &str| {
+        let path = time_of(name, "4096x4096x4096", "h200").launches[0].path;
+        Path { memory_waits: (path.memory_waits * 1e6).round() / 1e6, ..path }
+    };
+    let blocked = path("sgemm_shared_memory");
+    assert_eq!((blocked.memory_waits, blocked.barriers, blocked.iterations), (128.0, 256.0, 128.0));
+    // 512 steps of 8; two copies of four elements for each thread, or of 16 bytes.
+    let [scalar, wide] = ["sgemm_block_tiling_2d", "sgemm_vectorized"].map(path);
+    assert_eq!((scalar.memory_waits, wide.memory_waits), (512.0, 512.0));
+    assert_eq!((scalar.copies, wide.copies), (512.0 * 8.0, 512.0 * 2.0));
+    // Only the first step is waited for where the next one's data are on their way during this one.
+    for ahead in ["sgemm_register_staging", "sgemm_async_copies", "tvm_register_staging"] {
+        let waits = path(ahead).memory_waits;
+        assert!((0.99..1.01).contains(&waits), "{ahead}: {waits}");
+    }
+    // A copy to the other buffer that is stored before anything is multiplied hides nothing.
+    assert_eq!(path("sgemm_double_buffering").memory_waits, 257.0);
+}
+
+#[test]
+fn the_model_says_what_limits_each_kernel() {
+    let of = |name: &str| time_of(name, "4096x4096x4096", "h200");
+    // One line a cycle; then instructions; then shared memory; at last the multiply-adds themselves.
+    for (name, limiter) in [
+        ("sgemm_naive", "l1"),
+        ("sgemm_coalesced", "issue"),
+        ("sgemm_shared_memory", "l1"),
+        ("sgemm_async_copies", "arithmetic"),
+    ] {
+        let time = of(name);
+        assert_eq!(time.limiter, limiter, "{name}: {:?}", time.shares);
+        let shares: f64 = time.shares.values().iter().sum();
+        assert!((shares - 1.0).abs() < 1e-9 && time.seconds > 0.0, "{name}: {shares}");
+        // No term alone takes longer than all together.
+        assert!(time.terms.values().iter().all(|t| *t <= time.seconds * 1.0001), "{name}: {time:?}");
+    }
+    // 64 blocks keep 64 of 132 multiprocessors busy, one each.
+    let small = time_of("sgemm_tuned_tile", "1024x1024x1024", "h200");
+    let launch = &small.launches[0];
+    assert_eq!((launch.rounds, launch.counts.blocks), (1.0, 64.0));
+    assert!((launch.imbalance - 132.0 / 64.0).abs() < 1e-9);
+    assert!(small.seconds > 2.0 * of("sgemm_tuned_tile").seconds / 64.0, "idle multiprocessors cost");
+}
+
+#[test]
+fn registers_that_a_compiler_found_count() {
+    let (kernel, problem) = of_recipe("sgemm_tuned_tile", "f32", "nn", "4096x4096x4096");
+    let h200 = target::Target::by_name("h200").unwrap();
+    let valid = validated(kernel.program(), h200).unwrap();
+    let binding = Binding::new(valid.program(), &problem, 8).unwrap();
+    let with = |registers: Option<&[i64]>| {
+        time::of(valid.program(), &|s| binding.value(s), h200, registers).map(|t| t.launches[0].clone())
+    };
+    let (estimated, many) = (with(None).unwrap(), with(Some(&[250])).unwrap());
+    assert!(estimated.registers_estimated && !many.registers_estimated);
+    assert_eq!((estimated.occupancy.blocks, many.occupancy.blocks), (2, 1));
+    assert!(many.seconds > 1.05 * estimated.seconds, "one block hides less");
+    let refused = with(Some(&[300])).unwrap_err().to_string();
+    assert!(refused.contains("not one block") && refused.contains("300 registers"), "{refused}");
 }

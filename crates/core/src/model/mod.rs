@@ -1,13 +1,17 @@
 //! How long a program takes on a GPU, and why, without running it.
 //!
 //! [`count`] walks a program as a few of its warps would, and counts what a profiler would count on all of them: requests,
-//! sectors and wavefronts of memory, multiply-adds, barriers. [`traffic`] is which bytes of device memory that are. [`requests`] is what one request of a warp takes; the simulator
-//! asks the same function.
+//! sectors and wavefronts of memory, multiply-adds, barriers. [`traffic`] is which bytes of device memory that are. [`requests`] is
+//! what one request of a warp takes; the simulator asks the same function. [`path`] is what one warp waits for. [`time`] makes seconds of
+//! all that, and says what limits them.
 
 mod lanes;
+mod registers;
 
 pub mod count;
+pub mod path;
 pub mod requests;
+pub mod time;
 pub mod traffic;
 
 use crate::diag::Diagnosis;

@@ -31,7 +31,8 @@ pub const GPU: Target = Target {
             .giving(Fact::derived(128.0, "32 banks of 4 bytes, each once in a cycle")),
         l1: Level::after(Fact::derived(34, "the H100 PCIe, whose multiprocessors are the same"))
             .giving(Fact::derived(126.0, "the H100 PCIe, whose multiprocessors are the same")),
-        l2: Level::after(Fact::derived(265, "the H100 PCIe, of the same die")),
+        l2: Level::after(Fact::derived(265, "the H100 PCIe, of the same die"))
+            .giving(Fact::derived(35.0, "the H100 PCIe, of the same die")),
         dram: Level::after(Fact::derived(
             735,
             "Little's law on bench/results/bandwidth-nvidia-h200-2026-11-22.json: 2.757 GB/s of 128 threads with a load each",

@@ -1,0 +1,503 @@
+//! How long a program takes on a GPU, and what of.
+//!
+//! For each launch the model works out what one block asks of its multiprocessor, in cycles of the boost clock:
+//!
+//! - `arithmetic`: multiply-adds over the rate of their pipe;
+//! - `issue`: instructions of warps over the schedulers, one a cycle each;
+//! - `l1`: passes through the first-level cache and shared memory, which are one memory: a wavefront of shared memory, a line of
+//!   device memory, or as many bytes as the cache gives, each takes a cycle;
+//! - `l2`: bytes from the second-level cache over what it gives a multiprocessor;
+//! - `waits`: what a warp of the block waits for memory, for barriers and at the turn of loops, with nothing of its own to do
+//!   ([`path`](super::path)).
+//!
+//! The first four overlap, but near a tie they disturb each other: together they take the sum of high powers, not the greatest. So
+//! many blocks as are resident keep the multiprocessor busy for as long as that takes for all of them, but no block is done
+//! before it has worked and waited; again the sum of high powers of both. The busiest multiprocessor takes its blocks in
+//! rounds. `memory` is the traffic of all blocks with device memory over its bandwidth, beside all that; `launch` is what the launch itself
+//! takes, after it.
+
+use crate::diag::Diagnosis;
+use crate::dtype::DType;
+use crate::ir::{Launch, Program};
+use crate::occupancy::{Demand, Occupancy};
+use crate::sym::Sym;
+use crate::target::{Limits, Pipe, Target};
+
+use super::count::{self, Counts, Reuse};
+use super::lanes::{Value, Values};
+use super::path::{self, Pace, Path};
+use super::traffic::{self, Traffic};
+use super::{made, registers};
+
+/// What was fitted or chosen, not measured one by one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Constants {
+    /// The part of a pipe's peak at the boost clock that multiply-adds of threads reach.
+    pub threads: f64,
+    /// Likewise of matrix units.
+    pub matrix_units: f64,
+    /// The power in the sum of what overlaps.
+    pub power: f64,
+    /// Cycles of a request that copies to shared memory while the block has nothing else to do.
+    pub copy: f64,
+    /// Instructions for the address of a request to device memory.
+    pub address: f64,
+    /// Instructions of a warp at the turn of a loop that is not written out.
+    pub turn: f64,
+    /// Cycles of a barrier and of the first load from shared memory after it.
+    pub barrier: f64,
+    /// By what part the work of a block takes longer that is alone with one warp for each scheduler; less with more.
+    pub alone: f64,
+    /// The part of the bandwidth of device memory that kernels reach where nobody measured it.
+    pub bandwidth: f64,
+    /// Seconds of a launch that follows another.
+    pub launch: f64,
+}
+
+/// The constants that predictions are made with.
+pub const CONSTANTS: Constants = Constants {
+    threads: 0.9,
+    matrix_units: 0.75,
+    power: 4.9,
+    copy: 10.9,
+    address: 3.4,
+    turn: 9.2,
+    barrier: 22.6,
+    alone: 0.117,
+    bandwidth: 0.85,
+    launch: 2e-6,
+};
+
+/// Cycles from a load of device memory to its value where nobody measured it on the GPU. Between those of an A100 and a V100.
+const MEMORY_CYCLES: f64 = 600.0;
+/// Cycles from a load to its value in the first-level cache where nobody measured it on the GPU.
+const L1_CYCLES: f64 = 35.0;
+/// Bytes that the second-level cache gives a multiprocessor in a cycle where nobody measured it.
+const L2_BYTES: f64 = 20.0;
+
+/// What takes time, each as if it were alone, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Terms {
+    /// Multiply-adds.
+    pub arithmetic: f64,
+    /// Issue of instructions.
+    pub issue: f64,
+    /// Passes through the first-level cache and shared memory.
+    pub l1: f64,
+    /// Traffic with the second-level cache.
+    pub l2: f64,
+    /// Traffic with device memory.
+    pub memory: f64,
+    /// Waits of a block with nothing to do, times the rounds in which blocks are resident.
+    pub waits: f64,
+    /// The launch.
+    pub launch: f64,
+}
+
+impl Terms {
+    /// The names, with what each is.
+    pub const NAMES: [(&'static str, &'static str); 7] = [
+        ("arithmetic", "multiply-adds"),
+        ("issue", "issue of instructions"),
+        ("l1", "passes through first-level cache and shared memory"),
+        ("l2", "traffic with the second-level cache"),
+        ("memory", "traffic with device memory"),
+        ("waits", "waits for memory and at barriers"),
+        ("launch", "launches"),
+    ];
+
+    /// The terms in the order of their names.
+    pub fn values(&self) -> [f64; 7] {
+        [self.arithmetic, self.issue, self.l1, self.l2, self.memory, self.waits, self.launch]
+    }
+
+    fn from_values([arithmetic, issue, l1, l2, memory, waits, launch]: [f64; 7]) -> Terms {
+        Terms { arithmetic, issue, l1, l2, memory, waits, launch }
+    }
+
+    /// Both, term by term.
+    #[must_use]
+    pub fn plus(&self, other: &Terms) -> Terms {
+        let (a, b) = (self.values(), other.values());
+        Terms::from_values(std::array::from_fn(|i| a[i] + b[i]))
+    }
+
+    /// The name of the greatest.
+    pub fn greatest(&self) -> &'static str {
+        let values = self.values();
+        let at = (0..values.len()).fold(0, |most, i| if values[i] > values[most] { i } else { most });
+        Terms::NAMES[at].0
+    }
+}
+
+/// What a launch takes, and what of.
+#[derive(Clone, Debug)]
+pub struct LaunchTime {
+    /// Seconds.
+    pub seconds: f64,
+    /// What takes them, each as if it were alone.
+    pub terms: Terms,
+    /// By how much the time would be shorter without each, in parts of all such gains together: they add up to 1.
+    pub shares: Terms,
+    /// Registers of a thread that the model went by.
+    pub registers: i64,
+    /// Whether they are an estimate, not what a compiler said.
+    pub registers_estimated: bool,
+    /// How many blocks a multiprocessor holds, and why.
+    pub occupancy: Occupancy,
+    /// Rounds in which the busiest multiprocessor takes its blocks.
+    pub rounds: f64,
+    /// How many times the mean the busiest multiprocessor has to do.
+    pub imbalance: f64,
+    /// What a profiler would count, as compilers make it.
+    pub counts: Counts,
+    /// Bytes of device memory, by buffer.
+    pub traffic: Vec<Traffic>,
+    /// Bytes from and to device memory.
+    pub memory_bytes: f64,
+    /// The way of a warp through its block.
+    pub path: Path,
+}
+
+/// The time of a program.
+#[derive(Clone, Debug)]
+pub struct Time {
+    /// Seconds of all launches.
+    pub seconds: f64,
+    /// The terms of all launches.
+    pub terms: Terms,
+    /// The shares of all launches, each weighed by its time.
+    pub shares: Terms,
+    /// The name of the term with the greatest share.
+    pub limiter: &'static str,
+    /// The launches that are made.
+    pub launches: Vec<LaunchTime>,
+}
+
+/// What the model says of a lowered program on a GPU, given what sizes, strides and flags are, and the registers that a compiler gave the threads of
+/// each launch that is made, where one was asked.
+///
+/// # Errors
+/// Those of [`Launch::of`]; a launch of which not one block fits on a multiprocessor; arithmetic for which the GPU's table has no
+/// rate.
+pub fn of(
+    program: &Program,
+    value: &dyn Fn(&Sym) -> Option<i64>,
+    target: &Target,
+    registers: Option<&[i64]>,
+) -> Result<Time, Diagnosis> {
+    with(program, value, target, registers, &CONSTANTS)
+}
+
+/// The same with other constants.
+///
+/// # Errors
+/// As [`of`].
+pub fn with(
+    program: &Program,
+    value: &dyn Fn(&Sym) -> Option<i64>,
+    target: &Target,
+    registers: Option<&[i64]>,
+    constants: &Constants,
+) -> Result<Time, Diagnosis> {
+    let buffers = program.buffers();
+    let launches = made(&program.body, value)?;
+    let counts = count::launches(program, value, Reuse::AsCompiled)?;
+    let mut asked = Vec::new();
+    for (at, launch) in launches.iter().enumerate() {
+        let given = registers.and_then(|r| r.get(at)).copied().filter(|r| *r > 0);
+        let most = most_registers(target, launch.threads);
+        let estimate = || registers::of_launch(launch, &buffers).min(most);
+        let demand = Demand::new(
+            u32::try_from(launch.threads).unwrap_or(u32::MAX),
+            u32::try_from(given.unwrap_or_else(estimate)).unwrap_or(u32::MAX),
+        )
+        .with_shared(u32::try_from(launch.shared.bytes).unwrap_or(u32::MAX));
+        asked.push((demand, given.is_none(), Occupancy::of(&demand, target.limits)));
+    }
+    let resident = |at: usize| i64::from(asked[at].2.blocks.max(1)) * i64::from(target.sm_count.value);
+    let traffic = traffic::launches(program, value, &resident)?;
+    let mut out = Vec::new();
+    for ((((launch, counts), traffic), (demand, estimated, occupancy)), at) in
+        launches.iter().zip(counts).zip(traffic).zip(&asked).zip(0..)
+    {
+        if occupancy.blocks == 0 {
+            return Err(Diagnosis::new(format!(
+                "not one block of launch {at} fits on a multiprocessor of {}",
+                target.name
+            ))
+            .because(format!(
+                "it asks for {} threads, {} registers of each and {} bytes of shared memory",
+                demand.threads,
+                demand.registers,
+                demand.shared()
+            ))
+            .instead("give smaller tiles, or another GPU"));
+        }
+        let mut values = Values::default();
+        let strides = program.tensors().filter_map(|t| t.row_stride.as_ref());
+        for sym in program.params.iter().map(|p| &p.sym).chain(strides) {
+            values.set(sym, Value::Same(value(sym).unwrap_or(0)));
+        }
+        let machine = Machine { target, constants, resident: f64::from(occupancy.blocks) };
+        let pace = Pace {
+            memory: machine.memory_cycles(&counts, &traffic),
+            threads: &|dtype| machine.rate(threads_pipe(dtype)).unwrap_or(1.0),
+            matrix_units: &|dtype| matrix_pipe(dtype).and_then(|pipe| machine.rate(pipe)).unwrap_or(1.0),
+            warps: f64::from(demand.warps()),
+        };
+        let path = path::of_launch(launch, values, &buffers, &pace);
+        let asks = machine.asks(launch, &counts, &traffic, &path, program)?;
+        let seconds = machine.seconds(&asks);
+        let gains: [f64; 7] = std::array::from_fn(|i| (seconds - machine.seconds(&asks.without(i))).max(0.0));
+        let all: f64 = gains.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+        let blocks = counts.blocks.max(1.0);
+        let sms = f64::from(target.sm_count.value);
+        let rounds = (machine.busiest(blocks) / machine.resident).ceil();
+        let cycles = |each: f64| each * machine.busiest(blocks) / target.boost_hz();
+        out.push(LaunchTime {
+            seconds,
+            terms: Terms {
+                arithmetic: cycles(asks.arithmetic),
+                issue: cycles(asks.issue),
+                l1: cycles(asks.l1),
+                l2: cycles(asks.l2),
+                memory: asks.memory,
+                waits: asks.waits * rounds / target.boost_hz(),
+                launch: asks.launch,
+            },
+            shares: Terms::from_values(gains.map(|g| g / all)),
+            registers: demand.registers.into(),
+            registers_estimated: *estimated,
+            occupancy: *occupancy,
+            rounds,
+            imbalance: machine.busiest(blocks) * sms / blocks,
+            memory_bytes: machine.memory_bytes(&counts, &traffic),
+            counts,
+            traffic,
+            path,
+        });
+    }
+    let seconds: f64 = out.iter().map(|l| l.seconds).sum();
+    let terms = out.iter().fold(Terms::default(), |sum, l| sum.plus(&l.terms));
+    let shares = out.iter().fold(Terms::default(), |sum, l| {
+        sum.plus(&Terms::from_values(
+            l.shares.values().map(|s| s * l.seconds / seconds.max(f64::MIN_POSITIVE)),
+        ))
+    });
+    Ok(Time { seconds, terms, shares, limiter: shares.greatest(), launches: out })
+}
+
+/// What one block asks for in cycles, and what all blocks ask for in seconds.
+#[derive(Clone, Copy)]
+struct Asks {
+    blocks: f64,
+    warps: f64,
+    arithmetic: f64,
+    issue: f64,
+    l1: f64,
+    l2: f64,
+    waits: f64,
+    memory: f64,
+    launch: f64,
+}
+
+impl Asks {
+    /// The same without one of the terms.
+    fn without(mut self, term: usize) -> Asks {
+        let terms = [
+            &mut self.arithmetic,
+            &mut self.issue,
+            &mut self.l1,
+            &mut self.l2,
+            &mut self.memory,
+            &mut self.waits,
+            &mut self.launch,
+        ];
+        *terms.into_iter().nth(term).expect("one of seven") = 0.0;
+        self
+    }
+}
+
+/// A GPU as a launch meets it.
+struct Machine<'a> {
+    target: &'a Target,
+    constants: &'a Constants,
+    /// Blocks that a multiprocessor holds.
+    resident: f64,
+}
+
+impl Machine<'_> {
+    /// Cycles from a load to its value: what comes from the first-level cache comes soon.
+    fn memory_cycles(&self, counts: &Counts, traffic: &[Traffic]) -> f64 {
+        let levels = &self.target.levels;
+        let far = levels.dram.latency_cycles.map_or(MEMORY_CYCLES, |l| l.value.into());
+        let near = levels.l1.latency_cycles.map_or(L1_CYCLES, |l| l.value.into());
+        let missed = self.l2_bytes(counts, traffic) / self.requested(counts).max(1.0);
+        near + (far - near) * missed
+    }
+
+    /// Bytes from and to the second-level cache: what blocks touch, each once, and never more than requests ask for.
+    fn l2_bytes(&self, counts: &Counts, traffic: &[Traffic]) -> f64 {
+        traffic.iter().map(|t| t.by_blocks).sum::<f64>().min(self.requested(counts))
+    }
+
+    /// Multiply-adds of a pipe in a cycle of a multiprocessor, as sustained.
+    fn rate(&self, pipe: Pipe) -> Option<f64> {
+        let rate = self.target.rates.iter().find(|r| r.pipe == pipe)?.fma_per_clock.value;
+        let part = if matches!(pipe, Pipe::F32 | Pipe::F64) {
+            self.constants.threads
+        } else {
+            self.constants.matrix_units
+        };
+        Some(f64::from(rate) * part)
+    }
+
+    /// Blocks of the busiest multiprocessor.
+    fn busiest(&self, blocks: f64) -> f64 {
+        (blocks / f64::from(self.target.sm_count.value)).ceil().max(1.0)
+    }
+
+    /// Bytes from and to device memory: once where the second-level cache holds everything, else once for each wave of blocks, and
+    /// never more than all requests together ask for.
+    fn memory_bytes(&self, counts: &Counts, traffic: &[Traffic]) -> f64 {
+        let all: f64 = traffic.iter().map(|t| t.compulsory).sum();
+        let fits = all <= self.target.l2_bytes.value as f64;
+        let of = |t: &Traffic| if fits { t.compulsory } else { t.by_waves.max(t.compulsory) };
+        let once: f64 = traffic.iter().map(of).sum();
+        once.min(self.requested(counts))
+    }
+
+    fn requested(&self, counts: &Counts) -> f64 {
+        32.0 * counts.sectors.iter().map(|(_, sectors)| sectors).sum::<f64>()
+    }
+
+    fn asks(
+        &self,
+        launch: &Launch<'_>,
+        counts: &Counts,
+        traffic: &[Traffic],
+        path: &Path,
+        program: &Program,
+    ) -> Result<Asks, Diagnosis> {
+        let c = self.constants;
+        let blocks = counts.blocks.max(1.0);
+        let warps = (launch.threads as f64 / f64::from(Limits::WARP)).ceil().max(1.0);
+        let no_rate = |dtype: DType| {
+            Diagnosis::new(format!(
+                "the table of {} has no rate for multiply-adds of {dtype}",
+                self.target.name
+            ))
+            .instead("choose another GPU, or add the rate to the file that describes it")
+        };
+        let dtype = program.tensors().map(|t| t.dtype).max_by_key(|d| d.bytes()).unwrap_or(DType::F32);
+        let by_threads = self.rate(threads_pipe(dtype)).ok_or_else(|| no_rate(dtype))?;
+        let mut arithmetic = counts.arithmetic * f64::from(Limits::WARP) / by_threads;
+        for (dtype, products) in &counts.products {
+            let rate = matrix_pipe(*dtype).and_then(|p| self.rate(p)).ok_or_else(|| no_rate(*dtype))?;
+            arithmetic += products / rate;
+        }
+        // A multiprocessor looks up a line of a request at a time, and takes the addresses of as many lanes as the cache gives words.
+        let given = self.target.levels.l1.bytes_per_cycle.map_or(128.0, |b| b.value);
+        let lanes = (128.0 / given).round().max(1.0);
+        let requests = counts.global_load_requests + counts.global_store_requests;
+        let sectors = counts.global_load_sectors + counts.global_store_sectors;
+        let global = counts.global_lines.max(sectors * 32.0 / given).max(requests * lanes);
+        let loads = counts.shared_load_wavefronts.max(counts.shared_load_requests * lanes);
+        let stores = counts.shared_store_wavefronts.max(counts.shared_store_requests * lanes);
+        let shared = counts.shared_load_requests + counts.shared_store_requests;
+        let instructions = counts.arithmetic
+            + requests * (1.0 + c.address)
+            + shared
+            + path.iterations * warps * blocks * c.turn;
+        let from_l2 = self.l2_bytes(counts, traffic);
+        let memory_cycles = self.memory_cycles(counts, traffic);
+        let l2 = self.target.levels.l2.bytes_per_cycle.map_or(L2_BYTES, |b| b.value);
+        let bandwidth = self
+            .target
+            .dram_read_bytes_per_second
+            .map_or(self.target.dram_bytes_per_second.value * c.bandwidth, |b| b.value);
+        Ok(Asks {
+            blocks,
+            warps,
+            arithmetic: arithmetic / blocks,
+            issue: instructions / f64::from(self.target.limits.sub_partitions) / blocks,
+            l1: (global + loads + stores) / blocks,
+            l2: from_l2 / l2 / blocks,
+            waits: path.memory_waits * memory_cycles
+                + path.barriers * c.barrier
+                + path.copies * warps * c.copy,
+            memory: self.memory_bytes(counts, traffic) / bandwidth,
+            launch: c.launch,
+        })
+    }
+
+    fn seconds(&self, asks: &Asks) -> f64 {
+        let c = self.constants;
+        let sum = |terms: &[f64]| terms.iter().map(|t| t.powf(c.power)).sum::<f64>().powf(1.0 / c.power);
+        let block = sum(&[asks.arithmetic, asks.issue, asks.l1, asks.l2]);
+        let for_each_scheduler = asks.warps / f64::from(self.target.limits.sub_partitions);
+        let waits = block * c.alone / for_each_scheduler + asks.waits;
+        let round = |blocks: f64| round(block, waits, blocks);
+        let busiest = self.busiest(asks.blocks);
+        let whole = (busiest / self.resident).floor();
+        let cycles = whole * round(self.resident) + round(busiest - whole * self.resident);
+        sum(&[cycles / self.target.boost_hz(), asks.memory]) + asks.launch
+    }
+}
+
+/// How long a multiprocessor takes for so many blocks at a time, of which each works for `work` when it has the multiprocessor to itself, and
+/// waits for `waits` in pieces in between: a closed queue of one server and as many customers, by mean-value analysis (Reiser and Lavenberg,
+/// J. ACM 27(2), 1980). One block takes both, many take the work of all.
+fn round(work: f64, waits: f64, blocks: f64) -> f64 {
+    if blocks <= 0.0 || work <= 0.0 {
+        return if blocks > 0.0 { waits } else { 0.0 };
+    }
+    let (mut queue, mut cycle) = (0.0, 0.0);
+    for customers in 1..=blocks as i64 {
+        let stay = work * (1.0 + queue);
+        cycle = waits + stay;
+        queue = customers as f64 * stay / cycle;
+    }
+    cycle
+}
+
+/// The most registers that a thread can have in a block of so many threads.
+fn most_registers(target: &Target, threads: i64) -> i64 {
+    let warp = i64::from(Limits::WARP);
+    target.limits.most_registers((threads.max(1) + warp - 1) / warp)
+}
+
+/// The pipe of multiply-adds of threads.
+fn threads_pipe(dtype: DType) -> Pipe {
+    if matches!(dtype, DType::F64 | DType::C128) { Pipe::F64 } else { Pipe::F32 }
+}
+
+/// The matrix units for a type.
+fn matrix_pipe(dtype: DType) -> Option<Pipe> {
+    match dtype {
+        DType::F32 | DType::C64 => Some(Pipe::TensorTf32),
+        DType::F64 | DType::C128 => Some(Pipe::TensorF64),
+        DType::F16 => Some(Pipe::TensorF16),
+        DType::Bf16 => Some(Pipe::TensorBf16),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::round;
+
+    #[test]
+    fn blocks_hide_each_others_waits() {
+        assert_eq!([round(100.0, 0.0, 1.0), round(100.0, 900.0, 1.0)], [100.0, 1000.0]);
+        assert_eq!(round(100.0, 0.0, 4.0), 400.0, "without waits all work adds up");
+        // Two blocks take more than one and less than both one after the other.
+        let two = round(100.0, 100.0, 2.0);
+        assert!((200.0..400.0).contains(&two), "{two}");
+        let times: Vec<f64> = (1..=16).map(|n| round(100.0, 900.0, f64::from(n)) / f64::from(n)).collect();
+        assert!(times.is_sorted_by(|a, b| a > b), "more blocks take less each: {times:?}");
+        assert!(times[15] < 115.0 && times[15] >= 100.0, "and come near the work: {times:?}");
+        assert_eq!([round(0.0, 5.0, 3.0), round(0.0, 5.0, 0.0), round(7.0, 5.0, 0.0)], [5.0, 0.0, 0.0]);
+    }
+}
