@@ -174,9 +174,8 @@ pub fn modelled(
     };
     let registers = counted.map(|r| vec![i64::from(r.count); launched.len()]);
     let time = time::of(valid.program(), &value, target, registers.as_deref())?;
-    let more = |a: &&LaunchTime, b: &&LaunchTime| {
-        a.counts.multiply_adds().total_cmp(&b.counts.multiply_adds())
-    };
+    let more =
+        |a: &&LaunchTime, b: &&LaunchTime| a.counts.multiply_adds().total_cmp(&b.counts.multiply_adds());
     let main = time.launches.iter().max_by(more).ok_or_else(|| {
         Diagnosis::new(format!("nothing is launched for {}", problem.shape)).at(&kernel.name)
     })?;
@@ -185,8 +184,7 @@ pub fn modelled(
     let model = Modelled {
         threads: main.counts.threads,
         shared_bytes: main.counts.shared_bytes,
-        registers: counted
-            .unwrap_or_else(|| Registers { count: assumed(), by: Counted::Assumption }),
+        registers: counted.unwrap_or_else(|| Registers { count: assumed(), by: Counted::Assumption }),
         occupancy: main.occupancy,
         multiply_adds: problem.multiply_adds(),
         sectors: sum(|l| l.counts.global_load_sectors + l.counts.global_store_sectors),
@@ -201,7 +199,8 @@ pub fn modelled(
 fn prediction(time: &Time) -> Prediction {
     let (seconds, shares) = (time.terms.values(), time.shares.values());
     let named = Terms::NAMES.iter().zip(seconds).zip(shares);
-    let term = |(((_, name), seconds), share): ((&(&str, &'static str), f64), f64)| Term { name, seconds, share };
+    let term =
+        |(((_, name), seconds), share): ((&(&str, &'static str), f64), f64)| Term { name, seconds, share };
     let mut terms: Vec<Term> = named.map(term).filter(|t| t.seconds > 0.0).collect();
     terms.sort_by(|a, b| b.share.total_cmp(&a.share));
     Prediction { seconds: time.seconds, terms }

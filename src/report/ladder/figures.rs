@@ -1,7 +1,7 @@
 //! The pictures of a ladder: its path below the roofline, and the rate of each rung.
 
 use super::rung::small;
-use super::{measured, predicted, rate};
+use super::{RATES, Rate, measured, rate};
 use crate::ladder::{Ladder, Modelled, Rung};
 use crate::report::number::{bytes_per_second, flops_per_second};
 use crate::report::page::{Size, figure, side_by_side};
@@ -58,7 +58,7 @@ fn rooflines(ladder: &Ladder) -> Vec<String> {
         figure(
             &format!("The upper end of that path, {} rungs", near.series[0].points.len()),
             "Those within a factor of three of the fastest, from near by.",
-            &[],
+            &legend,
             &near.close_up(),
         )
     }));
@@ -98,24 +98,26 @@ fn legend(ladder: &Ladder) -> (Vec<&'static str>, &'static str) {
 
 /// The rungs over one kind of intensity.
 fn plot(ladder: &Ladder, intensity: fn(&Modelled) -> f64, slopes: Vec<Slope>) -> Roofline {
-    let series = |name: &str, of: fn(&Ladder, &Rung) -> Option<f64>, numbered: bool| {
+    let series = |(name, of): (&str, Rate)| {
         let point = |rung: &Rung| {
-            let flops_per_second = of(ladder, rung)?;
             Some(Point {
-                label: if numbered { rung.report.rung.to_string() } else { String::new() },
+                label: String::new(),
                 name: format!("{} {}", rung.report.rung, rung.report.name),
                 flops_per_byte: intensity(&rung.model),
-                flops_per_second,
+                flops_per_second: of(ladder, rung)?,
             })
         };
-        let points: Vec<Point> = ladder.rungs.iter().filter_map(point).collect();
-        Series { name: name.to_string(), joined: numbered, points }
+        let points = ladder.rungs.iter().filter_map(point).collect();
+        Series { name: name.to_string(), joined: false, points }
     };
-    let mut all = vec![series("measured", measured, true)];
+    let mut all: Vec<Series> = RATES.map(series).into_iter().filter(|s| !s.points.is_empty()).collect();
     // What was measured leads; where nothing was, the predictions do.
-    let leads = all[0].points.is_empty();
-    all.push(series("predicted", |ladder, rung| Some(predicted(ladder, rung)), leads));
-    all.retain(|s| !s.points.is_empty());
+    if let Some(leader) = all.first_mut() {
+        leader.joined = true;
+        for point in &mut leader.points {
+            point.label = point.name.split(' ').next().unwrap_or_default().to_string();
+        }
+    }
     let pipe = fastest_pipe(ladder.problem.precision, ladder.target).map(|(pipe, fma)| Ceiling {
         name: format!("{} at boost clock {}", pipe.name().replace('_', " "), flops_per_second(2.0 * fma)),
         flops_per_second: 2.0 * fma,
@@ -134,7 +136,7 @@ fn plot(ladder: &Ladder, intensity: fn(&Modelled) -> f64, slopes: Vec<Slope>) ->
 
 /// A bar for each rung: measured, and predicted.
 fn rates(ladder: &Ladder) -> Vec<String> {
-    let bars_of = |of: fn(&Ladder, &Rung) -> Option<f64>| -> Vec<(String, f64, String)> {
+    let bars_of = |of: Rate| -> Vec<(String, f64, String)> {
         let bar = |rung: &Rung| {
             let tflops = of(ladder, rung)? / 1e12;
             Some((format!("{} {}", rung.report.rung, rung.report.name), tflops, small(tflops)))
@@ -143,8 +145,7 @@ fn rates(ladder: &Ladder) -> Vec<String> {
     };
     let cublas = ladder.cublas.map(|s| rate(ladder, s) / 1e12);
     let mut figures = Vec::new();
-    for (kind, of) in [("measured", measured as fn(&Ladder, &Rung) -> Option<f64>), ("predicted", predicted)]
-    {
+    for (kind, of) in RATES {
         let bars = bars_of(of);
         if bars.is_empty() {
             continue;

@@ -38,6 +38,13 @@ fn predicted(ladder: &Ladder, rung: &Rung) -> f64 {
     rate(ladder, rung.model.prediction.seconds)
 }
 
+/// A kind of rate: of a rung, where it is known.
+type Rate = fn(&Ladder, &Rung) -> Option<f64>;
+
+/// Both kinds; the first that is known leads.
+const RATES: [(&str, Rate); 2] =
+    [("measured", measured), ("predicted", |ladder, rung| Some(predicted(ladder, rung)))];
+
 /// The product, and where the numbers come from.
 fn introduction(ladder: &Ladder) -> String {
     let Ladder { problem, target, .. } = ladder;
@@ -81,7 +88,9 @@ fn introduction(ladder: &Ladder) -> String {
         n if n == ladder.rungs.len() => {
             "Registers are assumed too, since NVIDIA's compiler is not here.".to_string()
         }
-        n => format!("Registers were counted by NVIDIA's compiler, and are assumed for {n} rungs."),
+        n => format!(
+            "Registers are assumed for {n} rungs, and were counted by NVIDIA's compiler for the others."
+        ),
     };
     text += &item(
         "modelled",

@@ -95,13 +95,13 @@ fn numbers(ladder: &Ladder, rung: &Rung, before: Option<&Rung>) -> String {
 fn times(rung: &Rung) -> String {
     let prediction = &rung.model.prediction;
     let weighty = prediction.terms.iter().enumerate().filter(|(at, term)| *at == 0 || term.share >= 0.1);
-    let parts: Vec<String> =
-        weighty.map(|(_, t)| format!("{:.0} % {}", 100.0 * t.share, t.name)).collect();
+    let parts: Vec<String> = weighty.map(|(_, t)| format!("{} ({:.0} %)", t.name, 100.0 * t.share)).collect();
     let row = |term: &Term| {
         format!(
             "<tr><td>{}</td><td>{}</td><td>{:.0} %</td></tr>\n",
             escaped(term.name),
-            seconds(term.seconds),
+            // Not broken between number and unit.
+            seconds(term.seconds).replace(' ', "\u{a0}"),
             100.0 * term.share
         )
     };
