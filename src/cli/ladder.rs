@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use warpwright_core::diag::Diagnosis;
-use warpwright_core::target;
+use warpwright_core::target::{self, Target};
 use warpwright_cuda::nvrtc::Nvrtc;
 
 use super::options::{DeviceOptions, EffortOptions, OutputOptions, ProductOptions};
@@ -77,7 +77,7 @@ pub fn run(options: &Options) -> Outcome {
     let shown = shown(options, &rungs, &device, earlier.as_ref())?;
     let problem = checked(options, &device, &shown);
     memory::check_fits(&problem, 3.0)?;
-    let (climbed, faults) =
+    let Climb { rungs: climbed, faults } =
         climb(&rungs, &device, &problem, &options.effort.effort(&device), options.effort.seed)?;
     if climbed.is_empty() {
         let (dtype, layout) = (problem.precision, problem.layout);
@@ -108,7 +108,7 @@ fn open(options: &Options, earlier: Option<&Measured>) -> Result<Device, Diagnos
                 .instead("leave out one of the two"));
         }
         (DeviceChoice::Auto, Some(earlier)) => {
-            DeviceChoice::Sim(ladder::target_of(&earlier.source.gpu).unwrap_or(target::DEFAULT))
+            DeviceChoice::Sim(Target::by_product_name(&earlier.source.gpu).unwrap_or(target::DEFAULT))
         }
         (choice, _) => choice,
     };
@@ -195,6 +195,13 @@ fn described(
     Ok(Ladder { name: options.name.clone(), problem, target, source, cublas, rungs })
 }
 
+/// What came of running the rungs.
+struct Climb {
+    rungs: Vec<(Kernel, RungReport)>,
+    /// What is wrong, a line each.
+    faults: Vec<String>,
+}
+
 /// Runs the rungs one after another on the same operands.
 fn climb(
     rungs: &[&'static Recipe],
@@ -202,7 +209,7 @@ fn climb(
     problem: &Problem,
     effort: &Effort,
     seed: u64,
-) -> Result<(Vec<(Kernel, RungReport)>, Vec<String>), Diagnosis> {
+) -> Result<Climb, Diagnosis> {
     let operands = Operands::random(problem, seed)?;
     let variant = Variant::of(problem);
     let progress = Progress::steps(rungs.len() as u64);
@@ -232,7 +239,7 @@ fn climb(
         climbed.push((kernel, report));
         progress.step();
     }
-    Ok((climbed, faults))
+    Ok(Climb { rungs: climbed, faults })
 }
 
 /// A line for each rung, and what each changes.

@@ -8,7 +8,7 @@ use warpwright_core::emit::cuda;
 use warpwright_core::model::time::{self, LaunchTime, Terms, Time};
 use warpwright_core::occupancy::Occupancy;
 use warpwright_core::sym::Sym;
-use warpwright_core::target::{ALL, Target};
+use warpwright_core::target::Target;
 
 use self::measured::Source;
 use crate::bind::Binding;
@@ -212,7 +212,61 @@ fn text(source: &cuda::Source, launched: &[usize]) -> String {
     launched.iter().map(unit).collect::<Vec<_>>().join("\n")
 }
 
-/// The GPU of the tables that a driver calls by this name, if there is one.
-pub fn target_of(gpu: &str) -> Option<&'static Target> {
-    ALL.iter().copied().find(|t| Target::by_product(gpu, t.sm_count.value) == Some(*t))
+#[cfg(test)]
+mod tests {
+    use super::{Counted, Modelled, Registers, modelled};
+    use crate::kernels::{self, Variant};
+    use crate::problem::{Problem, Shape};
+    use warpwright_core::target;
+
+    fn of(name: &str, size: i64, known: Option<u32>) -> (Modelled, String) {
+        let problem = Problem::new(Shape::cube(size), "f32".parse().unwrap(), "nn".parse().unwrap());
+        let kernel = kernels::build(kernels::by_name(name).unwrap(), Variant::of(&problem)).unwrap();
+        let known = known.map(|count| Registers { count, by: Counted::Record });
+        modelled(&kernel, &problem, target::DEFAULT, known, false).unwrap()
+    }
+
+    #[test]
+    fn counts_are_those_of_tiles_and_intensities_follow_from_them() {
+        let (model, _) = of("sgemm_warp_tiling", 4096, None);
+        // Blocks of 128 x 128 load 256 elements for 128 * 128 multiply-adds, and C is stored once in 4096 of them.
+        let sectors = (256.0 / (128.0 * 128.0) + 1.0 / 4096.0) * 4.0 / 32.0;
+        assert!((model.sectors_per_multiply_add() / sectors - 1.0).abs() < 1e-9, "{model:?}");
+        assert!((model.flops_per_requested_byte() / (2.0 / (32.0 * sectors)) - 1.0).abs() < 1e-9);
+        // Device memory moves each matrix at least once, and less than what is asked for.
+        let bytes = model.device_bytes;
+        assert!((3.0 * 4.0 * 4096f64.powi(2)..32.0 * model.sectors).contains(&bytes), "{bytes}");
+        assert!((model.flops_per_device_byte() * bytes / 2.0 / 4096f64.powi(3) - 1.0).abs() < 1e-9);
+        let shares: f64 = model.prediction.terms.iter().map(|t| t.share).sum();
+        assert!((shares - 1.0).abs() < 1e-9 && model.prediction.seconds > 0.0);
+        assert!(model.prediction.terms.windows(2).all(|t| t[0].share >= t[1].share));
+        // Nothing lies in shared memory before there is any; each load and each store is counted then.
+        assert_eq!(of("sgemm_coalesced", 4096, None).0.wavefronts, 0.0);
+        assert!(of("sgemm_shared_memory", 4096, None).0.wavefronts_per_multiply_add() > 1.25 / 32.0);
+    }
+
+    #[test]
+    fn registers_that_somebody_counted_come_before_assumptions() {
+        let [assumed, many] = [None, Some(250)].map(|known| of("sgemm_tuned_tile", 4096, known).0);
+        assert_eq!((assumed.registers.by, many.registers.by), (Counted::Assumption, Counted::Record));
+        assert!(
+            assumed.registers.count > 80 && many.registers.count == 250,
+            "8 x 8 sums, 8 + 8 operands, and more"
+        );
+        assert_eq!((assumed.occupancy.blocks, many.occupancy.blocks), (2, 1));
+        assert!(many.prediction.seconds > assumed.prediction.seconds);
+    }
+
+    #[test]
+    fn the_text_is_that_of_what_is_launched_and_has_no_name_of_its_own() {
+        let [whole, ragged] = [4096, 4095].map(|size| of("sgemm_coalesced", size, None).1);
+        assert!(
+            !whole.contains("< M") && ragged.contains("< M"),
+            "sizes that tiles divide need no guard: {whole}"
+        );
+        for text in [&whole, &ragged] {
+            assert!(text.contains("\nkernel(") && !text.contains("sgemm"), "{text}");
+            assert_eq!(text.matches("__global__").count(), 1);
+        }
+    }
 }

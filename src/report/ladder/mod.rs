@@ -7,6 +7,8 @@ mod rung;
 #[cfg(test)]
 mod tests;
 
+use warpwright_core::target::Target;
+
 use super::number::{flops_per_second, seconds};
 use super::page::{document, escaped};
 use crate::ladder::{Counted, Ladder, Rung};
@@ -101,16 +103,17 @@ fn introduction(ladder: &Ladder) -> String {
         ),
     );
     text += "</ul>\n";
-    match &ladder.source {
-        Some(source) if crate::ladder::target_of(&source.gpu).is_none_or(|t| t.name != target.name) => {
-            text + &format!(
-                "<p class=\"wrong\">Times were measured on {}, the model is of {}: they cannot be compared.</p>\n",
-                escaped(&source.gpu),
-                escaped(target.product)
-            )
-        }
-        _ => text,
+    let is_another = |gpu: &str| {
+        gpu != target.product && Target::by_product_name(gpu).is_none_or(|t| t.name != target.name)
+    };
+    if let Some(source) = ladder.source.as_ref().filter(|s| is_another(&s.gpu)) {
+        text += &format!(
+            "<p class=\"wrong\">Times were measured on {}, the model is of {}: they cannot be compared.</p>\n",
+            escaped(&source.gpu),
+            escaped(target.product)
+        );
     }
+    text
 }
 
 fn item(kind: &str, text: &str) -> String {
