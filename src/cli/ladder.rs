@@ -143,13 +143,24 @@ fn checked(options: &Options, device: &Device, shown: &Problem) -> Problem {
         return *shown;
     }
     let Shape { m, n, k } = shown.shape;
-    let [m, n, k] = [m, n, k].map(|extent| extent.min(MOST_SIMULATED));
+    let [m, n, k] = [m, n, k].map(stand_in);
     let smaller = Problem::new(Shape { m, n, k }, shown.precision, shown.layout);
     Problem { alpha: shown.alpha, beta: shown.beta, same: shown.same, ..smaller }
 }
 
-/// The largest size of a product that is simulated for a page: all rungs of a ladder take some seconds then.
+/// The largest extent that is simulated for a page: all rungs of a ladder take some seconds then.
 const MOST_SIMULATED: i64 = 256;
+
+/// An extent that is simulated in place of another: where tiles divide that, they divide this, and where some are ragged
+/// there they are ragged here.
+fn stand_in(extent: i64) -> i64 {
+    let half = MOST_SIMULATED / 2;
+    if extent <= MOST_SIMULATED || extent % MOST_SIMULATED == 0 {
+        extent.min(MOST_SIMULATED)
+    } else {
+        half + extent % half
+    }
+}
 
 /// What the page is made of: the reports, what the model says of each rung, and measured times.
 fn described(
@@ -178,6 +189,11 @@ fn described(
     for ((kernel, report), described) in climbed.into_iter().zip(described) {
         let (model, cuda) = described?;
         let seconds = match earlier {
+            Some(earlier) if earlier.is_outdated(&problem, &kernel.name, &kernel.schedule.text()) => {
+                let what = "its schedule was another one when it was timed: its time is left out";
+                notice(&format!("rung {}: {what}", report.rung));
+                None
+            }
             Some(earlier) => earlier.seconds(&problem, &kernel.name),
             None => report.report.time.seconds,
         };
@@ -284,4 +300,21 @@ fn row(rung: &RungReport) -> Vec<String> {
         report.tflops.zip(report.cublas).map_or_else(unknown, |(t, c)| format!("{:.2}", t / c.tflops)),
         if report.check.passed { "yes" } else { "NO" }.to_string(),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::stand_in;
+
+    #[test]
+    fn small_extents_stand_in_for_large_ones_that_leave_the_same_remainders() {
+        assert_eq!([1, 100, 255, 256].map(stand_in), [1, 100, 255, 256]);
+        assert_eq!([4096, 4095, 4097, 4224, 1000].map(stand_in), [256, 255, 129, 128, 232]);
+        for extent in 257..2000 {
+            for tile in [4, 8, 16, 32, 64, 128, 256] {
+                let divides = |extent: i64| extent % tile == 0;
+                assert_eq!(divides(extent), divides(stand_in(extent)), "{extent} by {tile}");
+            }
+        }
+    }
 }

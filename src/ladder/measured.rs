@@ -38,6 +38,8 @@ struct Timed {
     kernel: String,
     seconds: f64,
     registers: Option<u32>,
+    /// The schedule that made it, where the file says.
+    schedule: Option<String>,
     right: bool,
 }
 
@@ -92,6 +94,7 @@ struct OnDevice {
 struct Named {
     name: String,
     launches: Vec<Launched>,
+    schedule: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -190,6 +193,12 @@ impl Measured {
         self.of(problem, kernel).filter(|t| t.right).map(|t| t.seconds)
     }
 
+    /// Whether the schedule of a kernel was another one when it was timed, as far as the file says.
+    pub fn is_outdated(&self, problem: &Problem, kernel: &str, schedule: &str) -> bool {
+        let then = self.of(problem, kernel).and_then(|t| t.schedule.as_deref());
+        then.is_some_and(|then| then.trim() != schedule.trim())
+    }
+
     /// Seconds of cuBLAS.
     pub fn cublas(&self, problem: &Problem) -> Option<f64> {
         self.seconds(problem, CUBLAS)
@@ -253,6 +262,7 @@ fn of_bench(record: Record<OfBench>, file: &str) -> (Source, Vec<Timed>) {
         problem: r.problem,
         kernel: r.kernel,
         seconds: r.seconds,
+        schedule: None,
         right: r.passed != Some(false),
     });
     (source, timed.collect())
@@ -271,13 +281,14 @@ fn of_ladder(rows: Vec<OfLadder>, file: &str) -> Result<(Source, Vec<Timed>), St
     for row in rows {
         if let Some(seconds) = row.cublas.and_then(|c| c.seconds) {
             let (problem, kernel) = (row.problem.clone(), CUBLAS.to_string());
-            timed.push(Timed { problem, kernel, seconds, registers: None, right: true });
+            timed.push(Timed { problem, kernel, seconds, registers: None, schedule: None, right: true });
         }
         if let Some(seconds) = row.time.seconds {
             timed.push(Timed {
                 registers: most(&row.kernel.launches),
                 problem: row.problem,
                 kernel: row.kernel.name,
+                schedule: row.kernel.schedule,
                 seconds,
                 right: row.check.passed,
             });
@@ -363,7 +374,7 @@ mod tests {
         let of = |kind: &str, seconds: &str| {
             format!(
                 r#"[{{"rung":1,"problem":{{"m":8,"n":8,"k":8,"dtype":"f32","layout":"nn","alpha":1.0,"beta":0.0}},
-                "device":{{"kind":"{kind}","gpu":"G"}},"kernel":{{"name":"a","launches":[{{"registers":7}}]}},
+                "device":{{"kind":"{kind}","gpu":"G"}},"kernel":{{"name":"a","launches":[{{"registers":7}}],"schedule":"x\n"}},
                 "check":{{"passed":true}},"time":{{"seconds":{seconds},"kind":null}},
                 "cublas":{{"seconds":0.25,"tflops":1.0}}}}]"#
             )
@@ -372,6 +383,7 @@ mod tests {
         let of_it = problem("8x8x8");
         assert_eq!((measured.seconds(&of_it, "a"), measured.cublas(&of_it)), (Some(0.5), Some(0.25)));
         assert_eq!(measured.registers(&of_it, "a").unwrap().count, 7);
+        assert!(measured.is_outdated(&of_it, "a", "y") && !measured.is_outdated(&of_it, "a", "x"));
         for (text, part) in [
             (of("sim", "0.5"), "a ran on G (sim)"),
             (of("cuda", "null"), "nothing in it was timed on G"),

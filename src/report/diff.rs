@@ -102,6 +102,8 @@ mod tests {
         let (old, new) = ("a\nb\nc\nd\ne\nf\ng", "a\nb\nC\nd\ne\nf\ng\nh");
         assert_eq!(unified(old, new, 1), " b\n-c\n+C\n d\n...\n g\n+h\n");
         assert_eq!(unified(old, old, 3), "");
+        let touching = unified("a\nb\nc\nd", "A\nb\nc\nD", 1);
+        assert_eq!(touching, "-a\n+A\n b\n c\n-d\n+D\n", "nothing is left out between them");
     }
 
     proptest! {

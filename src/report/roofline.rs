@@ -451,10 +451,10 @@ mod tests {
 
     #[test]
     fn what_has_no_place_on_the_axes_is_left_out() {
-        let odd = [(0.0, 1e12), (1.0, 0.0), (f64::NAN, 1e12), (1.0, f64::INFINITY)];
+        let odd = [(0.0, 1e3), (1e-4, 0.0), (f64::NAN, 1e3), (1e9, f64::INFINITY)];
         let points = odd.into_iter().map(|(x, y)| point("odd", x, y)).chain([point("good", 2.0, 1e12)]);
         let svg = plot(points.collect()).svg();
-        assert_eq!(svg.matches("<circle").count(), 1);
+        assert_eq!(svg, plot(vec![point("good", 2.0, 1e12)]).svg(), "as if they were not there");
         assert!(!svg.contains("NaN") && !svg.contains("inf") && !svg.contains("odd"), "{svg}");
         let empty =
             Roofline { slopes: Vec::new(), ceilings: Vec::new(), series: Vec::new(), ..plot(Vec::new()) };
