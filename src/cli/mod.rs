@@ -9,6 +9,7 @@ mod bench;
 mod check;
 mod compile;
 mod doctor;
+mod fc;
 mod gemm;
 mod known;
 mod ladder;
