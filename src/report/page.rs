@@ -79,13 +79,17 @@ svg text{font:11px system-ui,sans-serif;fill:var(--quiet)}svg .cell{font-size:8p
 .grid{stroke:var(--rule)}.line{fill:none;stroke-width:1.6}.wide{overflow-x:auto}
 .key{display:inline-block;margin-right:.9rem}
 .s0{color:var(--s0)}.s1{color:var(--s1)}.s2{color:var(--s2)}.s3{color:var(--s3)}
-svg .line{stroke:currentColor}svg .mark{fill:currentColor}svg .heat{fill:var(--s0)}
+svg .line,svg .path{stroke:currentColor}.path{fill:none;stroke-opacity:.45}
+.roof,.sample{stroke:var(--ink);stroke-width:1.2}.dashed{stroke-dasharray:4 3}.leader{stroke:var(--quiet);stroke-width:.5}
+svg .name{fill:var(--ink);paint-order:stroke;stroke:var(--paper);stroke-width:2.5}
+svg .mark{fill:currentColor}svg .heat{fill:var(--s0)}
 table{border-collapse:collapse;font-size:.9rem;font-variant-numeric:tabular-nums}
 th,td{padding:.15rem .7rem .15rem 0;text-align:right;border-bottom:1px solid var(--rule);white-space:nowrap}
 th:first-child,td:first-child,.named td:nth-child(2),.named th:nth-child(2){text-align:left}
 pre{background:var(--block);padding:.8rem;overflow-x:auto;font-size:13px;line-height:1.35}
 ins{background:var(--added);text-decoration:none}del{background:var(--removed);text-decoration:none}a{color:var(--s0)}
 .wrong{color:var(--s1);font-weight:bold}.bar{fill:var(--s0)}.reference{stroke:var(--s1);stroke-dasharray:4 3}
+h3{font-size:1rem;margin:1.2rem 0 .4rem}.named th{white-space:normal;vertical-align:bottom}.change{max-width:50rem}.change td,.change th{white-space:normal;vertical-align:top}.change td:last-child,.change th:last-child{text-align:left}
 summary{cursor:pointer;margin-top:1rem}
 ";
 

@@ -6,6 +6,7 @@ mod conformance;
 mod cuda_occupancy;
 mod figures;
 mod golden;
+mod ladder;
 mod laws;
 mod model;
 mod occupancy;
