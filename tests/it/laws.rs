@@ -173,7 +173,8 @@ fn the_tuner_imports_downwards_and_only_who_chooses_or_judges_imports_it() {
     for file in rust_files("src") {
         let name = shown(&file);
         let part = name.strip_prefix("src/tune/").and_then(|n| n.strip_suffix(".rs"));
-        let chooses = name == "src/choose.rs" || name.starts_with("src/bench/tsm/");
+        let figures = ["src/bench/tsm/", "src/bench/fc/"].iter().any(|of| name.starts_with(of));
+        let chooses = name == "src/choose.rs" || figures;
         let judges = name.starts_with("src/validation/");
         let may_import_it = part.is_some() || name.starts_with("src/cli/") || chooses || judges;
         for (line, code) in code_lines(&file) {

@@ -1,6 +1,5 @@
 //! What a choice asks of a GPU.
 
-use warpwright_core::occupancy::blocks_per_sm;
 use warpwright_core::target::Target;
 
 use super::mapping::{Tiles, blocks, copied};
@@ -22,10 +21,8 @@ const COPY: f64 = 0.35;
 const TURN: f64 = 9.5;
 /// Passes through the first-level cache that take a multiprocessor as long as a line of 128 bytes from the second-level cache.
 const FAR: f64 = 2.6;
-/// What one warp of a scheduler with 64 elements of C a thread lacks to keep its pipe busy, and how fast that vanishes with more of
-/// either.
+/// What one warp of a scheduler with 64 elements of C a thread lacks to keep its pipe busy, and how fast that vanishes with more elements.
 const LONELY: f64 = 0.15;
-const WARPS: f64 = 2.2;
 const ELEMENTS: f64 = 0.3;
 /// Meetings of the model for each tile that a block waits for: where the next one is asked for when this one is there, and where several
 /// are on their way.
@@ -37,7 +34,7 @@ const AROUND: f64 = 29.0;
 const OF_A_PART: f64 = 2.3;
 const OF_AN_ELEMENT: f64 = 0.15;
 
-pub(super) fn footprint(problem: &Problem, choice: &Choice, target: &Target) -> Footprint {
+pub(super) fn footprint(problem: &Problem, choice: &Choice, _: &Target) -> Footprint {
     let tiles = Tiles::of(choice);
     let (m, n, k) = (problem.shape.m as f64, problem.shape.n as f64, problem.shape.k as f64);
     let (parts, stages) = (choice.int("parts").max(1), choice.int("stages").max(1));
@@ -62,9 +59,6 @@ pub(super) fn footprint(problem: &Problem, choice: &Choice, target: &Target) -> 
     let others = reads + COPY * copies + turned + 2.0 * put_together / 32.0 + BESIDE * multiply_adds / 32.0;
     let registers = tiles.tm * tiles.tn + tiles.tm * tiles.terms() + 2 * tiles.tn + 32;
     let (threads, shared_bytes) = (tiles.threads(), tiles.shared_bytes(stages));
-    let resident = blocks_per_sm(target, threads, registers.min(255), shared_bytes) as f64;
-    let there = resident.min(all_blocks / f64::from(target.sm_count.value)).max(1.0);
-    let warps = there * threads as f64 / 32.0 / f64::from(target.limits.sub_partitions.max(1));
     let elements = (tiles.tm * tiles.tn) as f64;
     let with_parts = if parts > 1 { OF_A_PART * parts as f64 } else { 0.0 };
     let with_sets = if tiles.sets > 1 { OF_AN_ELEMENT * elements } else { 0.0 };
@@ -91,6 +85,6 @@ pub(super) fn footprint(problem: &Problem, choice: &Choice, target: &Target) -> 
         teams: 1,
         launches: if parts > 1 { 2 } else { 1 },
         uneven: None,
-        fed: Some(1.0 + LONELY * (64.0 / elements).powf(ELEMENTS) / warps.powf(WARPS)),
+        lonely: Some(LONELY * (64.0 / elements).powf(ELEMENTS)),
     }
 }
