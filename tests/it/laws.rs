@@ -173,8 +173,8 @@ fn the_tuner_imports_downwards_and_only_who_chooses_or_judges_imports_it() {
     for file in rust_files("src") {
         let name = shown(&file);
         let part = name.strip_prefix("src/tune/").and_then(|n| n.strip_suffix(".rs"));
-        let figures = ["src/bench/tsm/", "src/bench/fc/"].iter().any(|of| name.starts_with(of));
-        let chooses = name == "src/choose.rs" || figures;
+        let measures = ["src/bench/tsm/", "src/bench/fc/"];
+        let chooses = name == "src/choose.rs" || measures.iter().any(|place| name.starts_with(place));
         let judges = name.starts_with("src/validation/");
         let may_import_it = part.is_some() || name.starts_with("src/cli/") || chooses || judges;
         for (line, code) in code_lines(&file) {
