@@ -5,7 +5,7 @@ use clap::Args;
 use super::options::OutputOptions;
 use super::output::{Outcome, print, print_json};
 use crate::validation::fit::{Plan, STEPS, fit};
-use crate::validation::{report, validate};
+use crate::validation::{report, validate, validate_programs};
 
 /// Options of `validate-model`.
 #[derive(Args, Debug)]
@@ -13,6 +13,9 @@ pub struct Options {
     /// Show the summary alone: a line for each table.
     #[arg(long, conflicts_with = "json")]
     summary: bool,
+    /// Compare the time model of programs too, on the tables whose candidates were drawn: a quarter of a minute.
+    #[arg(long, conflicts_with = "fit")]
+    programs: bool,
     /// Fit the constants of the time model of programs on these tables instead, named as the index names them, and test them on the
     /// kernels that are not drawn. Nothing is changed: the constants are printed.
     #[arg(long, value_name = "TABLE,TABLE,...", value_delimiter = ',', conflicts_with = "summary")]
@@ -37,7 +40,7 @@ pub fn run(options: &Options) -> Outcome {
             false => print(&report::fitted(&found)),
         };
     }
-    let found = validate()?;
+    let found = if options.programs { validate_programs()? } else { validate()? };
     match options.output.json {
         true => print_json(&found),
         false if options.summary => print(&report::summary(&found)),

@@ -32,6 +32,8 @@ pub enum Subject {
         family: &'static Family,
         /// What is known of its parameters; the family completes them.
         given: Choice,
+        /// Registers of a thread, where the compiler told.
+        registers: Option<i64>,
     },
     /// A kernel of a ladder, or one whose schedule stands beside the tables.
     Program {
@@ -150,7 +152,11 @@ fn candidate(row: &Row<'_>) -> Result<Option<Measured>, Diagnosis> {
     let problem = Problem::new(shape(row)?, row.parse("dtype")?, row.parse("layout")?);
     Ok(Some(Measured {
         group: format!("{} {} {}", problem.shape, problem.precision, problem.layout),
-        subject: Subject::Choice { family: family(row, "family")?, given: parameters(row)? },
+        subject: Subject::Choice {
+            family: family(row, "family")?,
+            given: parameters(row)?,
+            registers: row.get("registers").map(|_| row.parse("registers")).transpose()?,
+        },
         problem,
         seconds: row.parse("seconds")?,
     }))
@@ -167,7 +173,7 @@ fn point_of(row: &Row<'_>) -> Result<Option<Measured>, Diagnosis> {
     let precision = row.parse("dtype")?;
     Ok(Some(Measured {
         group: format!("{} {} {precision}", family.name, row.get("figure").unwrap_or_default()),
-        subject: Subject::Choice { family, given: parameters(row)? },
+        subject: Subject::Choice { family, given: parameters(row)?, registers: None },
         problem: Problem::new(shape(row)?, precision, layout(family, precision)),
         seconds: row.parse("seconds")?,
     }))
@@ -205,7 +211,7 @@ fn mapping(row: &Row<'_>) -> Result<Option<Measured>, Diagnosis> {
     let milliseconds: f64 = row.parse("ms")?;
     Ok(Some(Measured {
         group: format!("{} widths {precision}", family.name),
-        subject: Subject::Choice { family, given },
+        subject: Subject::Choice { family, given, registers: None },
         problem: Problem::new(shape, precision, layout),
         seconds: milliseconds * 1e-3,
     }))

@@ -47,6 +47,10 @@ pub struct Entry {
     /// How it is read, where the model has something to say of it.
     #[serde(default, skip_serializing)]
     reader: Option<Reader>,
+    /// Whether its candidates were drawn with equal chances and their registers are on record, so that the time model of programs can
+    /// be compared too.
+    #[serde(default, skip_serializing)]
+    drawn: bool,
     /// Whether the model was fitted on it, in a few words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fit: Option<String>,
@@ -193,6 +197,36 @@ pub fn validate() -> Result<Validation, Diagnosis> {
     Ok(Validation { kind: "modelled beside measured", closer: CLOSER, tables, not_covered })
 }
 
+/// Compares both models on the tables whose candidates were drawn: that of families, that of programs, and the geometric mean of the two.
+/// Each candidate is made, lowered and validated, which takes some tens of milliseconds.
+///
+/// # Errors
+/// As [`validate`].
+pub fn validate_programs() -> Result<Validation, Diagnosis> {
+    let mut tables = Vec::new();
+    for entry in entries()?.into_iter().filter(|entry| entry.drawn) {
+        let reader = entry.reader.ok_or_else(|| Diagnosis::new("it has no reader").at(entry.file.clone()))?;
+        let target = Target::by_name(&entry.gpu)?;
+        let measured = reader.read(text_of(&entry)?).map_err(|d| d.at(entry.file.clone()))?;
+        let by_family = parallel::map(&measured, |kernel| seconds(kernel, target));
+        let by_program = parallel::map(&measured, |kernel| seconds_of_program(kernel, target));
+        let both = by_family.iter().zip(&by_program).map(|pair| match pair {
+            (Ok(a), Ok(b)) => Ok((a * b).sqrt()),
+            (Err(because), _) | (_, Err(because)) => Err(because.clone()),
+        });
+        let both = both.collect();
+        for (how, modelled) in [
+            ("by what their families say", by_family),
+            ("by their programs", by_program),
+            ("by the geometric mean of both", both),
+        ] {
+            let entry = Entry { what: format!("{how}: {}", entry.what), ..entry.clone() };
+            tables.push(Compared::of(entry, reader, &measured, modelled));
+        }
+    }
+    Ok(Validation { kind: "modelled beside measured", closer: CLOSER, tables, not_covered: Vec::new() })
+}
+
 fn entries() -> Result<Vec<Entry>, Diagnosis> {
     let index: Index = toml::from_str(INDEX).map_err(|e| {
         Diagnosis::new("the index cannot be read").because(e.to_string()).at("validation/index.toml")
@@ -206,13 +240,24 @@ fn compared(entry: Entry, reader: Reader) -> Result<Compared, Diagnosis> {
     let target = Target::by_name(&entry.gpu).map_err(place)?;
     let measured = reader.read(text).map_err(place)?;
     let modelled = parallel::map(&measured, |kernel| seconds(kernel, target));
-    let kernels: Vec<Both<'_>> = measured.iter().zip(modelled).collect();
-    let groups: Vec<Group> = kernels
-        .chunk_by(|(a, _), (b, _)| a.group == b.group)
-        .map(|group| Group::of(group, reader.has_candidates()))
-        .collect();
-    let points = if reader.has_points() { kernels.iter().map(point).collect() } else { Vec::new() };
-    Ok(Compared { summary: Summary::of(&groups, &pairs(&kernels)), groups, points, entry })
+    Ok(Compared::of(entry, reader, &measured, modelled))
+}
+
+impl Compared {
+    fn of(
+        entry: Entry,
+        reader: Reader,
+        measured: &[Measured],
+        modelled: Vec<Result<f64, String>>,
+    ) -> Compared {
+        let kernels: Vec<Both<'_>> = measured.iter().zip(modelled).collect();
+        let groups: Vec<Group> = kernels
+            .chunk_by(|(a, _), (b, _)| a.group == b.group)
+            .map(|group| Group::of(group, reader.has_candidates()))
+            .collect();
+        let points = if reader.has_points() { kernels.iter().map(point).collect() } else { Vec::new() };
+        Compared { summary: Summary::of(&groups, &pairs(&kernels)), groups, points, entry }
+    }
 }
 
 /// The text of a table.
@@ -227,12 +272,27 @@ type Both<'a> = (&'a Measured, Result<f64, String>);
 /// The modelled time of a measured kernel, in seconds: of a choice by what its family says of it, of a program by what it does.
 fn seconds(kernel: &Measured, target: &'static Target) -> Result<f64, String> {
     let seconds = match &kernel.subject {
-        Subject::Choice { family, given } => {
+        Subject::Choice { family, given, .. } => {
             Prediction::of(family, given, &kernel.problem, target).map(|prediction| prediction.seconds)
         }
         Subject::Program { .. } => program(kernel, target).and_then(|p| p.time()).map(|time| time.seconds),
     };
     seconds.map_err(reason)
+}
+
+/// The modelled time of a measured choice by the program that its family makes of it.
+fn seconds_of_program(kernel: &Measured, target: &'static Target) -> Result<f64, String> {
+    let Subject::Choice { family, given, registers } = &kernel.subject else {
+        return seconds(kernel, target);
+    };
+    let time = family
+        .complete(given, &kernel.problem, target)
+        .and_then(|choice| family.build(&kernel.problem, &choice))
+        .and_then(|made| {
+            let registers = registers.map(|r| vec![r]);
+            modelled::Subject::new(&made, &kernel.problem, target, registers)?.time()
+        });
+    time.map(|time| time.seconds).map_err(reason)
 }
 
 /// A measured program, ready to be asked about.

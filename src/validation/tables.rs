@@ -10,6 +10,10 @@ pub(super) const TEXTS: &[(&str, &str)] = &[
     ("validation/sgemm_ladder_h200.csv", include_str!("../../validation/sgemm_ladder_h200.csv")),
     ("validation/tvm_ladder_rtx3090.csv", include_str!("../../validation/tvm_ladder_rtx3090.csv")),
     (
+        "bench/results/drawn-candidates-nvidia-h100-80gb-hbm3-2026-11-26.csv",
+        include_str!("../../bench/results/drawn-candidates-nvidia-h100-80gb-hbm3-2026-11-26.csv"),
+    ),
+    (
         "bench/results/ladders-nvidia-h200-2026-11-26.csv",
         include_str!("../../bench/results/ladders-nvidia-h200-2026-11-26.csv"),
     ),

@@ -102,8 +102,8 @@ fn points_are_those_of_dense_and_aligned_matrices() {
 #[test]
 fn the_model_is_as_true_as_the_documentation_says() {
     let found = validate().unwrap();
-    let [candidates, points, mappings, a6000, h200, rtx3090, own] = found.tables.as_slice() else {
-        panic!("seven tables")
+    let [candidates, points, mappings, a6000, h200, rtx3090, own, drawn] = found.tables.as_slice() else {
+        panic!("eight tables")
     };
     let counted = |table: &super::Compared| (table.summary.kernels, table.summary.not_modelled);
     assert_eq!([counted(candidates), counted(points), counted(mappings)], [(13144, 48), (1251, 0), (42, 5)]);
@@ -121,6 +121,9 @@ fn the_model_is_as_true_as_the_documentation_says() {
         "across problems a rank correlation says nothing"
     );
     assert_eq!(found.not_covered.len(), 2);
+    let of = &drawn.summary;
+    assert_eq!((of.groups, of.kernels, of.not_modelled), (21, 1047, 0));
+    assert!(of.spearman_median > Some(0.68) && of.best_of.ten < Some(1.02), "{of:?}");
     // The ladders: the order of their rungs, and how far times are off.
     for (table, kernels, tau, error) in
         [(a6000, 11, 0.9, 14.0), (h200, 24, 0.9, 13.0), (rtx3090, 6, 0.9, 26.0), (own, 68, 0.85, 8.0)]
