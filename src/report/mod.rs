@@ -10,6 +10,7 @@ pub mod number;
 pub mod occupancy;
 pub mod page;
 pub mod progress;
+pub mod roofline;
 pub mod svg;
 pub mod table;
 pub mod targets;

@@ -79,7 +79,10 @@ svg text{font:11px system-ui,sans-serif;fill:var(--quiet)}svg .cell{font-size:8p
 .grid{stroke:var(--rule)}.line{fill:none;stroke-width:1.6}.wide{overflow-x:auto}
 .key{display:inline-block;margin-right:.9rem}
 .s0{color:var(--s0)}.s1{color:var(--s1)}.s2{color:var(--s2)}.s3{color:var(--s3)}
-svg .line{stroke:currentColor}svg .mark{fill:currentColor}svg .heat{fill:var(--s0)}
+svg .line,svg .path{stroke:currentColor}.path{fill:none;stroke-opacity:.45}
+.roof{stroke:var(--ink);stroke-width:1.2}.dashed{stroke-dasharray:4 3}.leader{stroke:var(--quiet);stroke-width:.5}
+svg .name{fill:var(--ink);paint-order:stroke;stroke:var(--paper);stroke-width:2.5}
+svg .mark{fill:currentColor}svg .heat{fill:var(--s0)}
 table{border-collapse:collapse;font-size:.9rem;font-variant-numeric:tabular-nums}
 th,td{padding:.15rem .7rem .15rem 0;text-align:right;border-bottom:1px solid var(--rule);white-space:nowrap}
 th:first-child,td:first-child,.named td:nth-child(2),.named th:nth-child(2){text-align:left}

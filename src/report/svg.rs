@@ -70,7 +70,7 @@ const BOTTOM: f64 = 36.0;
 
 impl Axis {
     /// Where a value stands, 0 at the beginning and 1 at the end.
-    fn place(&self, value: f64) -> f64 {
+    pub(super) fn place(&self, value: f64) -> f64 {
         let on = |v: f64| if self.logarithmic { v.max(f64::MIN_POSITIVE).ln() } else { v };
         let (from, to) = (on(self.range.0), on(self.range.1));
         if to > from { (on(value) - from) / (to - from) } else { 0.5 }
@@ -238,18 +238,22 @@ pub fn document(title: &str, pictures: &[String]) -> String {
 }
 
 /// The part of the style of pages that pictures need, light or dark as the reader likes.
-const ALONE: &str = "svg{--paper:#fff;--quiet:#5f6368;--rule:#dcdcdc;--s0:#0b5cad;--s1:#b3470b;--s2:#1d7a4c;--s3:#7a3fa8}\
-@media (prefers-color-scheme:dark){svg{--paper:#16181c;--quiet:#a0a4ab;--rule:#34373d;--s0:#6db3f8;--s1:#f2a05e;\
+const ALONE: &str = "svg{--paper:#fff;--ink:#1c1c1e;--quiet:#5f6368;--rule:#dcdcdc;--s0:#0b5cad;--s1:#b3470b;--s2:#1d7a4c;--s3:#7a3fa8}\
+@media (prefers-color-scheme:dark){svg{--paper:#16181c;--ink:#e8e8ea;--quiet:#a0a4ab;--rule:#34373d;--s0:#6db3f8;--s1:#f2a05e;\
 --s2:#67cf98;--s3:#c79af0}}text{font:8px system-ui,sans-serif;fill:var(--quiet)}.paper{fill:var(--paper)}\
 .grid{stroke:var(--rule)}.line{fill:none;stroke:currentColor;stroke-width:1.6}.mark{fill:currentColor}\
-.s0{color:var(--s0)}.s1{color:var(--s1)}.s2{color:var(--s2)}.s3{color:var(--s3)}";
+.s0{color:var(--s0)}.s1{color:var(--s1)}.s2{color:var(--s2)}.s3{color:var(--s3)}\
+.roof{stroke:var(--ink);stroke-width:1.2}.dashed{stroke-dasharray:4 3}.leader{stroke:var(--quiet);stroke-width:.5}\
+.path{fill:none;stroke:currentColor;stroke-opacity:.45}\
+.name{fill:var(--ink);paint-order:stroke;stroke:var(--paper);stroke-width:2.5}";
 
-fn open(width: f64, height: f64, label: &str) -> String {
+/// The beginning of a picture of this size.
+pub(super) fn open(width: f64, height: f64, label: &str) -> String {
     format!("<svg viewBox=\"0 0 {width} {height:.1}\" role=\"img\" aria-label=\"{}\">\n", escaped(label))
 }
 
 /// The mark of a point: a disc, a square, a triangle or a diamond.
-fn mark(style: usize, x: f64, y: f64) -> String {
+pub(super) fn mark(style: usize, x: f64, y: f64) -> String {
     match style % 4 {
         0 => format!("<circle class=\"mark\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2.6\"/>"),
         1 => format!(
