@@ -404,7 +404,7 @@ fn scalar(value: Complex64, dtype: DType) -> Result<Value, Diagnosis> {
 }
 
 /// The kernels that the host launches for these sizes, in order.
-fn chosen(
+pub(crate) fn chosen(
     steps: &[Step],
     value: &dyn Fn(&Sym) -> Option<i64>,
     numbers: &mut Vec<usize>,
