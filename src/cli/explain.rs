@@ -80,7 +80,9 @@ pub fn run(options: &Options) -> Outcome {
             let _progress = Progress::waiting(format!("{} on {}", subject.name(), here.info().name));
             measure::enter(&mut explanation, &subject, here, target)?;
         }
-        Device::Cuda(here, _) => notice(&format!("nothing is measured: the GPU here is {}", here.info().name)),
+        Device::Cuda(here, _) => {
+            notice(&format!("nothing is measured: the GPU here is {}", here.info().name))
+        }
         Device::Sim(_) => notice("nothing is measured: there is no GPU, so all numbers are the model's"),
     }
     if let Some(path) = &options.html {

@@ -169,7 +169,8 @@ impl Steps {
 
     /// The label whose loops are bound to blocks.
     fn main_label(&self) -> Option<String> {
-        let binds = |call: &&Call| call.name == "bind" && call.word_at(1).is_ok_and(|w| w.starts_with("block"));
+        let binds =
+            |call: &&Call| call.name == "bind" && call.word_at(1).is_ok_and(|w| w.starts_with("block"));
         let call = self.0.iter().find(binds)?;
         Some(call.loop_at(0).ok()?.label)
     }
@@ -236,6 +237,7 @@ fn padding(steps: &Steps, buffer: &str, facts: &Facts) -> Vec<Edit> {
         with.0.insert(at, Call::new("storage_align").word(name).word(axis).int(elements));
         edits.push(with.edit(Idea::Padding, format!("pad the rows of {name} by {elements} elements")));
     }
+    edits.extend(pieces(steps, name));
     if known.is_none() && steps.staging(name).is_some() {
         let mut with = steps.clone();
         let at = with.before_writing_out();
@@ -243,6 +245,19 @@ fn padding(steps: &Steps, buffer: &str, facts: &Facts) -> Vec<Edit> {
         edits.push(with.edit(Idea::Padding, format!("swizzle {name}")));
     }
     edits
+}
+
+/// Elements that a thread reads one after the other stand a whole row apart, and those of neighbouring threads side by side.
+fn pieces(steps: &Steps, buffer: &str) -> Option<Edit> {
+    let label = steps.main_label()?;
+    let mentions = |c: &&Call| c.name == "storage_order" && c.word_at(0) == Ok(buffer);
+    let (_, tile) = *steps.factors(&label, "j").get(1)?;
+    let fuse = steps.only("fuse", buffer, "r").filter(|_| !steps.0.iter().any(|c| mentions(&c)))?;
+    let mut with = steps.clone();
+    let order =
+        Call::new("storage_order").word(buffer).word("r").word(format!("c%{tile}")).word(format!("c/{tile}"));
+    with.0.insert(fuse, order);
+    Some(with.edit(Idea::Padding, format!("store every {tile}th column of {buffer} side by side")))
 }
 
 /// Neighbouring threads along the other axis.
@@ -281,7 +296,9 @@ fn pipelines(steps: &Steps) -> Vec<Edit> {
             if other >= 2 {
                 let mut with = steps.clone();
                 with.set_int(at, 1, other);
-                edits.push(with.edit(Idea::Pipeline, format!("{other} stages of the pipeline instead of {stages}")));
+                edits.push(
+                    with.edit(Idea::Pipeline, format!("{other} stages of the pipeline instead of {stages}")),
+                );
             }
         }
         return edits;
@@ -321,7 +338,10 @@ fn travelling(steps: &mut Steps, pipeline: usize) {
             let next = LoopRef::new(&format!("{}_next", target.label), &target.name);
             steps.0.insert(at, Call::new("vectorize").target(&next));
             // Elements that are stored apart are stored one by one.
-            let order = steps.0.iter().any(|c| c.name == "storage_order" && c.word_at(0) == Ok(target.label.as_str()));
+            let order = steps
+                .0
+                .iter()
+                .any(|c| c.name == "storage_order" && c.word_at(0) == Ok(target.label.as_str()));
             if order {
                 steps.0[at + 1].name = "unroll".into();
             }
@@ -349,7 +369,10 @@ fn wide_copies(steps: &Steps, facts: &Facts) -> Vec<Edit> {
         }
     }
     if names.len() > 1 {
-        edits.insert(0, all.edit(Idea::Width, format!("copy {width} elements at a time to {}", names.join(" and "))));
+        edits.insert(
+            0,
+            all.edit(Idea::Width, format!("copy {width} elements at a time to {}", names.join(" and "))),
+        );
     }
     edits
 }
@@ -364,7 +387,8 @@ fn widened(steps: &mut Steps, buffer: &str, width: i64) -> bool {
     steps.0.insert(at, split);
     let end = steps.before_writing_out();
     steps.0.insert(end, Call::new("vectorize").target(&v));
-    let Some(source) = steps.staging(buffer).and_then(|s| steps.0[s].word_at(0).ok().map(str::to_string)) else {
+    let Some(source) = steps.staging(buffer).and_then(|s| steps.0[s].word_at(0).ok().map(str::to_string))
+    else {
         return false;
     };
     steps.specialize(&[format!("ld{}%{width}", source.to_ascii_lowercase())]);
@@ -380,9 +404,11 @@ fn wide_stores(steps: &Steps, facts: &Facts) -> Option<Edit> {
     if width < 2 || factor % width != 0 || steps.0[last].results.get(1) != Some(&"j".to_string()) {
         return None;
     }
-    let order = steps.about("reorder", &label, "by").first().copied().or_else(|| {
-        steps.about("reorder", &label, "bx").first().copied()
-    })?;
+    let order = steps
+        .about("reorder", &label, "by")
+        .first()
+        .copied()
+        .or_else(|| steps.about("reorder", &label, "bx").first().copied())?;
     let (j, v) = (LoopRef::new(&label, "j"), LoopRef::new(&label, "v"));
     let mut with = steps.clone();
     let place = with.0[order].args.iter().position(|a| *a == Argument::Loop(j.clone()))?;
@@ -425,18 +451,31 @@ fn tiles(steps: &Steps) -> Vec<Edit> {
         let thread = factors.len() > 1;
         if thread {
             let of_a_thread = &factors[1..];
-            attempts.push((format!("threads of twice as many {what}, in blocks of {}", 2 * block), twice(&factors)));
+            attempts.push((
+                format!("threads of twice as many {what}, in blocks of {}", 2 * block),
+                twice(&factors),
+            ));
             attempts.push((format!("threads of twice as many {what}, fewer of them"), twice(of_a_thread)));
             attempts.push((format!("threads of half as many {what}, more of them"), half(of_a_thread)));
-            attempts.push((format!("threads of half as many {what}, in blocks of {}", block / 2), half(&factors)));
+            attempts.push((
+                format!("threads of half as many {what}, in blocks of {}", block / 2),
+                half(&factors),
+            ));
         }
-        attempts.push((format!("blocks of {} {what} instead of {block}, of more threads", 2 * block), twice(&factors[..1])));
-        attempts.push((format!("blocks of {} {what} instead of {block}, of fewer threads", block / 2), half(&factors[..1])));
+        attempts.push((
+            format!("blocks of {} {what} instead of {block}, of more threads", 2 * block),
+            twice(&factors[..1]),
+        ));
+        attempts.push((
+            format!("blocks of {} {what} instead of {block}, of fewer threads", block / 2),
+            half(&factors[..1]),
+        ));
     }
     for staged in summed_loops(steps) {
         for (at, depth) in steps.factors(&staged, "k").into_iter().take(1) {
             for other in [2 * depth, depth / 2, 4 * depth] {
-                attempts.push((format!("steps of {other} terms instead of {depth}"), vec![(at, depth, other)]));
+                attempts
+                    .push((format!("steps of {other} terms instead of {depth}"), vec![(at, depth, other)]));
             }
         }
     }
@@ -467,7 +506,9 @@ fn tiles(steps: &Steps) -> Vec<Edit> {
             if !(32..=1024).contains(&after) {
                 continue;
             }
-            for (at, factor) in (0..with.0.len()).filter_map(|at| Some((at, with.0[at].int_at(1).ok()?))).collect::<Vec<_>>() {
+            for (at, factor) in
+                (0..with.0.len()).filter_map(|at| Some((at, with.0[at].int_at(1).ok()?))).collect::<Vec<_>>()
+            {
                 let of_a_copy = with.0[at].loop_at(0).is_ok_and(|l| l.label != label && l.name == "f");
                 if with.0[at].name == "split" && of_a_copy && factor == before {
                     with.set_int(at, 1, after);

@@ -98,7 +98,10 @@ fn traffic(launch: &LaunchTime) -> Vec<Finding> {
     if ratio < 1.1 || launch.terms.memory < 0.05 * launch.seconds {
         return Vec::new();
     }
-    let most = launch.traffic.iter().max_by(|a, b| (a.by_waves - a.compulsory).total_cmp(&(b.by_waves - b.compulsory)));
+    let most = launch
+        .traffic
+        .iter()
+        .max_by(|a, b| (a.by_waves - a.compulsory).total_cmp(&(b.by_waves - b.compulsory)));
     let of = most.map_or(String::new(), |t| {
         format!(", most of it {}, {:.1} times", t.buffer, t.by_waves / t.compulsory.max(1.0))
     });
@@ -125,7 +128,10 @@ fn resident(launch: &LaunchTime, occupancy: &OccupancyReport) -> Vec<Finding> {
         None => "no single number would change it".to_string(),
     };
     let matters = if launch.shares.waits >= 0.05 {
-        format!("waits that more warps would hide are {:.0} % of what limits", 100.0 * launch.shares.waits)
+        format!(
+            "{:.0} % of what could be gained is in waits, which more warps would hide",
+            100.0 * launch.shares.waits
+        )
     } else {
         "little waits here for more warps".to_string()
     };
@@ -175,11 +181,14 @@ fn grid(launch: &LaunchTime, target: &Target) -> Vec<Finding> {
         unit: "times the mean",
         text: format!(
             "{} blocks on {all:.0} multiprocessors: the busiest has {:.2} times the mean to do",
-            count(blocks as u64),
+            count(blocks.round() as u64),
             launch.imbalance
         ),
         place: None,
-        consequence: format!("up to {:.0} % of the time would go if all had as much", 100.0 * (1.0 - 1.0 / launch.imbalance)),
+        consequence: format!(
+            "up to {:.0} % of the time would go if all had as much",
+            100.0 * (1.0 - 1.0 / launch.imbalance)
+        ),
     }]
 }
 
@@ -231,7 +240,7 @@ fn access(launch: &LaunchTime, site: &Site) -> Finding {
         ),
     };
     let what = if site.memory == Memory::Device { "sectors" } else { "wavefronts" };
-    let l1 = 100.0 * launch.terms.l1 / launch.seconds.max(f64::MIN_POSITIVE);
+    let share = 100.0 * launch.shares.l1;
     Finding {
         section: SOURCE,
         name,
@@ -241,8 +250,7 @@ fn access(launch: &LaunchTime, site: &Site) -> Finding {
         text,
         place: Some(Place { line: site.line, statement: site.statement.clone() }),
         consequence: format!(
-            "{part:.0} % of all {what} are in excess; passes through first-level cache and shared memory alone take {:.0} % of the time",
-            l1.min(100.0)
+            "{part:.0} % of all {what} are in excess here; {share:.0} % of what could be gained is in passes through first-level cache and shared memory"
         ),
     }
 }
@@ -268,10 +276,14 @@ fn stalled(launch: &LaunchTime) -> Vec<Finding> {
         launch: 0,
         value: 100.0 * share * part,
         unit: "per cent",
-        text: format!("a warp waits {} times for {about}, {:.0} % of all waits", count(number as u64), 100.0 * part),
+        text: format!(
+            "a warp waits {} times for {about}, {:.0} % of all waits",
+            count(number.round() as u64),
+            100.0 * part
+        ),
         place: None,
         consequence: format!(
-            "without waits the launch would be shorter: they are {:.0} % of what limits it",
+            "{:.0} % of what could be gained is in waits for memory and at barriers",
             100.0 * share
         ),
     }]

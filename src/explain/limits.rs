@@ -71,7 +71,12 @@ pub fn stalls(time: &Time) -> Vec<Stall> {
         add("Math Pipe Throttle", "multiply-adds", "arithmetic", part * arithmetic);
         add("Not Selected", "issue of instructions", "issue", part * issue);
         add("MIO Throttle", "passes through shared memory", "l1", part * l1 * shared);
-        add("LG Throttle", "passes of device memory through the first-level cache", "l1", part * l1 * (1.0 - shared));
+        add(
+            "LG Throttle",
+            "passes of device memory through the first-level cache",
+            "l1",
+            part * l1 * (1.0 - shared),
+        );
         add("Long Scoreboard", "traffic with the second-level cache", "l2", part * l2);
         add("Long Scoreboard", "traffic with device memory", "memory", part * memory);
         add("Long Scoreboard", "loads that nothing hides", "waits", part * waits * of.memory / all);
@@ -93,23 +98,25 @@ fn part_of_shared(launch: &LaunchTime) -> f64 {
 
 /// What bounds the kernel, in one sentence.
 pub fn sentence(time: &Time) -> String {
-    let about = |term: &str| Terms::NAMES.iter().find(|(name, _)| *name == term).map_or("", |(_, about)| about);
+    let about =
+        |term: &str| Terms::NAMES.iter().find(|(name, _)| *name == term).map_or("", |(_, about)| about);
     let of = |values: [f64; 7]| Terms::NAMES.iter().zip(values).map(|((name, _), value)| (*name, value));
     let shares: Vec<(&str, f64)> = of(time.shares.values()).collect();
     let alone = |term: &str| of(time.terms.values()).find(|(name, _)| *name == term).map_or(0.0, |(_, s)| s);
-    let next = shares.iter().filter(|(name, _)| *name != time.limiter).fold(("", 0.0), |most, s| {
-        if s.1 > most.1 { *s } else { most }
-    });
+    let next = shares
+        .iter()
+        .filter(|(name, _)| *name != time.limiter)
+        .fold(("", 0.0), |most, s| if s.1 > most.1 { *s } else { most });
     let share = |term: &str| shares.iter().find(|(name, _)| *name == term).map_or(0.0, |(_, s)| 100.0 * s);
     let mut said = format!(
-        "bound by {}: {} alone, {:.0} % of what stands between {} and nothing (modelled)",
+        "bound by {}: alone they take {} of {}, and {:.0} % of what could be gained is there (modelled)",
         about(time.limiter),
         seconds(alone(time.limiter)),
-        share(time.limiter),
         seconds(time.seconds),
+        share(time.limiter),
     );
     if next.1 >= 0.01 {
-        said += &format!("; then by {}, {:.0} %", about(next.0), 100.0 * next.1);
+        said += &format!("; {:.0} % is in {}", 100.0 * next.1, about(next.0));
     }
     said
 }

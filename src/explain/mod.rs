@@ -93,8 +93,6 @@ pub struct Explanation {
     pub machine_code: Option<Vec<Machine>>,
     /// What a GPU took; null where there was none.
     pub measured: Option<Measured>,
-    #[serde(skip)]
-    target: &'static Target,
 }
 
 /// The kernel.
@@ -293,7 +291,6 @@ impl Explanation {
             suggestions,
             machine_code,
             measured: None,
-            target,
         })
     }
 
@@ -338,7 +335,11 @@ impl Applied {
     ///
     /// # Errors
     /// Those of the model.
-    pub fn of(subject: &Subject, suggestion: &Suggestion, target: &'static Target) -> Result<Applied, Diagnosis> {
+    pub fn of(
+        subject: &Subject,
+        suggestion: &Suggestion,
+        target: &'static Target,
+    ) -> Result<Applied, Diagnosis> {
         let Some(kernel) = subject.kernel() else {
             return Err(Diagnosis::new("a program from a file has no schedule to edit"));
         };
@@ -351,7 +352,9 @@ impl Applied {
             seconds: both.each_ref().map(|t| t.seconds),
             limiter: both.each_ref().map(|t| t.limiter),
             terms: both.each_ref().map(|t| by_term(&t.terms)),
-            counters: both.each_ref().map(|t| t.launches.iter().map(|l| CountersPart::of(&l.counts)).collect()),
+            counters: both
+                .each_ref()
+                .map(|t| t.launches.iter().map(|l| CountersPart::of(&l.counts)).collect()),
         })
     }
 }
@@ -365,7 +368,8 @@ fn facts(subject: &Subject, modelled: &Modelled) -> Result<Facts, Diagnosis> {
         ..Facts::default()
     };
     let wasteful = modelled.time.launches.iter().zip(&sites);
-    for site in wasteful.flat_map(|(launch, sites)| sites.iter().filter(|s| findings::is_wasteful(launch, s))) {
+    for site in wasteful.flat_map(|(launch, sites)| sites.iter().filter(|s| findings::is_wasteful(launch, s)))
+    {
         match site.memory {
             Memory::Device => facts.uncoalesced = true,
             Memory::Shared if !facts.conflicting.contains(&site.buffer) => {
@@ -380,7 +384,8 @@ fn facts(subject: &Subject, modelled: &Modelled) -> Result<Facts, Diagnosis> {
 /// What a launch takes of a multiprocessor.
 fn demand(launch: &LaunchTime) -> Demand {
     let whole = |n: i64| u32::try_from(n).unwrap_or(u32::MAX);
-    Demand::new(whole(launch.counts.threads), whole(launch.registers)).with_shared(whole(launch.counts.shared_bytes))
+    Demand::new(whole(launch.counts.threads), whole(launch.registers))
+        .with_shared(whole(launch.counts.shared_bytes))
 }
 
 fn by_term(terms: &Terms) -> ByTerm {
@@ -388,7 +393,8 @@ fn by_term(terms: &Terms) -> ByTerm {
 }
 
 fn launch(launch: &LaunchTime, sites: Vec<Site>, occupancy: OccupancyReport) -> LaunchPart {
-    let sectors = |buffer: &str| launch.counts.sectors.iter().find(|(name, _)| name == buffer).map_or(0.0, |(_, s)| *s);
+    let sectors =
+        |buffer: &str| launch.counts.sectors.iter().find(|(name, _)| name == buffer).map_or(0.0, |(_, s)| *s);
     LaunchPart {
         seconds: launch.seconds,
         terms: by_term(&launch.terms),
@@ -411,7 +417,11 @@ fn launch(launch: &LaunchTime, sites: Vec<Site>, occupancy: OccupancyReport) -> 
                     buffer: t.buffer.clone(),
                     compulsory: t.compulsory,
                     // Where all fits in the second-level cache, nothing comes twice.
-                    device_memory: if launch.memory_bytes <= compulsory(launch) { t.compulsory } else { t.by_waves.max(t.compulsory) },
+                    device_memory: if launch.memory_bytes <= compulsory(launch) {
+                        t.compulsory
+                    } else {
+                        t.by_waves.max(t.compulsory)
+                    },
                     second_level_cache: t.by_blocks.min(requested),
                     requested,
                 }

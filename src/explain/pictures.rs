@@ -144,7 +144,10 @@ impl Picture {
         let below = match self.memory {
             Memory::Shared => "lanes of a warp, down, over the 32 banks of shared memory".to_string(),
             Memory::Device if self.left_out > 0 => {
-                format!("lanes of a warp, down, over the first {COLUMNS} of {} sectors", COLUMNS + self.left_out)
+                format!(
+                    "lanes of a warp, down, over the first {COLUMNS} of {} sectors",
+                    COLUMNS + self.left_out
+                )
             }
             Memory::Device => "lanes of a warp, down, over sectors of device memory".to_string(),
         };

@@ -93,7 +93,10 @@ fn hottest(function: &Function) -> Option<Range<usize>> {
         counts.iter().filter(|(operation, _)| kind(operation) == MATH).map(|(_, n)| n).sum()
     };
     let innermost = |l: &&Range<usize>| {
-        !function.loops.iter().any(|other| other != *l && l.start <= other.start && other.end <= l.end && multiplies(other) > 0)
+        !function
+            .loops
+            .iter()
+            .any(|other| other != *l && l.start <= other.start && other.end <= l.end && multiplies(other) > 0)
     };
     let found = function.loops.iter().filter(innermost).max_by_key(|l| multiplies(l))?;
     (multiplies(found) > 0).then(|| found.clone())
@@ -105,17 +108,46 @@ const MATH: &str = "multiply-adds";
 /// The kinds, each with the beginnings of its operations. What is in none is other.
 const KINDS: &[(&str, &[&str])] = &[
     (MATH, &["FFMA", "DFMA", "HFMA", "HMMA", "DMMA", "IMMA", "HGMMA", "QGMMA", "IGMMA"]),
-    ("other floating point", &["FADD", "FMUL", "DADD", "DMUL", "HADD", "HMUL", "FMNMX", "FSETP", "DSETP", "F2F", "MUFU", "FSEL"]),
+    (
+        "other floating point",
+        &["FADD", "FMUL", "DADD", "DMUL", "HADD", "HMUL", "FMNMX", "FSETP", "DSETP", "F2F", "MUFU", "FSEL"],
+    ),
     ("shared memory", &["LDS", "STS", "LDSM", "STSM", "ATOMS"]),
-    ("global memory", &["LDG", "STG", "LDGSTS", "UBLKCP", "UTMALDG", "UTMASTG", "RED", "ATOMG", "ATOM", "LD", "ST"]),
+    (
+        "global memory",
+        &["LDG", "STG", "LDGSTS", "UBLKCP", "UTMALDG", "UTMASTG", "RED", "ATOMG", "ATOM", "LD", "ST"],
+    ),
     ("local memory", &["LDL", "STL"]),
     ("constants", &["LDC", "ULDC"]),
-    ("control", &["BRA", "EXIT", "RET", "CALL", "BSSY", "BSYNC", "WARPSYNC", "BREAK", "NANOSLEEP", "YIELD", "JMP", "BRX"]),
-    ("synchronisation", &["BAR", "DEPBAR", "LDGDEPBAR", "SYNCS", "MEMBAR", "WARPGROUP", "ARRIVES", "ERRBAR", "CCTL"]),
+    (
+        "control",
+        &[
+            "BRA",
+            "EXIT",
+            "RET",
+            "CALL",
+            "BSSY",
+            "BSYNC",
+            "WARPSYNC",
+            "BREAK",
+            "NANOSLEEP",
+            "YIELD",
+            "JMP",
+            "BRX",
+        ],
+    ),
+    (
+        "synchronisation",
+        &["BAR", "DEPBAR", "LDGDEPBAR", "SYNCS", "MEMBAR", "WARPGROUP", "ARRIVES", "ERRBAR", "CCTL"],
+    ),
     ("moves", &["MOV", "UMOV", "S2R", "S2UR", "CS2R", "R2UR", "SHFL", "PRMT", "SEL", "VOTE"]),
     (
         "integer",
-        &["IMAD", "IADD", "IADD3", "ISETP", "LEA", "LOP3", "SHF", "UIADD3", "UIMAD", "ULEA", "ULOP3", "USHF", "UISETP", "PLOP3", "UPLOP3", "IABS", "IMNMX", "I2F", "F2I", "USEL", "VIADD", "BREV", "FLO", "POPC", "UPRMT", "VIMNMX", "R2P", "P2R", "SGXT", "VABSDIFF"],
+        &[
+            "IMAD", "IADD", "IADD3", "ISETP", "LEA", "LOP3", "SHF", "UIADD3", "UIMAD", "ULEA", "ULOP3",
+            "USHF", "UISETP", "PLOP3", "UPLOP3", "IABS", "IMNMX", "I2F", "F2I", "USEL", "VIADD", "BREV",
+            "FLO", "POPC", "UPRMT", "VIMNMX", "R2P", "P2R", "SGXT", "VABSDIFF",
+        ],
     ),
 ];
 
@@ -155,10 +187,27 @@ mod tests {
     #[test]
     fn operations_have_kinds_and_the_inner_loop_that_multiplies_counts() {
         assert_eq!(
-            ["FFMA", "DMMA.884", "LDS.128", "LDGSTS.E.BYPASS.128", "IMAD.WIDE", "BRA", "HFMA2.MMA", "XYZZY"].map(kind),
-            ["multiply-adds", "multiply-adds", "shared memory", "global memory", "integer", "control", "multiply-adds", "other"]
+            ["FFMA", "DMMA.884", "LDS.128", "LDGSTS.E.BYPASS.128", "IMAD.WIDE", "BRA", "HFMA2.MMA", "XYZZY"]
+                .map(kind),
+            [
+                "multiply-adds",
+                "multiply-adds",
+                "shared memory",
+                "global memory",
+                "integer",
+                "control",
+                "multiply-adds",
+                "other"
+            ]
         );
-        let lines = ["MOV R1, R2", "LDG.E R3, [R1]", "FFMA R4, R4, R3, R4", "FFMA R5, R5, R3, R5", "@P0 BRA `(.L_1)", "BRA `(.L_0)"];
+        let lines = [
+            "MOV R1, R2",
+            "LDG.E R3, [R1]",
+            "FFMA R4, R4, R3, R4",
+            "FFMA R5, R5, R3, R5",
+            "@P0 BRA `(.L_1)",
+            "BRA `(.L_0)",
+        ];
         let function = Function {
             name: "k".to_string(),
             instructions: lines.map(str::to_string).to_vec(),

@@ -8,7 +8,7 @@ use warpwright_core::target::{Limits, Target};
 
 use super::edits::{self, Facts, Idea};
 use super::subject::{Modelled, Subject};
-use crate::kernels::family::{Choice, Value};
+use crate::kernels::family::{Choice, Family, Value};
 use crate::kernels::{self, Kernel, Recipe, Variant};
 use crate::parallel;
 use crate::problem::Problem;
@@ -87,7 +87,12 @@ impl Made {
 }
 
 /// The suggestions for a kernel whose time is known, best first, and how many edits were tried.
-pub fn of(subject: &Subject, time: &Time, facts: &Facts, target: &'static Target) -> (Vec<Suggestion>, usize) {
+pub fn of(
+    subject: &Subject,
+    time: &Time,
+    facts: &Facts,
+    target: &'static Target,
+) -> (Vec<Suggestion>, usize) {
     let Some(kernel) = subject.kernel() else { return (Vec::new(), 0) };
     let mut attempts = attempts(kernel, &subject.problem, facts, target);
     attempts.truncate(TRIES);
@@ -151,7 +156,9 @@ fn attempts(kernel: &Kernel, problem: &Problem, facts: &Facts, target: &'static 
 /// The next rung of the ladder that a kernel is a rung of.
 fn next_rung(kernel: &Kernel) -> Option<&'static Recipe> {
     let rungs = kernels::ladder(&kernel.family).ok()?;
-    let here = rungs.iter().position(|r| kernel.name.strip_prefix(r.name).is_some_and(|rest| rest.starts_with('_')))?;
+    let here = rungs
+        .iter()
+        .position(|r| kernel.name.strip_prefix(r.name).is_some_and(|rest| rest.starts_with('_')))?;
     rungs.get(here + 1).copied()
 }
 
@@ -175,16 +182,28 @@ fn other_parameters(kernel: &Kernel, problem: &Problem, target: &'static Target)
             near = below.chain(above).copied().collect();
         }
         for other in near {
-            let changed = here.clone().with(parameter.name, *other);
-            let as_much = family.needs(problem.precision, problem.shape.k, &changed);
             let today = family.needs(problem.precision, problem.shape.k, here);
-            if today.cover(as_much) && family.allows(&changed, problem, target) {
+            let changed = having_meaning(family, &here.clone().with(parameter.name, *other), problem, target);
+            if let Ok(choice) = family.complete_permitted(&changed, problem, target, today)
+                && choice.get(parameter.name) == Some(other)
+                && family.permits(today, problem, &choice)
+            {
                 let about = format!("{}={other} instead of {value}", parameter.name);
-                attempts.push((Idea::Parameter, about, Made::Choice(changed)));
+                attempts.push((Idea::Parameter, about, Made::Choice(choice)));
             }
         }
     }
     attempts
+}
+
+/// A choice without the values that have no meaning beside those before them.
+fn having_meaning(family: &Family, choice: &Choice, problem: &Problem, target: &Target) -> Choice {
+    family.parameters.iter().fold(Choice::default(), |kept, parameter| match choice.get(parameter.name) {
+        Some(value) if (parameter.values)(&kept, problem, target).contains(value) => {
+            kept.with(parameter.name, *value)
+        }
+        _ => kept,
+    })
 }
 
 /// Whether the registers of every launch are as few as a thread can have, as far as the estimate goes.

@@ -7,9 +7,9 @@ use warpwright_core::model::time::Terms;
 use super::findings::Finding;
 use super::pictures::Picture;
 use super::{Applied, CountersPart, Explanation, LaunchPart};
-use crate::report::ProblemReport;
 use crate::report::number::{bytes, count, flops_per_second, seconds};
 use crate::report::table::{Column, numbers, render, words};
+use crate::report::{ChosenBy, ProblemReport};
 
 /// Pictures that are shown, at most.
 const PICTURES: usize = 2;
@@ -170,7 +170,10 @@ impl Explanation {
 
     fn suggestions_text(&self) -> String {
         if self.kernel.schedule.is_none() {
-            return section("What would change it", "  nothing is known of how a program from a file was made; write a schedule");
+            return section(
+                "What would change it",
+                "  nothing is known of how a program from a file was made; write a schedule",
+            );
         }
         if self.suggestions.is_empty() {
             let text = format!("  none of {} edits that were tried helps by the model", self.edits_tried);
@@ -207,6 +210,9 @@ impl Explanation {
             self.suggestions.len(),
             self.edits_tried
         );
+        if self.kernel.chosen_by == ChosenBy::Wisdom {
+            lines.push("  This kernel was measured to be the best of those tried; where the model promises more, it may be wrong.".to_string());
+        }
         section(&heading, &lines.join("\n"))
     }
 }
@@ -229,7 +235,7 @@ fn launch_text(launch: &LaunchPart, which: &str) -> String {
     let grid = [
         format!(
             "{} blocks of {} threads with {} shared, in {} rounds (modelled)",
-            count(launch.blocks as u64),
+            count(launch.blocks.round() as u64),
             launch.threads,
             bytes(launch.shared_bytes as u64),
             launch.rounds
@@ -258,7 +264,10 @@ fn launch_text(launch: &LaunchPart, which: &str) -> String {
         numbers("requested"),
     ];
     [
-        section(&format!("Memory Workload Analysis{which}"), &format!("{}\n\n{}", table(&columns, &rows), counters(&launch.counters))),
+        section(
+            &format!("Memory Workload Analysis{which}"),
+            &format!("{}\n\n{}", table(&columns, &rows), counters(&launch.counters)),
+        ),
         section(&format!("Occupancy{which}"), &indented(&occupancy.join("\n"))),
         section(&format!("Launch Statistics{which}"), &indented(&grid.join("\n"))),
     ]
@@ -270,7 +279,12 @@ fn counters(c: &CountersPart) -> String {
     let columns = [words("requests (modelled)"), numbers("number"), numbers("of each"), words("")];
     let row = |name: &str, requests: f64, passes: f64, unit: &str| {
         (requests > 0.0).then(|| {
-            vec![name.to_string(), count(requests as u64), format!("{:.2}", passes / requests), unit.to_string()]
+            vec![
+                name.to_string(),
+                count(requests.round() as u64),
+                format!("{:.2}", passes / requests),
+                unit.to_string(),
+            ]
         })
     };
     let rows: Vec<Vec<String>> = [
@@ -302,12 +316,20 @@ impl Applied {
         ));
         for (name, about) in Terms::NAMES {
             let [before, after] = self.terms.each_ref().map(|t| t[name]);
-            lines.push(format!("# {name:<10} {:>9} instead of {:>9}  {about}", seconds(after), seconds(before)));
+            lines.push(format!(
+                "# {name:<10} {:>9} instead of {:>9}  {about}",
+                seconds(after),
+                seconds(before)
+            ));
         }
         let sums = self.counters.each_ref().map(|c| sums(c));
         for (name, after) in &sums[1] {
             let before = sums[0].get(name).copied().unwrap_or(0.0);
-            lines.push(format!("# {name:<24} {:>16} instead of {:>16}", count(*after as u64), count(before as u64)));
+            lines.push(format!(
+                "# {name:<24} {:>16} instead of {:>16}",
+                count(after.round() as u64),
+                count(before.round() as u64)
+            ));
         }
         lines.push(self.suggestion.schedule.trim_end().to_string());
         lines.join("\n")

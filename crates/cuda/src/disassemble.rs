@@ -91,7 +91,8 @@ fn parse(text: &str) -> Vec<Function> {
         if let Some(label) = line.strip_suffix(':').filter(|l| l.starts_with(".L")) {
             labels.insert(label, here);
         } else if let Some(instruction) = instruction(line) {
-            let to = branches_to(instruction).and_then(|label| labels.get(label)).filter(|begin| **begin < here);
+            let to =
+                branches_to(instruction).and_then(|label| labels.get(label)).filter(|begin| **begin < here);
             function.loops.extend(to.map(|begin| *begin..here + 1));
             function.instructions.push(instruction.to_string());
         }
@@ -177,7 +178,11 @@ mod tests {
         assert_eq!(functions[0].instructions[1], "@!P0 LDG.E.128 R4, desc[UR4][R2.64]");
         assert_eq!(functions[0].counts()["LDG.E.128"], 2);
         assert_eq!(functions[0].counts()["BRA"], 1);
-        assert_eq!(functions[0].loops, [2..5], "the branch to itself at the end, and to what is here, are none");
+        assert_eq!(
+            functions[0].loops,
+            [2..5],
+            "the branch to itself at the end, and to what is here, are none"
+        );
         assert_eq!(functions[0].counts_in(2..5)["LDG.E.128"], 1);
         assert_eq!((functions[1].name.as_str(), functions[1].instructions.len()), ("two", 1));
     }

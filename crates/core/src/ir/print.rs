@@ -60,7 +60,8 @@ impl Naming for Scope {
 
 /// The text of a program.
 pub fn program(program: &Program) -> String {
-    let mut printer = Printer { out: String::new(), indent: 0, scope: Scope::default(), lines: 0, begins: Vec::new() };
+    let mut printer =
+        Printer { out: String::new(), indent: 0, scope: Scope::default(), lines: 0, begins: Vec::new() };
     printer.program(program);
     printer.out
 }
@@ -68,7 +69,8 @@ pub fn program(program: &Program) -> String {
 /// The statements of a program in the order of its text, each with the number of the line on which it begins, the first line
 /// being 1. Loops that are written on one line begin there together.
 pub fn lines(program: &Program) -> Vec<(&Stmt, usize)> {
-    let mut printer = Printer { out: String::new(), indent: 0, scope: Scope::default(), lines: 0, begins: Vec::new() };
+    let mut printer =
+        Printer { out: String::new(), indent: 0, scope: Scope::default(), lines: 0, begins: Vec::new() };
     printer.program(program);
     let mut statements = Vec::new();
     walk::for_each(&program.body, &mut |stmt| statements.push(stmt));
@@ -91,7 +93,8 @@ fn place(stmt: &Stmt) -> usize {
 
 /// The text of statements whose free symbols go by `scope`.
 pub fn statements(stmts: &[Stmt], scope: &Scope) -> String {
-    let mut printer = Printer { out: String::new(), indent: 0, scope: scope.clone(), lines: 0, begins: Vec::new() };
+    let mut printer =
+        Printer { out: String::new(), indent: 0, scope: scope.clone(), lines: 0, begins: Vec::new() };
     printer.stmts(stmts);
     printer.out
 }

@@ -107,10 +107,7 @@ impl Sample {
 ///
 /// # Errors
 /// Those of [`crate::ir::Launch::of`].
-pub fn launches(
-    program: &Program,
-    value: &dyn Fn(&Sym) -> Option<i64>,
-) -> Result<Vec<Vec<Site>>, Diagnosis> {
+pub fn launches(program: &Program, value: &dyn Fn(&Sym) -> Option<i64>) -> Result<Vec<Vec<Site>>, Diagnosis> {
     let recorded = count::recorded(program, value, Reuse::AsCompiled)?;
     let text = program.to_string();
     let texts: Vec<&str> = text.lines().map(str::trim).collect();
@@ -118,7 +115,10 @@ pub fn launches(
     let mut out = Vec::new();
     for (launch, records) in made(&program.body, value)?.iter().zip(recorded) {
         // A body that two branches share is looked for in the branch that is launched.
-        let begins = launch.body.first().map_or(0, |first| lines.iter().position(|(s, _)| std::ptr::eq(*s, first)).unwrap_or(0));
+        let begins = launch
+            .body
+            .first()
+            .map_or(0, |first| lines.iter().position(|(s, _)| std::ptr::eq(*s, first)).unwrap_or(0));
         let line = |stmt: usize| {
             let is = |(s, _): &&(&Stmt, usize)| std::ptr::from_ref::<Stmt>(s).addr() == stmt;
             lines[begins..].iter().find(is).map_or(0, |(_, line)| *line)
@@ -189,7 +189,8 @@ impl Recorder {
         site.passes += taken.weight * taken.passes;
         site.least += taken.weight * taken.least;
         site.wanted += taken.weight * taken.wanted;
-        let worth = |s: &Sample| (s.lanes.iter().flatten().count(), s.passes.saturating_sub(s.least), s.passes);
+        let worth =
+            |s: &Sample| (s.lanes.iter().flatten().count(), s.passes.saturating_sub(s.least), s.passes);
         if let Some(sample) = taken.sample
             && site.sample.as_ref().is_none_or(|known| worth(&sample) > worth(known))
         {

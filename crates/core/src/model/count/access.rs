@@ -58,6 +58,10 @@ impl Walk {
         let width = self.width(&access.index);
         let Some((var, _)) = self.vector.clone().filter(|_| width > 1) else {
             let together = if writes { 1 } else { self.neighbours(access, &buffer) };
+            // The iteration at hand may be any of those that are loaded at once; all begin where the first does.
+            let size = bytes * together;
+            let first = first
+                .zip(&Value::Same(size), |at, size| at - if together > 1 { at.rem_euclid(size) } else { 0 });
             return self.request(&buffer, writes, &first, bytes * together, weight / together as f64);
         };
         // Neighbours are one wide access, what lies apart is one after the other.
@@ -114,10 +118,18 @@ impl Walk {
     }
 
     /// Notes a request of the active lanes, where that is wanted.
-    fn note(&mut self, buffer: &Buffer, writes: bool, address: &Value, bytes: i64, (weight, taken): (f64, f64)) {
+    fn note(
+        &mut self,
+        buffer: &Buffer,
+        writes: bool,
+        address: &Value,
+        bytes: i64,
+        (weight, taken): (f64, f64),
+    ) {
         let Some(recorder) = &mut self.recorder else { return };
         let lanes = std::array::from_fn(|lane| (self.mask >> lane & 1 == 1).then(|| address.of(lane)));
-        let active: Vec<(u8, i64)> = (0..).zip(lanes).filter_map(|(l, a): (u8, Option<i64>)| Some((l, a?))).collect();
+        let active: Vec<(u8, i64)> =
+            (0..).zip(lanes).filter_map(|(l, a): (u8, Option<i64>)| Some((l, a?))).collect();
         let (least, wanted) = if buffer.space == Space::Shared {
             Tally::least_wavefronts(&active, bytes)
         } else {
@@ -279,8 +291,7 @@ impl Walk {
             let writes = to_shared == (buffer.space == Space::Shared);
             let Some(recorder) = &mut self.recorder else { return };
             recorder.at.1 = std::ptr::from_ref::<Window>(window).addr();
-            let taken =
-                Taken { weight: self.weight, passes, least: passes, wanted: bytes, sample: None };
+            let taken = Taken { weight: self.weight, passes, least: passes, wanted: bytes, sample: None };
             recorder.note(buffer, writes, taken);
         }
     }
