@@ -15,6 +15,7 @@ pub mod kernels;
 pub mod matrix;
 pub mod memory;
 pub mod metrics;
+pub mod modelled;
 pub mod npy;
 pub mod parallel;
 pub mod problem;

@@ -33,7 +33,7 @@ use crate::tune::file::WisdomFile;
 use crate::tune::measure::{Compiled, Isolated};
 use crate::tune::rank::{self, Estimate};
 use crate::tune::record::{Gpu, Status, Trial};
-use crate::tune::search::Plan;
+use crate::tune::search::{Plan, Which};
 use crate::tune::session::{self, Found, Session};
 use crate::tune::space::Space;
 use crate::tune::wisdom::Wisdom;
@@ -62,6 +62,10 @@ pub struct Options {
     /// Try every candidate, however long it takes.
     #[arg(long)]
     exhaustive: bool,
+    /// Try so many candidates that are drawn from all of them by --seed, good and bad, however long it takes: what the model can be
+    /// judged by.
+    #[arg(long, value_name = "N", conflicts_with_all = ["exhaustive", "candidates"])]
+    draw: Option<usize>,
     /// Do without the wisdom that ships with the program, as if nobody had tuned anything before.
     #[arg(long)]
     alone: bool,
@@ -78,7 +82,7 @@ pub struct Options {
     /// Seconds that one candidate may take.
     #[arg(long, value_name = "SECONDS", default_value_t = 30.0)]
     limit: f64,
-    /// Decides which candidates are drawn once the best have been looked at.
+    /// Decides which candidates are drawn: once the best have been looked at, or with --draw.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     #[command(flatten)]
@@ -322,7 +326,11 @@ fn on_gpu(
     let plan = Plan {
         seconds: options.budget,
         candidates: options.candidates.unwrap_or(usize::MAX),
-        exhaustive: options.exhaustive,
+        which: match (options.draw, options.exhaustive) {
+            (Some(number), _) => Which::Drawn(number),
+            (None, true) => Which::All,
+            (None, false) => Which::Promising,
+        },
         seed: options.seed,
     };
     let gpu = Gpu::of_device(device.info(), Some(nvrtc));

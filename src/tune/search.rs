@@ -62,15 +62,26 @@ pub struct Plan {
     pub seconds: f64,
     /// Candidates that may be tried, those of earlier runs included.
     pub candidates: usize,
-    /// Whether to try all, in order of the ranking.
-    pub exhaustive: bool,
+    /// Which candidates to try.
+    pub which: Which,
     /// Decides what is drawn.
     pub seed: u64,
 }
 
+/// Which candidates to try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// Those that promise most, by the model and by what is found on the way, while the budget lasts.
+    Promising,
+    /// All, in the order of the ranking, however long it takes.
+    All,
+    /// So many, drawn from all of them with equal chances: what a model can be judged by. However long it takes.
+    Drawn(usize),
+}
+
 impl Default for Plan {
     fn default() -> Plan {
-        Plan { seconds: 60.0, candidates: usize::MAX, exhaustive: false, seed: 1 }
+        Plan { seconds: 60.0, candidates: usize::MAX, which: Which::Promising, seed: 1 }
     }
 }
 
@@ -96,6 +107,15 @@ pub struct Search<'a> {
 impl<'a> Search<'a> {
     /// A search that begins with the candidates that are said to be good.
     pub fn new(space: &'a Space, plan: Plan, said_to_be_good: &[Choice]) -> Search<'a> {
+        let first = match plan.which {
+            Which::Drawn(number) => drawn(space, number, plan.seed),
+            Which::Promising | Which::All => Search::promising(space, said_to_be_good),
+        };
+        Search { space, plan, first, tried: vec![None; space.len()], count: 0, asked: HashSet::new() }
+    }
+
+    /// What a search begins with.
+    fn promising(space: &Space, said_to_be_good: &[Choice]) -> Vec<usize> {
         let mut first: Vec<usize> = Vec::new();
         for place in said_to_be_good.iter().filter_map(|choice| space.place(choice)) {
             if !first.contains(&place) {
@@ -117,7 +137,7 @@ impl<'a> Search<'a> {
                 first.push(place);
             }
         }
-        Search { space, plan, first, tried: vec![None; space.len()], count: 0, asked: HashSet::new() }
+        first
     }
 
     /// All candidates in the order in which they are tried where nothing is learned on the way.
@@ -159,8 +179,12 @@ impl<'a> Search<'a> {
 
     /// Whether the budget allows another candidate after so many seconds.
     pub fn may_go_on(&self, seconds: f64) -> bool {
-        self.count < self.plan.candidates.min(self.space.len())
-            && (self.plan.exhaustive || seconds < self.plan.seconds)
+        let is_left = self.count < self.plan.candidates.min(self.space.len());
+        match self.plan.which {
+            Which::Promising => is_left && seconds < self.plan.seconds,
+            Which::All => is_left,
+            Which::Drawn(_) => self.first.iter().any(|place| self.tried[*place].is_none()),
+        }
     }
 
     /// So many candidates to try next, or fewer; none where all have been tried or handed out.
@@ -174,8 +198,10 @@ impl<'a> Search<'a> {
     fn choose(&self, room: usize) -> Vec<usize> {
         let open = |place: &usize| self.tried[*place].is_none() && !self.asked.contains(place);
         let by_rank = || (0..self.space.len()).filter(open);
-        if self.plan.exhaustive {
-            return by_rank().take(room).collect();
+        match self.plan.which {
+            Which::All => return by_rank().take(room).collect(),
+            Which::Drawn(_) => return self.first.iter().copied().filter(open).take(room).collect(),
+            Which::Promising => {}
         }
         let first: Vec<usize> = self.first.iter().copied().filter(open).take(room).collect();
         if !first.is_empty() {
@@ -212,11 +238,21 @@ impl<'a> Search<'a> {
     }
 }
 
+/// So many candidates, drawn by a seed. The model, which ranks the space, has no part in it.
+fn drawn(space: &Space, number: usize, seed: u64) -> Vec<usize> {
+    let mut places: Vec<(String, usize)> =
+        (0..space.len()).map(|place| (space.candidates()[place].choice.to_string(), place)).collect();
+    places.sort();
+    let mut rng = Rng::with_seed(seed);
+    rng.shuffle(&mut places);
+    places.into_iter().take(number).map(|(_, place)| place).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::record::{Status, Trial};
     use super::super::space::{Candidate, Space};
-    use super::{Plan, Search};
+    use super::{Plan, Search, Which};
     use crate::kernels::family::Choice;
     use std::collections::{BTreeSet, VecDeque};
 
@@ -344,11 +380,25 @@ mod tests {
     fn an_exhaustive_search_tries_everything_once() {
         let landscape = &LANDSCAPES[0];
         let space = space(landscape);
-        let (best, mut order) = run(landscape, &space, Plan { exhaustive: true, ..Plan::default() }, &[]);
+        let (best, mut order) = run(landscape, &space, Plan { which: Which::All, ..Plan::default() }, &[]);
         assert_eq!(best, Some(optimum(landscape, &space)));
         order.sort();
         order.dedup();
         assert_eq!(order.len(), space.len());
+    }
+
+    #[test]
+    fn what_is_drawn_depends_on_the_seed_and_not_on_the_model() {
+        let drawn = |landscape: &Landscape, seed| {
+            let plan = Plan { which: Which::Drawn(50), seconds: 0.0, seed, ..Plan::default() };
+            let mut order = run(landscape, &space(landscape), plan, &[]).1;
+            order.sort();
+            order
+        };
+        let first = drawn(&LANDSCAPES[0], 1);
+        assert_eq!(first.len(), 50);
+        assert_eq!(first, drawn(&LANDSCAPES[1], 1), "the same points, whatever the model says of them");
+        assert_ne!(first, drawn(&LANDSCAPES[0], 2));
     }
 
     #[test]

@@ -3,10 +3,11 @@
 
 use serde::Deserialize;
 use warpwright_core::diag::Diagnosis;
+use warpwright_core::dtype::DType;
 
 use crate::csv::{Row, Table};
-use crate::kernels;
 use crate::kernels::family::{Choice, Family, Value, Word, parse_parameter};
+use crate::kernels::{self, Kernel, Recipe, Variant};
 use crate::problem::{Layout, Op, Precision, Problem, Shape};
 
 /// A kernel and its time.
@@ -14,14 +15,75 @@ use crate::problem::{Layout, Op, Precision, Problem, Shape};
 pub struct Measured {
     /// What it stands together with: a problem, or a kind of products.
     pub group: String,
-    /// Its family.
-    pub family: &'static Family,
+    /// The kernel.
+    pub subject: Subject,
     /// What it computes.
     pub problem: Problem,
-    /// What is known of its parameters; the family completes them.
-    pub given: Choice,
     /// Seconds of one product.
     pub seconds: f64,
+}
+
+/// A kernel as a table names it.
+#[derive(Clone, Debug)]
+pub enum Subject {
+    /// A choice of a family.
+    Choice {
+        /// The family.
+        family: &'static Family,
+        /// What is known of its parameters; the family completes them.
+        given: Choice,
+    },
+    /// A kernel of a ladder, or one whose schedule stands beside the tables.
+    Program {
+        /// The ladder.
+        ladder: &'static str,
+        /// Its name.
+        name: &'static str,
+        /// Its schedule for a variant.
+        schedule: Schedule,
+        /// Registers of a thread, where the compiler that made the measured kernel told.
+        registers: Option<i64>,
+    },
+}
+
+/// Where the schedule of a program comes from.
+#[derive(Clone, Copy, Debug)]
+pub enum Schedule {
+    /// A rung of a ladder.
+    Rung(&'static Recipe),
+    /// A text.
+    Text(&'static str),
+}
+
+impl Subject {
+    /// The family or the ladder.
+    pub fn family(&self) -> &'static str {
+        match self {
+            Subject::Choice { family, .. } => family.name,
+            Subject::Program { ladder, .. } => ladder,
+        }
+    }
+
+    /// What tells it from others of its group.
+    pub fn name(&self) -> String {
+        match self {
+            Subject::Choice { given, .. } => given.to_string(),
+            Subject::Program { name, .. } => (*name).to_string(),
+        }
+    }
+
+    /// The kernel of a program; `None` for a choice, which the model knows by its family.
+    ///
+    /// # Errors
+    /// A schedule that does not suit the problem.
+    pub fn kernel(&self, problem: &Problem) -> Option<Result<Kernel, Diagnosis>> {
+        let Subject::Program { name, schedule, .. } = self else { return None };
+        let variant = Variant::of(problem);
+        Some(match schedule {
+            Schedule::Rung(recipe) => kernels::build(recipe, variant),
+            Schedule::Text(text) => kernels::from_schedule(name, text, variant),
+        })
+    }
 }
 
 /// How a table is read.
@@ -34,17 +96,23 @@ pub enum Reader {
     Points,
     /// One of the paper's mappings for each width, as its own generator names them.
     Mappings,
+    /// The kernels of the worklog, by their numbers.
+    Worklog,
+    /// The steps of the schedule in TVM, by their numbers.
+    Steps,
+    /// Kernels of this project's ladders, by their names.
+    Rungs,
 }
 
 impl Reader {
     /// Whether each group is the candidates of one problem, which the model may rank.
     pub(super) fn has_candidates(self) -> bool {
-        self == Reader::Candidates
+        !matches!(self, Reader::Points | Reader::Mappings)
     }
 
     /// Whether the table is small enough to be shown point by point.
     pub(super) fn has_points(self) -> bool {
-        self == Reader::Mappings
+        !matches!(self, Reader::Points | Reader::Candidates | Reader::Rungs)
     }
 
     /// The kernels of a table, those of a group together. Kernels whose results were wrong, or that did not run, are left out.
@@ -57,6 +125,9 @@ impl Reader {
             Reader::Candidates => candidate,
             Reader::Points => point_of,
             Reader::Mappings => mapping,
+            Reader::Worklog => worklog,
+            Reader::Steps => step,
+            Reader::Rungs => rung,
         };
         let read = table.rows().filter_map(|row| read(&row).transpose());
         let mut found = read.collect::<Result<Vec<Measured>, Diagnosis>>()?;
@@ -79,9 +150,8 @@ fn candidate(row: &Row<'_>) -> Result<Option<Measured>, Diagnosis> {
     let problem = Problem::new(shape(row)?, row.parse("dtype")?, row.parse("layout")?);
     Ok(Some(Measured {
         group: format!("{} {} {}", problem.shape, problem.precision, problem.layout),
-        family: family(row, "family")?,
+        subject: Subject::Choice { family: family(row, "family")?, given: parameters(row)? },
         problem,
-        given: parameters(row)?,
         seconds: row.parse("seconds")?,
     }))
 }
@@ -97,9 +167,8 @@ fn point_of(row: &Row<'_>) -> Result<Option<Measured>, Diagnosis> {
     let precision = row.parse("dtype")?;
     Ok(Some(Measured {
         group: format!("{} {} {precision}", family.name, row.get("figure").unwrap_or_default()),
-        family,
+        subject: Subject::Choice { family, given: parameters(row)? },
         problem: Problem::new(shape(row)?, precision, layout(family, precision)),
-        given: parameters(row)?,
         seconds: row.parse("seconds")?,
     }))
 }
@@ -136,11 +205,79 @@ fn mapping(row: &Row<'_>) -> Result<Option<Measured>, Diagnosis> {
     let milliseconds: f64 = row.parse("ms")?;
     Ok(Some(Measured {
         group: format!("{} widths {precision}", family.name),
-        family,
+        subject: Subject::Choice { family, given },
         problem: Problem::new(shape, precision, layout),
-        given,
         seconds: milliseconds * 1e-3,
     }))
+}
+
+/// The kernel 8 of the worklog, of which the ladder has a variant that keeps rows at multiples of 16 bytes.
+const EXTRA_COLUMN_OF_5: &str = include_str!("../../validation/sgemm_extra_column_of_5.sch");
+
+/// A row `kernel,gflops`, with `size` where it is not 4096. Kernel 0 is cuBLAS, and what comes after 11 is no rung.
+fn worklog(row: &Row<'_>) -> Result<Option<Measured>, Diagnosis> {
+    let number: u32 = row.parse("kernel")?;
+    let rungs = kernels::ladder("sgemm")?;
+    let Some(recipe) = rungs.into_iter().find(|r| r.rung == number && number <= 11) else { return Ok(None) };
+    let schedule = if number == 8 { Schedule::Text(EXTRA_COLUMN_OF_5) } else { Schedule::Rung(recipe) };
+    let size = if row.get("size").is_some() { row.parse("size")? } else { 4096 };
+    let mut problem = Problem::new(Shape::cube(size), Precision::Of(DType::F32), Layout::NN);
+    // As the worklog's driver calls them all.
+    (problem.alpha, problem.beta) = (0.5.into(), 3.0.into());
+    let gflops: f64 = row.parse("gflops")?;
+    Ok(Some(Measured {
+        group: format!("{} f32 nn", problem.shape),
+        subject: Subject::Program { ladder: "sgemm", name: recipe.name, schedule, registers: None },
+        seconds: flops(&problem) / gflops * 1e-9,
+        problem,
+    }))
+}
+
+/// A row `step,size,ms` of steps of one schedule, at whatever sizes. What has no number is no step.
+fn step(row: &Row<'_>) -> Result<Option<Measured>, Diagnosis> {
+    if row.get("step").is_none() {
+        return Ok(None);
+    }
+    let number: u32 = row.parse("step")?;
+    let ladder = kernels::ladder("tvm")?;
+    let recipe = ladder.into_iter().find(|r| r.rung == number);
+    let recipe = recipe
+        .ok_or_else(|| row.wrong("step", Diagnosis::new(format!("the ladder tvm has no rung {number}"))))?;
+    let milliseconds: f64 = row.parse("ms")?;
+    Ok(Some(Measured {
+        group: "tvm f32 nn".to_string(),
+        subject: Subject::Program {
+            ladder: "tvm",
+            name: recipe.name,
+            schedule: Schedule::Rung(recipe),
+            registers: None,
+        },
+        problem: Problem::new(Shape::cube(row.parse("size")?), Precision::Of(DType::F32), Layout::NN),
+        seconds: milliseconds * 1e-3,
+    }))
+}
+
+/// A row `ladder,kernel,m,n,k,dtype,layout,registers,seconds`.
+fn rung(row: &Row<'_>) -> Result<Option<Measured>, Diagnosis> {
+    let name: String = row.parse("kernel")?;
+    let recipe = kernels::by_name(&name).map_err(|d| row.wrong("kernel", d))?;
+    let problem = Problem::new(shape(row)?, row.parse("dtype")?, row.parse("layout")?);
+    Ok(Some(Measured {
+        group: format!("{} {} {} {}", recipe.family, problem.shape, problem.precision, problem.layout),
+        subject: Subject::Program {
+            ladder: recipe.family,
+            name: recipe.name,
+            schedule: Schedule::Rung(recipe),
+            registers: Some(row.parse("registers")?),
+        },
+        problem,
+        seconds: row.parse("seconds")?,
+    }))
+}
+
+/// Real floating-point operations of a product, as rates count them.
+fn flops(problem: &Problem) -> f64 {
+    2.0 * problem.shape.m as f64 * problem.shape.n as f64 * problem.shape.k as f64
 }
 
 fn shape(row: &Row<'_>) -> Result<Shape, Diagnosis> {

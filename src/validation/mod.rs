@@ -4,6 +4,7 @@
 //! a table as choices of families with their times; this module compares, and [`report`] says it to people. Tables that the
 //! model has nothing to say of are listed with the reason.
 
+pub mod fit;
 pub mod measured;
 pub mod report;
 mod tables;
@@ -12,11 +13,12 @@ use serde::{Deserialize, Serialize};
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::target::Target;
 
-use self::measured::{Measured, Reader};
+use self::measured::{Measured, Reader, Subject};
 use self::tables::{INDEX, TEXTS};
 use crate::metrics::{self, Pair};
-use crate::parallel;
+use crate::problem::Shape;
 use crate::tune::prediction::Prediction;
+use crate::{modelled, parallel};
 
 /// Measured times of two candidates that differ by less than this part have no order for Kendall's tau.
 pub const CLOSER: f64 = 0.05;
@@ -165,7 +167,7 @@ pub struct Point {
     pub problem: String,
     /// Its type.
     pub dtype: &'static str,
-    /// The parameters that the table gives.
+    /// The parameters that the table gives, or the name of the kernel.
     pub given: String,
     /// Seconds, measured.
     pub measured: f64,
@@ -200,8 +202,7 @@ fn entries() -> Result<Vec<Entry>, Diagnosis> {
 
 fn compared(entry: Entry, reader: Reader) -> Result<Compared, Diagnosis> {
     let place = |d: Diagnosis| d.at(entry.file.clone());
-    let text = TEXTS.iter().find(|(file, _)| *file == entry.file).map(|(_, text)| *text);
-    let text = text.ok_or_else(|| place(Diagnosis::new("the table is not part of the program")))?;
+    let text = text_of(&entry)?;
     let target = Target::by_name(&entry.gpu).map_err(place)?;
     let measured = reader.read(text).map_err(place)?;
     let modelled = parallel::map(&measured, |kernel| seconds(kernel, target));
@@ -214,14 +215,34 @@ fn compared(entry: Entry, reader: Reader) -> Result<Compared, Diagnosis> {
     Ok(Compared { summary: Summary::of(&groups, &pairs(&kernels)), groups, points, entry })
 }
 
+/// The text of a table.
+fn text_of(entry: &Entry) -> Result<&'static str, Diagnosis> {
+    let text = TEXTS.iter().find(|(file, _)| *file == entry.file).map(|(_, text)| *text);
+    text.ok_or_else(|| Diagnosis::new("the table is not part of the program").at(entry.file.clone()))
+}
+
 /// A measured kernel with its modelled time in seconds, or why there is none.
 type Both<'a> = (&'a Measured, Result<f64, String>);
 
-/// The modelled time of a measured kernel, in seconds.
+/// The modelled time of a measured kernel, in seconds: of a choice by what its family says of it, of a program by what it does.
 fn seconds(kernel: &Measured, target: &'static Target) -> Result<f64, String> {
-    Prediction::of(kernel.family, &kernel.given, &kernel.problem, target)
-        .map(|prediction| prediction.seconds)
-        .map_err(reason)
+    let seconds = match &kernel.subject {
+        Subject::Choice { family, given } => {
+            Prediction::of(family, given, &kernel.problem, target).map(|prediction| prediction.seconds)
+        }
+        Subject::Program { .. } => program(kernel, target).and_then(|p| p.time()).map(|time| time.seconds),
+    };
+    seconds.map_err(reason)
+}
+
+/// A measured program, ready to be asked about.
+fn program(kernel: &Measured, target: &'static Target) -> Result<modelled::Subject, Diagnosis> {
+    let Subject::Program { registers, .. } = &kernel.subject else {
+        return Err(Diagnosis::new("a choice of a family is no program"));
+    };
+    let made = kernel.subject.kernel(&kernel.problem).transpose()?;
+    let made = made.ok_or_else(|| Diagnosis::new("the table names no program"))?;
+    modelled::Subject::new(&made, &kernel.problem, target, registers.map(|r| vec![r]))
 }
 
 /// Why a kernel of a table cannot be made today, without its other parameters.
@@ -236,16 +257,21 @@ fn reason(refusal: Diagnosis) -> String {
 fn pairs(kernels: &[Both<'_>]) -> Vec<Pair> {
     kernels
         .iter()
-        .filter_map(|(kernel, modelled)| Some((modelled.as_ref().copied().ok()?, kernel.seconds)))
+        .filter_map(|(kernel, modelled)| {
+            // By the work, so that a ladder whose steps were measured at several sizes has an order too.
+            let Shape { m, n, k } = kernel.problem.shape;
+            let work = m.max(1) as f64 * n.max(1) as f64 * k.max(1) as f64;
+            Some((modelled.as_ref().copied().ok()? / work, kernel.seconds / work))
+        })
         .collect()
 }
 
 fn point((kernel, modelled): &Both<'_>) -> Point {
     Point {
-        family: kernel.family.name,
+        family: kernel.subject.family(),
         problem: kernel.problem.shape.to_string(),
         dtype: kernel.problem.precision.name(),
-        given: kernel.given.to_string(),
+        given: kernel.subject.name(),
         measured: kernel.seconds,
         modelled: modelled.as_ref().copied().ok(),
         because: modelled.as_ref().err().cloned(),
@@ -262,7 +288,7 @@ impl Group {
         Group {
             not_modelled_because: reasons,
             name: kernels[0].0.group.clone(),
-            family: kernels[0].0.family.name,
+            family: kernels[0].0.subject.family(),
             kernels: pairs.len(),
             not_modelled: kernels.len() - pairs.len(),
             ranking: has_candidates.then(|| Ranking::of(&pairs)),

@@ -1,5 +1,6 @@
 //! The model beside measured times, as tables for people.
 
+use super::fit::{Fit, Fitted};
 use super::{Compared, Entry, Group, Point, Validation};
 use crate::report::number::seconds;
 use crate::report::table::{numbers, render, words};
@@ -133,6 +134,44 @@ fn points(points: &[Point]) -> String {
         ]
     };
     render(&columns, &points.iter().map(row).collect::<Vec<_>>())
+}
+
+/// What a fit came to.
+pub fn fitted(fit: &Fit) -> String {
+    let constant = |c: &Fitted| {
+        // A launch takes so few seconds that they are better read in microseconds.
+        let (unit, scale) = if c.name == "launch" { (" (us)", 1e6) } else { ("", 1.0) };
+        let value = |v: f64| format!("{:.3}", v * scale);
+        vec![format!("{}{unit}", c.name), value(c.before), value(c.after)]
+    };
+    let constants: Vec<Vec<String>> = fit.constants.iter().map(constant).collect();
+    let errors = [
+        ("fitted on", fit.drawn.len(), fit.before.drawn, fit.after.drawn),
+        ("left out", fit.left_out.len(), fit.before.left_out, fit.after.left_out),
+    ];
+    let errors: Vec<Vec<String>> = errors
+        .into_iter()
+        .map(|(what, kernels, before, after)| {
+            vec![what.to_string(), kernels.to_string(), tenths(before), tenths(after)]
+        })
+        .collect();
+    format!(
+        "Constants of the time model of programs, fitted on {}\nseed {}, {} of the kernels drawn\n\n{}\n\n{}\n\nfitted on: {}\nleft out: {}",
+        fit.tables.join(", "),
+        fit.seed,
+        fit.part,
+        render(&[words("constant"), numbers("in the program"), numbers("fitted")], &constants),
+        render(
+            &[words("error over kernels"), numbers("kernels"), numbers("in the program"), numbers("fitted")],
+            &errors
+        ),
+        fit.drawn.join(", "),
+        fit.left_out.join(", "),
+    )
+}
+
+fn tenths(value: Option<f64>) -> String {
+    value.map_or("-".to_string(), |v| format!("{v:.1} %"))
 }
 
 fn not_covered(entries: &[Entry]) -> String {

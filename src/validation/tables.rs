@@ -6,6 +6,13 @@ pub(super) const INDEX: &str = include_str!("../../validation/index.toml");
 
 /// The tables by the names that they have in the index.
 pub(super) const TEXTS: &[(&str, &str)] = &[
+    ("validation/sgemm_ladder_a6000.csv", include_str!("../../validation/sgemm_ladder_a6000.csv")),
+    ("validation/sgemm_ladder_h200.csv", include_str!("../../validation/sgemm_ladder_h200.csv")),
+    ("validation/tvm_ladder_rtx3090.csv", include_str!("../../validation/tvm_ladder_rtx3090.csv")),
+    (
+        "bench/results/ladders-nvidia-h200-2026-11-26.csv",
+        include_str!("../../bench/results/ladders-nvidia-h200-2026-11-26.csv"),
+    ),
     ("validation/tsmgen_h200.csv", include_str!("../../validation/tsmgen_h200.csv")),
     (
         "bench/results/tuner-candidates-nvidia-h200-2026-11-22.csv",

@@ -2,7 +2,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use super::measured::Reader;
+use super::fit::{Plan, fit};
+use super::measured::{Reader, Subject};
 use super::tables::TEXTS;
 use super::{entries, report, validate};
 use warpwright_core::target::Target;
@@ -46,7 +47,8 @@ fn candidates_of_a_problem_stand_together_and_what_failed_is_left_out() {
     let found = Reader::Candidates.read(text).unwrap();
     let groups: Vec<&str> = found.iter().map(|m| m.group.as_str()).collect();
     assert_eq!(groups, ["8x8x1000000 f64 tn", "8x8x1000000 f64 tn", "1000000x8x8 f32 nn"]);
-    assert_eq!((found[1].given.int("tm"), found[1].seconds, found[2].family.name), (8, 3e-3, "tsmm"));
+    let Subject::Choice { given, .. } = &found[1].subject else { panic!("a choice") };
+    assert_eq!((given.int("tm"), found[1].seconds, found[2].subject.family()), (8, 3e-3, "tsmm"));
     for (right, wrong, said) in [
         ("2e-3", "soon", "line 2: column seconds: `soon` cannot be read"),
         ("f64,tn", "f63,tn", "line 2: column dtype: `f63` cannot be read"),
@@ -65,7 +67,7 @@ fn mappings_of_the_papers_generator_are_choices_of_the_families() {
                 tsmttsm,Z,12,11184810,1.1291,11.4,3804,254,TM=6 TN=6 blockSize=128 transposed=False leapFrog=True\n\
                 tsmm,D,1,268435456,1.0434,0.5,4116,32,threads=1 unroll=4 blockSize=512 cshared=False\n";
     let found = Reader::Mappings.read(text).unwrap();
-    let given = |at: usize| found[at].given.to_string();
+    let given = |at: usize| found[at].subject.name();
     let shape = |at: usize| format!("{} {}", found[at].problem.shape, found[at].problem.layout);
     // Those of a group stand together.
     assert_eq!(given(0), "block=256 c_source=shared staging=registers threads=4 unit=fma unroll=4");
@@ -100,7 +102,9 @@ fn points_are_those_of_dense_and_aligned_matrices() {
 #[test]
 fn the_model_is_as_true_as_the_documentation_says() {
     let found = validate().unwrap();
-    let [candidates, points, mappings] = found.tables.as_slice() else { panic!("three tables") };
+    let [candidates, points, mappings, a6000, h200, rtx3090, own] = found.tables.as_slice() else {
+        panic!("seven tables")
+    };
     let counted = |table: &super::Compared| (table.summary.kernels, table.summary.not_modelled);
     assert_eq!([counted(candidates), counted(points), counted(mappings)], [(13144, 48), (1251, 0), (42, 5)]);
     let of = &candidates.summary;
@@ -116,7 +120,74 @@ fn the_model_is_as_true_as_the_documentation_says() {
         points.groups.iter().all(|g| g.ranking.is_none()),
         "across problems a rank correlation says nothing"
     );
-    assert_eq!(found.not_covered.len(), 5);
+    assert_eq!(found.not_covered.len(), 2);
+    // The ladders: the order of their rungs, and how far times are off.
+    for (table, kernels, tau, error) in
+        [(a6000, 11, 0.9, 14.0), (h200, 24, 0.9, 13.0), (rtx3090, 6, 0.9, 26.0), (own, 68, 0.85, 8.0)]
+    {
+        let summary = &table.summary;
+        assert_eq!((summary.kernels, summary.not_modelled), (kernels, 0), "{}", table.entry.file);
+        let least = table.groups.iter().filter_map(|g| g.ranking?.kendall_tau_b).fold(1.0, f64::min);
+        assert!(least >= tau, "{}: tau {least}", table.entry.file);
+        assert!(summary.mean_absolute_error_percent < Some(error), "{}: {summary:?}", table.entry.file);
+    }
+}
+
+#[test]
+fn ladders_name_kernels_by_their_numbers() {
+    let text =
+        "kernel,name,gflops\n0,cuBLAS,23249.6\n8,extra column,16459.2\n10,warp tiling,21779.3\n12,later,1\n";
+    let found = Reader::Worklog.read(text).unwrap();
+    let names: Vec<String> = found.iter().map(|m| m.subject.name()).collect();
+    assert_eq!(names, ["sgemm_extra_column", "sgemm_warp_tiling"], "cuBLAS and what is no rung are left out");
+    assert!((found[1].seconds - 2.0 * 4096f64.powi(3) / 21779.3e9).abs() < 1e-9);
+    // The worklog's tile has five columns more, the rung four.
+    let made = found[0].subject.kernel(&found[0].problem).unwrap().unwrap();
+    assert!(made.program().to_string().contains("133*r + c"), "{}", made.program());
+    let steps = Reader::Steps.read("step,what,size,ms\n0,naive,1024,2.156\n,cuBLAS,16384,420\n").unwrap();
+    assert_eq!((steps.len(), steps[0].subject.name().as_str()), (1, "tvm_naive"));
+    assert!((steps[0].seconds - 2.156e-3).abs() < 1e-12);
+    let wrong = Reader::Steps.read("step,what,size,ms\n77,x,1024,2\n").unwrap_err().to_string();
+    assert!(wrong.contains("line 2: column step: the ladder tvm has no rung 77"), "{wrong}");
+    let rungs =
+        "ladder,kernel,m,n,k,dtype,layout,registers,seconds\nsgemm,sgemm_naive,8,8,8,f32,nn,32,1e-3\n";
+    assert_eq!(Reader::Rungs.read(rungs).unwrap()[0].group, "sgemm 8x8x8 f32 nn");
+    let wrong = Reader::Rungs.read(&rungs.replace("sgemm_naive", "sgemm_best")).unwrap_err().to_string();
+    assert!(wrong.contains("line 2: column kernel: there is no kernel `sgemm_best`"), "{wrong}");
+}
+
+#[test]
+fn a_fit_says_what_it_drew_and_how_it_does_on_the_rest() {
+    let plan = |table: &str, part| Plan { tables: vec![table.to_string()], seed: 3, part, steps: &[1.3] };
+    let table = "validation/sgemm_ladder_a6000.csv";
+    let found = fit(&plan(table, 0.5)).unwrap();
+    assert_eq!((found.drawn.len(), found.left_out.len()), (6, 5));
+    assert!(found.after.drawn <= found.before.drawn && found.after.left_out.is_some(), "{found:?}");
+    let same = fit(&plan(table, 0.5)).unwrap();
+    assert_eq!(found.drawn, same.drawn);
+    // What no kernel of the table has anything of stays.
+    let of = |name: &str| *found.constants.iter().find(|c| c.name == name).unwrap();
+    assert_eq!(of("matrix_units").before, of("matrix_units").after);
+    assert_ne!(found.constants.iter().filter(|c| c.before != c.after).count(), 0);
+    assert!(fit(&plan(table, 1.0)).unwrap().left_out.is_empty());
+    for (table, part, said) in [
+        (table, 0.0, "0 of 11 kernels is no part to fit on"),
+        ("validation/none.csv", 0.5, "there is no table `validation/none.csv`"),
+        ("validation/tsmgen_h200.csv", 0.5, "it holds choices of families, not programs"),
+        ("validation/cublas_h200.csv", 0.5, "the model has nothing to say of it"),
+    ] {
+        let refused = fit(&plan(table, part)).unwrap_err().to_string();
+        assert!(refused.contains(said), "{refused}");
+    }
+}
+
+/// The constants of the program are those that the fit ends with: near them it finds nothing better to speak of.
+#[test]
+fn the_constants_are_those_of_the_fit() {
+    let own = "bench/results/ladders-nvidia-h200-2026-11-26.csv".to_string();
+    let found = fit(&Plan { tables: vec![own], seed: 1, part: 1.0, steps: &[1.15] }).unwrap();
+    let (before, after) = (found.before.drawn.unwrap(), found.after.drawn.unwrap());
+    assert!(before < after + 0.3, "{before} % with the constants of the program, {after} % fitted");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use warpwright::kernels::family::Permissions;
 use warpwright::problem::Problem;
 use warpwright::tune::file::WisdomFile;
 use warpwright::tune::record::{Gpu, Key, Record, Status, Trial};
-use warpwright::tune::search::{Measure, Plan, Trials};
+use warpwright::tune::search::{Measure, Plan, Trials, Which};
 use warpwright::tune::session::{Found, Session};
 use warpwright::tune::space::{Candidate, Space};
 use warpwright_core::diag::Diagnosis;
@@ -190,7 +190,7 @@ impl Drop for Scratch {
     }
 }
 
-const EXHAUSTIVE: Plan = Plan { seconds: 0.0, candidates: usize::MAX, exhaustive: true, seed: 1 };
+const EXHAUSTIVE: Plan = Plan { seconds: 0.0, candidates: usize::MAX, which: Which::All, seed: 1 };
 
 /// The variable that tells [`a_tuner_that_is_killed`] which file to write.
 const FILE: &str = "WARPWRIGHT_TEST_TUNER_FILE";

@@ -54,6 +54,25 @@ pub struct Constants {
     pub launch: f64,
 }
 
+/// Where a constant is.
+pub type Place = fn(&mut Constants) -> &mut f64;
+
+impl Constants {
+    /// The names of all that can be fitted, and where each is.
+    pub const NAMED: [(&'static str, Place); 10] = [
+        ("threads", |c| &mut c.threads),
+        ("matrix_units", |c| &mut c.matrix_units),
+        ("power", |c| &mut c.power),
+        ("copy", |c| &mut c.copy),
+        ("address", |c| &mut c.address),
+        ("turn", |c| &mut c.turn),
+        ("barrier", |c| &mut c.barrier),
+        ("alone", |c| &mut c.alone),
+        ("bandwidth", |c| &mut c.bandwidth),
+        ("launch", |c| &mut c.launch),
+    ];
+}
+
 /// The constants that predictions are made with.
 pub const CONSTANTS: Constants = Constants {
     threads: 0.9,
