@@ -50,7 +50,7 @@ pub fn speed_of_light(time: &Time) -> Vec<Throughput> {
         greater("Memory Throughput", &[("l1", terms.l1), ("l2", terms.l2), ("memory", terms.memory)]),
         line("Math Pipes", "arithmetic", terms.arithmetic),
         line("Issue Slots", "issue", terms.issue),
-        line("L1/TEX Cache and Shared Memory", "l1", terms.l1),
+        line("L1/TEX and Shared Memory", "l1", terms.l1),
         line("L2 Cache", "l2", terms.l2),
         line("DRAM", "memory", terms.memory),
     ]

@@ -170,7 +170,8 @@ impl Explanation {
         }
         if !figures.is_empty() {
             out += "<h2>Requests, lane by lane</h2>\n<p>One request of a warp of each access that takes more than it needs, the worst that was met. \
-                    Of shared memory blue is given first; the darker orange is, the later.</p>\n";
+                    Of shared memory, what is blue comes in the first pass of \
+                    each group of lanes, and what is orange in later ones, the darker the later.</p>\n";
             out += &side_by_side(&figures, Size::Large);
         }
         out

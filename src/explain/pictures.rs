@@ -21,6 +21,8 @@ pub struct Picture {
     columns: Vec<String>,
     /// Sectors that there is no room for.
     left_out: usize,
+    /// Lanes that are served at a time.
+    at_a_time: usize,
 }
 
 impl Picture {
@@ -36,6 +38,7 @@ impl Picture {
                     .collect(),
                 columns: (0..BANKS).map(|b| b.to_string()).collect(),
                 left_out: 0,
+                at_a_time: sample.at_a_time.into(),
             },
             Memory::Device => {
                 let lanes = sample.sectors();
@@ -51,23 +54,29 @@ impl Picture {
                     lanes: lanes.iter().map(|sectors| sectors.iter().filter_map(place).collect()).collect(),
                     columns: all.iter().map(|s| (s - first).to_string()).collect(),
                     left_out,
+                    at_a_time: sample.at_a_time.into(),
                 }
             }
         }
     }
 
-    /// For each lane and column the number of the pass in which the bank gives the word, from 0; sectors have no order.
+    /// For each lane and column the number of the pass in which the bank gives the word, from 0 for each group of lanes that is served
+    /// at a time; sectors have no order.
     fn passes(&self) -> Vec<Vec<(usize, usize)>> {
-        let mut wanted: BTreeMap<usize, Vec<i64>> = BTreeMap::new();
-        let one = |(column, piece): &(usize, i64), wanted: &mut BTreeMap<usize, Vec<i64>>| {
-            let seen = wanted.entry(*column).or_default();
-            let at = seen.iter().position(|p| p == piece).unwrap_or_else(|| {
-                seen.push(*piece);
-                seen.len() - 1
-            });
-            (*column, at)
-        };
-        self.lanes.iter().map(|lane| lane.iter().map(|cell| one(cell, &mut wanted)).collect()).collect()
+        let mut all = Vec::new();
+        for group in self.lanes.chunks(self.at_a_time.max(1)) {
+            let mut wanted: BTreeMap<usize, Vec<i64>> = BTreeMap::new();
+            let mut one = |(column, piece): &(usize, i64)| {
+                let seen = wanted.entry(*column).or_default();
+                let at = seen.iter().position(|p| p == piece).unwrap_or_else(|| {
+                    seen.push(*piece);
+                    seen.len() - 1
+                });
+                (*column, at)
+            };
+            all.extend(group.iter().map(|lane| lane.iter().map(&mut one).collect::<Vec<_>>()));
+        }
+        all
     }
 
     /// The picture in 16 lines of text: each character stands for two lanes, one above the other.
@@ -123,6 +132,14 @@ impl Picture {
                 escaped(name)
             );
         }
+        // What is served at a time is set apart.
+        for lane in (self.at_a_time..self.lanes.len()).step_by(self.at_a_time.max(1)) {
+            let y = top + cell * lane as f64;
+            out += &format!(
+                "<line class=\"roof\" x1=\"{left}\" x2=\"{:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\n",
+                width - 2.0
+            );
+        }
         let last = self.passes().iter().flatten().map(|(_, pass)| *pass).max().unwrap_or(0).max(1);
         for (lane, (cells, wanted)) in self.passes().iter().zip(&self.lanes).enumerate() {
             for ((column, pass), (_, piece)) in cells.iter().zip(wanted) {
@@ -142,14 +159,16 @@ impl Picture {
             }
         }
         let below = match self.memory {
-            Memory::Shared => "lanes of a warp, down, over the 32 banks of shared memory".to_string(),
+            Memory::Shared => {
+                format!("lanes, {} served at a time, over the 32 banks of shared memory", self.at_a_time)
+            }
             Memory::Device if self.left_out > 0 => {
                 format!(
                     "lanes of a warp, down, over the first {COLUMNS} of {} sectors",
                     COLUMNS + self.left_out
                 )
             }
-            Memory::Device => "lanes of a warp, down, over sectors of device memory".to_string(),
+            Memory::Device => "lanes over sectors of device memory".to_string(),
         };
         out + &format!("<text class=\"name\" x=\"{left}\" y=\"{:.1}\">{below}</text>\n</svg>\n", height - 4.0)
     }
@@ -161,7 +180,13 @@ mod tests {
     use warpwright_core::model::sites::{Memory, Sample};
 
     fn sample(place: impl Fn(i64) -> i64) -> Sample {
-        Sample { bytes: 4, lanes: std::array::from_fn(|l| Some(place(l as i64))), passes: 1, least: 1 }
+        Sample {
+            bytes: 4,
+            lanes: std::array::from_fn(|l| Some(place(l as i64))),
+            at_a_time: 32,
+            passes: 1,
+            least: 1,
+        }
     }
 
     #[test]
@@ -174,6 +199,8 @@ mod tests {
         assert!(one.passes().iter().all(|cells| *cells == [(16, 0)]), "a word is given to all at once");
         assert!(row.text().lines().next().unwrap().contains("▀▄·"), "{}", row.text());
         assert_eq!(column.svg("l").matches("s1 mark").count(), 31);
+        let halves = Picture::of(Memory::Shared, &Sample { at_a_time: 16, ..sample(|l| 128 * l) });
+        assert_eq!(halves.svg("l").matches("s1 mark").count(), 30, "each half begins anew");
     }
 
     #[test]

@@ -196,22 +196,22 @@ impl Bars {
         let most = values.chain(self.reference).fold(f64::MIN_POSITIVE, f64::max);
         let height = row * self.bars.len() as f64 + 4.0;
         let mut svg = open(WIDTH, height, &self.label);
+        if let Some(reference) = self.reference {
+            let x = left + room * reference / most;
+            svg += &format!(
+                "<line class=\"reference\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"0\" y2=\"{height:.1}\"/>\n"
+            );
+        }
         for (number, (name, value, text)) in self.bars.iter().enumerate() {
             let (y, length) = (row * number as f64, room * value / most);
             svg += &format!(
                 "<text x=\"0\" y=\"{0:.1}\">{1}</text><rect class=\"bar\" x=\"{left}\" y=\"{2:.1}\" width=\"{length:.1}\" \
-                 height=\"12\"/><text x=\"{3:.1}\" y=\"{0:.1}\">{4}</text>\n",
+                 height=\"12\"/><text class=\"name\" x=\"{3:.1}\" y=\"{0:.1}\">{4}</text>\n",
                 y + 13.0,
                 escaped(name),
                 y + 3.0,
                 left + length + 4.0,
                 escaped(text)
-            );
-        }
-        if let Some(reference) = self.reference {
-            let x = left + room * reference / most;
-            svg += &format!(
-                "<line class=\"reference\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"0\" y2=\"{height:.1}\"/>\n"
             );
         }
         svg + "</svg>\n"

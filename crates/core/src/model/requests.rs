@@ -109,8 +109,8 @@ impl Tally {
     }
 }
 
-/// How many lanes shared memory serves at a time.
-fn lanes_at_a_time(addresses: &[(u8, i64)], bytes: i64) -> u8 {
+/// How many lanes shared memory serves at a time, of accesses of `bytes` bytes.
+pub fn lanes_at_a_time(addresses: &[(u8, i64)], bytes: i64) -> u8 {
     let at_once = match bytes {
         ..=4 => 32,
         5..=8 => 16,

@@ -76,6 +76,8 @@ pub struct Sample {
     pub bytes: i64,
     /// The address of each active lane, in bytes from the start of the buffer.
     pub lanes: [Option<i64>; WARP],
+    /// How many lanes shared memory serves at a time; of device memory all.
+    pub at_a_time: u8,
     /// Sectors or wavefronts.
     pub passes: u64,
     /// The least that would do.

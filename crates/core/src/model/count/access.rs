@@ -5,7 +5,7 @@ use crate::instr::{Behaviour, by_name};
 use crate::ir::{Access, Buffer, Instruction, Operand, Space, Span, Window};
 
 use super::super::lanes::{Mask, Value, WARP};
-use super::super::requests::Tally;
+use super::super::requests::{Tally, lanes_at_a_time};
 use super::super::sites::{Sample, Taken};
 use super::{Reuse, Walk, add, lanes_where};
 use crate::sym::Sym;
@@ -130,12 +130,13 @@ impl Walk {
         let lanes = std::array::from_fn(|lane| (self.mask >> lane & 1 == 1).then(|| address.of(lane)));
         let active: Vec<(u8, i64)> =
             (0..).zip(lanes).filter_map(|(l, a): (u8, Option<i64>)| Some((l, a?))).collect();
-        let (least, wanted) = if buffer.space == Space::Shared {
-            Tally::least_wavefronts(&active, bytes)
+        let (at_a_time, (least, wanted)) = if buffer.space == Space::Shared {
+            (lanes_at_a_time(&active, bytes), Tally::least_wavefronts(&active, bytes))
         } else {
-            Tally::least_sectors(&active.iter().map(|(_, a)| *a).collect::<Vec<_>>(), bytes)
+            let addresses: Vec<i64> = active.iter().map(|(_, address)| *address).collect();
+            (WARP as u8, Tally::least_sectors(&addresses, bytes))
         };
-        let sample = Some(Sample { bytes, lanes, passes: taken as u64, least });
+        let sample = Some(Sample { bytes, lanes, at_a_time, passes: taken as u64, least });
         let taken = Taken { weight, passes: taken, least: least as f64, wanted: wanted as f64, sample };
         recorder.note(buffer, writes, taken);
     }
