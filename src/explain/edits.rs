@@ -436,89 +436,99 @@ fn numbers_of_parts(steps: &Steps) -> Vec<Edit> {
     edits
 }
 
+/// Tiles of another size: in words, and for each split that changes its place, its factor and what that becomes.
+type Resized = (String, Vec<(usize, i64, i64)>);
+
 /// Tiles twice or half as large, along an axis of the result or of the sum.
 fn tiles(steps: &Steps) -> Vec<Edit> {
     let Some(label) = steps.main_label() else { return Vec::new() };
-    let before = steps.threads(&label);
     let mut edits = Vec::new();
-    // Places of splits, and by what they are multiplied and divided.
-    let mut attempts: Vec<(String, Vec<(usize, i64, i64)>)> = Vec::new();
+    for (about, changes) in of_the_result(steps, &label) {
+        edits.extend(resized(steps, &label, &changes).map(|with| with.edit(Idea::Tiles, about)));
+    }
+    for (about, changes) in of_the_sum(steps) {
+        edits.extend(resized(steps, &label, &changes).map(|with| with.edit(Idea::Depth, about)));
+    }
+    edits
+}
+
+/// Other tiles of rows and columns, of a block or of a thread or of both.
+fn of_the_result(steps: &Steps, label: &str) -> Vec<Resized> {
+    let mut out = Vec::new();
     for (axis, what) in [("i", "rows"), ("j", "columns")] {
-        let factors = steps.factors(&label, axis);
-        let twice = |part: &[(usize, i64)]| part.iter().map(|(at, f)| (*at, *f, 2 * f)).collect::<Vec<_>>();
-        let half = |part: &[(usize, i64)]| part.iter().map(|(at, f)| (*at, *f, f / 2)).collect::<Vec<_>>();
+        let factors = steps.factors(label, axis);
+        let twice = |part: &[(usize, i64)]| part.iter().map(|(at, f)| (*at, *f, 2 * f)).collect();
+        let half = |part: &[(usize, i64)]| part.iter().map(|(at, f)| (*at, *f, f / 2)).collect();
         let Some((_, block)) = factors.first() else { continue };
-        let thread = factors.len() > 1;
-        if thread {
-            let of_a_thread = &factors[1..];
-            attempts.push((
-                format!("threads of twice as many {what}, in blocks of {}", 2 * block),
-                twice(&factors),
-            ));
-            attempts.push((format!("threads of twice as many {what}, fewer of them"), twice(of_a_thread)));
-            attempts.push((format!("threads of half as many {what}, more of them"), half(of_a_thread)));
-            attempts.push((
-                format!("threads of half as many {what}, in blocks of {}", block / 2),
-                half(&factors),
-            ));
+        let (more, fewer) = (2 * block, block / 2);
+        if let [_, of_a_thread @ ..] = &factors[..]
+            && !of_a_thread.is_empty()
+        {
+            out.push((format!("threads of twice as many {what}, in blocks of {more}"), twice(&factors)));
+            out.push((format!("threads of twice as many {what}, fewer of them"), twice(of_a_thread)));
+            out.push((format!("threads of half as many {what}, more of them"), half(of_a_thread)));
+            out.push((format!("threads of half as many {what}, in blocks of {fewer}"), half(&factors)));
         }
-        attempts.push((
-            format!("blocks of {} {what} instead of {block}, of more threads", 2 * block),
+        out.push((
+            format!("blocks of {more} {what} instead of {block}, of more threads"),
             twice(&factors[..1]),
         ));
-        attempts.push((
-            format!("blocks of {} {what} instead of {block}, of fewer threads", block / 2),
+        out.push((
+            format!("blocks of {fewer} {what} instead of {block}, of fewer threads"),
             half(&factors[..1]),
         ));
     }
-    for staged in summed_loops(steps) {
-        for (at, depth) in steps.factors(&staged, "k").into_iter().take(1) {
+    out
+}
+
+/// Steps of more or fewer terms.
+fn of_the_sum(steps: &Steps) -> Vec<Resized> {
+    let mut out = Vec::new();
+    for label in summed_loops(steps) {
+        for (at, depth) in steps.factors(&label, "k").into_iter().take(1) {
             for other in [2 * depth, depth / 2, 4 * depth] {
-                attempts
-                    .push((format!("steps of {other} terms instead of {depth}"), vec![(at, depth, other)]));
+                out.push((format!("steps of {other} terms instead of {depth}"), vec![(at, depth, other)]));
             }
         }
     }
-    for (about, changes) in attempts {
-        let mut with = steps.clone();
-        if changes.iter().any(|(_, _, to)| *to < 1) {
-            continue;
+    out
+}
+
+/// The steps with other factors, and what follows from them; `None` for tiles and blocks that nobody can have.
+fn resized(steps: &Steps, label: &str, changes: &[(usize, i64, i64)]) -> Option<Steps> {
+    let mut with = steps.clone();
+    for (at, _, to) in changes {
+        if *to < 1 {
+            return None;
         }
-        for (at, _, to) in &changes {
-            with.set_int(*at, 1, *to);
-        }
-        // The outermost split of an axis is what its size has to be a multiple of.
-        if let Some((at, from, to)) = changes.first()
-            && let Ok(target) = steps.0[*at].loop_at(0)
-            && steps.factors(&target.label, &target.name).first().is_some_and(|(first, _)| first == at)
-        {
-            let size = match target.name.as_str() {
-                "i" => "M",
-                "j" => "N",
-                _ => "K",
-            };
-            with.respecialize(size, *from, *to);
-        }
-        // Copies are done by all threads of the block.
-        if let (Some(before), Some(after)) = (before, with.threads(&label))
-            && before != after
-        {
-            if !(32..=1024).contains(&after) {
-                continue;
-            }
-            for (at, factor) in
-                (0..with.0.len()).filter_map(|at| Some((at, with.0[at].int_at(1).ok()?))).collect::<Vec<_>>()
-            {
-                let of_a_copy = with.0[at].loop_at(0).is_ok_and(|l| l.label != label && l.name == "f");
-                if with.0[at].name == "split" && of_a_copy && factor == before {
-                    with.set_int(at, 1, after);
-                }
-            }
-        }
-        let idea = if about.starts_with("steps") { Idea::Depth } else { Idea::Tiles };
-        edits.push(with.edit(idea, about));
+        with.set_int(*at, 1, *to);
     }
-    edits
+    // The outermost split of an axis is what its size has to be a multiple of.
+    if let Some((at, from, to)) = changes.first()
+        && let Ok(target) = steps.0[*at].loop_at(0)
+        && steps.factors(&target.label, &target.name).first().is_some_and(|(first, _)| first == at)
+    {
+        let size = match target.name.as_str() {
+            "i" => "M",
+            "j" => "N",
+            _ => "K",
+        };
+        with.respecialize(size, *from, *to);
+    }
+    // Copies are done by all threads of the block.
+    if let (Some(before), Some(after)) = (steps.threads(label), with.threads(label))
+        && before != after
+    {
+        if !(32..=1024).contains(&after) {
+            return None;
+        }
+        for call in with.0.iter_mut().filter(|c| c.name == "split" && c.int_at(1) == Ok(before)) {
+            if call.loop_at(0).is_ok_and(|l| l.label != label && l.name == "f") {
+                call.args[1] = Argument::Int(after);
+            }
+        }
+    }
+    Some(with)
 }
 
 /// The labels whose loop over the terms of the sum is split.

@@ -363,7 +363,7 @@ impl Applied {
 fn facts(subject: &Subject, modelled: &Modelled) -> Result<Facts, Diagnosis> {
     let sites = sites::launches(modelled.valid.program(), &|s| modelled.binding.value(s))?;
     let mut facts = Facts {
-        bytes: subject.problem.dtype().bytes() as i64,
+        bytes: subject.problem.dtype().bytes(),
         threads: modelled.time.launches.first().map_or(0, |l| l.counts.threads),
         ..Facts::default()
     };

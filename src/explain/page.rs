@@ -4,8 +4,9 @@
 use super::findings::Finding;
 use super::sass::Machine;
 use super::suggestions::Suggestion;
-use super::text::percent;
+use super::text::{MEASURED_BEST, percent, rounds};
 use super::{Explanation, LaunchPart};
+use crate::report::ChosenBy;
 use crate::report::number::{bytes, count, flops_per_second, seconds};
 use crate::report::page::{Size, document, escaped, figure, side_by_side, table};
 use crate::report::roofline::{Ceiling, Point, Roofline, Series, Slope};
@@ -39,7 +40,7 @@ impl Explanation {
             p.m,
             p.n,
             p.k,
-            escaped(&p.dtype.to_string()),
+            escaped(p.dtype),
             escaped(&p.layout),
             escaped(self.gpu),
             seconds(self.seconds),
@@ -201,6 +202,9 @@ impl Explanation {
                 self.edits_tried
             ),
         };
+        if self.kernel.chosen_by == ChosenBy::Wisdom && !self.suggestions.is_empty() {
+            out += &format!("<p>{MEASURED_BEST}</p>\n");
+        }
         out + &self.suggestions.iter().map(|s| self.suggestion_text(s)).collect::<String>()
     }
 
@@ -284,7 +288,7 @@ fn launch_section(launch: &LaunchPart, which: &str) -> String {
     let estimated = if launch.registers_estimated { "estimated" } else { "the compiler's" };
     out += &format!(
         "<h2>Occupancy and launch{which}</h2>\n<p>{} of {} warps are resident in {} blocks, limited by {}: {} registers ({estimated}), {} shared. \
-         {} blocks of {} threads in {} rounds; the busiest multiprocessor has {:.2} times the mean to do.</p>\n",
+         {} blocks of {} threads in {}; the busiest multiprocessor has {:.2} times the mean to do.</p>\n",
         o.warps_per_sm,
         o.max_warps_per_sm,
         o.blocks_per_sm,
@@ -293,7 +297,7 @@ fn launch_section(launch: &LaunchPart, which: &str) -> String {
         bytes(launch.shared_bytes as u64),
         count(launch.blocks.round() as u64),
         launch.threads,
-        launch.rounds,
+        rounds(launch.rounds),
         launch.imbalance
     );
     let curves: Vec<String> = o

@@ -160,7 +160,7 @@ impl Picture {
         }
         let below = match self.memory {
             Memory::Shared => {
-                format!("lanes, {} served at a time, over the 32 banks of shared memory", self.at_a_time)
+                format!("lanes, {} at a time, over 32 banks of shared memory", self.at_a_time)
             }
             Memory::Device if self.left_out > 0 => {
                 format!(

@@ -211,7 +211,7 @@ impl Explanation {
             self.edits_tried
         );
         if self.kernel.chosen_by == ChosenBy::Wisdom {
-            lines.push("  This kernel was measured to be the best of those tried; where the model promises more, it may be wrong.".to_string());
+            lines.push(format!("  {MEASURED_BEST}"));
         }
         section(&heading, &lines.join("\n"))
     }
@@ -234,11 +234,11 @@ fn launch_text(launch: &LaunchPart, which: &str) -> String {
     ];
     let grid = [
         format!(
-            "{} blocks of {} threads with {} shared, in {} rounds (modelled)",
+            "{} blocks of {} threads with {} shared, in {} (modelled)",
             count(launch.blocks.round() as u64),
             launch.threads,
             bytes(launch.shared_bytes as u64),
-            launch.rounds
+            rounds(launch.rounds)
         ),
         format!("the busiest multiprocessor has {:.2} times the mean to do (modelled)", launch.imbalance),
     ];
@@ -368,6 +368,14 @@ fn table(columns: &[Column], rows: &[Vec<String>]) -> String {
 
 fn indented(text: &str) -> String {
     text.lines().map(|l| format!("  {l}").trim_end().to_string()).collect::<Vec<_>>().join("\n")
+}
+
+/// What has to be said where somebody has measured, and the model promises more.
+pub(super) const MEASURED_BEST: &str =
+    "This kernel was measured to be the best of those tried; where the model promises more, it may be wrong.";
+
+pub(super) fn rounds(number: f64) -> String {
+    if number == 1.0 { "1 round".to_string() } else { format!("{number} rounds") }
 }
 
 pub(super) fn percent(part: f64) -> String {

@@ -15,6 +15,7 @@ use warpwright_core::model::sites::{self, Memory};
 use warpwright_core::target;
 
 use crate::cli::{json, refusal, warpwright};
+use crate::conformance::nvrtc_is_here;
 
 /// A directory of a test's own, which goes when this does.
 struct Scratch(PathBuf);
@@ -223,6 +224,26 @@ fn every_rung_is_explained_in_less_than_two_seconds() {
 }
 
 #[test]
+fn instructions_are_counted_where_compiler_and_disassembler_are() {
+    if !nvrtc_is_here() || warpwright_cuda::locate::disassembler().is_none() {
+        return;
+    }
+    let found = explained("sgemm_block_tiling_2d --sass");
+    let [machine] = list(&found, "machine_code") else { panic!("one launch: {found}") };
+    assert_eq!((&machine["part"], &machine["mix"][0]["name"]), (&"loop".into(), &"multiply-adds".into()));
+    // A thread's tile of 8 x 8 for each of 8 terms.
+    assert_eq!(machine["mix"][0]["count"], 512, "{machine}");
+    let launch = &found["launches"][0];
+    assert_eq!(
+        (&launch["registers"], &launch["registers_estimated"]),
+        (&machine["registers"], &Value::from(false))
+    );
+    let parts: f64 = list(machine, "mix").iter().map(|g| g["part"].as_f64().unwrap()).sum();
+    assert!((parts - 1.0).abs() < 1e-9);
+    assert_eq!(explained("sgemm_block_tiling_2d")["machine_code"], Value::Null);
+}
+
+#[test]
 fn a_page_needs_nothing_from_elsewhere_and_shows_every_picture() {
     let scratch = Scratch::new("page");
     for (kernel, pictures) in
@@ -236,7 +257,8 @@ fn a_page_needs_nothing_from_elsewhere_and_shows_every_picture() {
             assert!(!html.contains(foreign), "{kernel}: {foreign}");
         }
         assert!(
-            html.matches("served at a time").count() + html.matches("sectors of device memory").count()
+            html.matches("banks of shared memory</text>").count()
+                + html.matches("sectors of device memory</text>").count()
                 >= pictures
         );
         for part in [
