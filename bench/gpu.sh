@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Everything that needs a GPU, in one command: `bench/gpu.sh [BINARY] [DIRECTORY] [PART]...`, the parts being `checks`,
-# `bench`, `limits`, `tsm`, `reorder`, `tune` and `sanitize`, all of them unless some are named.
+# `bench`, `limits`, `tsm`, `fc`, `reorder`, `tune` and `sanitize`, all of them unless some are named.
 # Says what the machine has, runs every finished program and every rung of every ladder and checks it, times the ladder
-# beside cuBLAS, measures the figures of tall and skinny products, and what another order of multiply-adds does for them,
+# beside cuBLAS, measures the figures of tall and skinny products and of fully connected layers, and what another order of multiply-adds does for them,
 # tunes two problems for half a minute each, and runs programs and rungs under compute-sanitizer at odd sizes. Results go
 # to the directory (bench/results by default).
 set -uo pipefail
@@ -116,6 +116,10 @@ if part tsm; then
         step "$binary" bench tsm --sweep $sweep --record "$out"
     done
     step "$binary" bench tsm --html "$out/tsm.html" --from "$out"
+fi
+if part fc; then
+    step "$binary" bench fc --record "$out"
+    step "$binary" bench fc --rows 1,4,16,64,256,1024 --dtypes bf16 --record "$out"
 fi
 if part reorder; then
     # Multiply-adds where the assembler has put them and in the order that the register file likes, one after the other on the same GPU.

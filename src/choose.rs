@@ -3,7 +3,8 @@
 //! Tall and skinny products go to a family with parameters. Its parameters are those that were measured to be the best
 //! for this problem on this GPU; else those of a problem that differs in a long extent only; else those of a problem nearby
 //! that was tuned, of several the one whose parameters the model calls the fastest here, unless it says that they would be
-//! slow; else those that the model ranks first. Other products go to a kernel of the ladders, by rule.
+//! slow; else those that the model ranks first. Where nobody has tuned a family on this kind of GPU, what was found on a sister
+//! counts, of the same compute capability and with as many multiprocessors. Other products go to a kernel of the ladders, by rule.
 
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::ir::Launch;
@@ -48,9 +49,11 @@ pub fn parameters(
         let kernel = family.build(problem, &choice).ok()?;
         compile::validated(kernel.program(), target).is_ok().then_some(kernel)
     };
-    if let Some(best) = wisdom.best(gpu, family.name, &key, permissions) {
+    let teacher = wisdom.teacher(gpu, family.name);
+    let by = if teacher.kind() == gpu.kind() { ChosenBy::Wisdom } else { ChosenBy::Neighbour };
+    if let Some(best) = wisdom.best(teacher, family.name, &key, permissions) {
         if let Some(kernel) = make(&best.trial.choice) {
-            return Ok((kernel, ChosenBy::Wisdom));
+            return Ok((kernel, by));
         }
         // Matrices of one class may still start at different multiples of its alignment.
         let adapted = || make(&space::adapted(family, &best.trial.choice, problem, target));
@@ -59,7 +62,7 @@ pub fn parameters(
         }
     }
     let modelled = |choice: &Choice| rank::estimate(family, problem, choice, target).map(|e| e.seconds);
-    let near = wisdom.near(gpu, family.name, &key, permissions);
+    let near = wisdom.near(teacher, family.name, &key, permissions);
     for (record, choice) in of_neighbours(family, problem, target, &key, &near) {
         let Some(kernel) = make(&choice) else { continue };
         // What was best for another width or length altogether may have tiles or parts that this one has no use for.

@@ -1,5 +1,6 @@
 //! The least time a product can take on a GPU: by its arithmetic, and by the memory it has to touch.
 
+use serde::Serialize;
 use warpwright_core::dtype::DType;
 use warpwright_core::target::{Fact, Pipe, Target};
 
@@ -169,6 +170,31 @@ fn pipes(precision: Precision) -> &'static [Pipe] {
         Precision::Of(DType::I32) => &[],
         Precision::Of(DType::F32 | DType::C64) => &[Pipe::F32],
         Precision::Of(DType::F64 | DType::C128) => &[Pipe::F64, Pipe::TensorF64],
+    }
+}
+
+/// The least time of a problem on a GPU, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct RooflineReport {
+    /// The larger of the two bounds.
+    pub seconds: f64,
+    /// By the memory that has to be touched.
+    pub memory_seconds: f64,
+    /// By the arithmetic.
+    pub compute_seconds: f64,
+    /// Which is the larger: `memory` or `arithmetic`.
+    pub limiter: &'static str,
+}
+
+impl RooflineReport {
+    /// By what is known to be reached on a GPU; `None` where its table has no rate for the type.
+    pub fn reached(problem: &Problem, target: &Target) -> Option<RooflineReport> {
+        Roofline::reached(problem, target).map(|r| RooflineReport {
+            seconds: r.seconds(),
+            memory_seconds: r.memory_seconds,
+            compute_seconds: r.compute_seconds,
+            limiter: r.limiter(),
+        })
     }
 }
 

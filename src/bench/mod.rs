@@ -2,6 +2,7 @@
 
 pub mod bandwidth;
 pub mod compiler;
+pub mod fc;
 pub mod first_call;
 pub mod gpu;
 pub mod record;

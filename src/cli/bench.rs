@@ -10,7 +10,7 @@ use super::bandwidth;
 use super::ladder::parse_size;
 use super::options::{DeviceOptions, OutputOptions, ProductOptions};
 use super::output::{Failure, Outcome, notice, print, print_json};
-use super::{source, tsm};
+use super::{fc, source, tsm};
 use crate::bench::first_call::{self, FirstCall};
 use crate::bench::gpu::Measurement;
 use crate::bench::{compiler, gpu, record, simulator};
@@ -62,6 +62,8 @@ enum Special {
     Bandwidth(bandwidth::Options),
     /// Tall and skinny products over widths and types, beside cuBLAS and the roofline.
     Tsm(tsm::Options),
+    /// Fully connected layers over the rows of their input, beside cuBLAS and the roofline.
+    Fc(fc::Options),
 }
 
 /// Runs `bench`.
@@ -69,6 +71,7 @@ pub fn run(options: &Options) -> Outcome {
     match &options.special {
         Some(Special::Bandwidth(options)) => return bandwidth::run(options),
         Some(Special::Tsm(options)) => return tsm::run(options),
+        Some(Special::Fc(options)) => return fc::run(options),
         None => {}
     }
     match options.what.iter().map(String::as_str).collect::<Vec<_>>()[..] {

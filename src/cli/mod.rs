@@ -10,6 +10,7 @@ mod check;
 mod compile;
 mod doctor;
 mod explain;
+mod fc;
 mod gemm;
 mod known;
 mod ladder;

@@ -10,7 +10,10 @@ use warpwright_core::target::{self, Target};
 use super::batch;
 use super::options::OutputOptions;
 use super::output::{Outcome, print, print_json};
+use super::source::{self, Source};
+use crate::kernels::Variant;
 use crate::kernels::family::{Choice, Family, Value, Word, parse_parameter};
+use crate::modelled::{Named, ProgramPrediction};
 use crate::problem::{Layout, Op, Precision, Problem, Shape, parse_factor};
 use crate::tune::prediction::Prediction;
 use crate::{choose, kernels, target_file};
@@ -33,6 +36,9 @@ pub struct Options {
     /// A parameter of the family, such as tm=4 or reduction=two-pass; the others get their usual values.
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = parse_parameter, value_delimiter = ',')]
     parameters: Vec<(Word, Value)>,
+    /// A kernel of a ladder, or a file with a schedule or a program, instead of a family: its program is read statement by statement.
+    #[arg(long, value_name = "KERNEL|FILE", conflicts_with_all = ["family", "parameters"])]
+    schedule: Option<String>,
     /// Element type, as for `gemm`.
     #[arg(long, value_name = "TYPE", default_value = "f32")]
     dtype: Precision,
@@ -48,7 +54,7 @@ pub struct Options {
     same: bool,
     /// Predict for every row of this file: its first row names the columns, which are gpu, family, m, n, k, dtype, layout
     /// if wanted, and parameters. A parameter's cell may be empty, and so may those of family and layout.
-    #[arg(long, value_name = "FILE.csv", conflicts_with_all = ["shape", "gpu", "compare", "family", "parameters", "dtype", "layout", "beta", "same"])]
+    #[arg(long, value_name = "FILE.csv", conflicts_with_all = ["shape", "gpu", "compare", "family", "parameters", "schedule", "dtype", "layout", "beta", "same"])]
     batch: Option<PathBuf>,
     #[command(flatten)]
     output: OutputOptions,
@@ -56,6 +62,14 @@ pub struct Options {
 
 /// Runs `predict`.
 pub fn run(options: &Options) -> Outcome {
+    if let Some(found) = options.program()? {
+        return match (options.output.json, found.as_slice()) {
+            (true, [one]) if options.compare.is_empty() => print_json(one),
+            (true, several) => print_json(&several),
+            (false, [one]) if options.compare.is_empty() => print(&one.describe()),
+            (false, several) => print(&ProgramPrediction::table(several)),
+        };
+    }
     // Every prediction is made before the first is printed, so that nothing half written is left of a wrong use.
     let predictions = match (&options.batch, options.compare.as_slice()) {
         (Some(path), _) => batch::predictions(path)?,
@@ -78,6 +92,35 @@ pub fn run(options: &Options) -> Outcome {
 }
 
 impl Options {
+    /// The predictions for a kernel that is no choice of a family: one that is named, or that a product gets which no family suits.
+    fn program(&self) -> Result<Option<Vec<ProgramPrediction>>, Diagnosis> {
+        let Some(shape) = self.shape.filter(|_| self.family.is_none()) else { return Ok(None) };
+        let asked =
+            Asked { shape, precision: self.dtype, layout: self.layout, beta: self.beta, same: self.same };
+        let problem = asked.stored(self.layout.unwrap_or(Layout::NN))?;
+        let of_a_family = !self.parameters.is_empty() || choose::family(&problem).is_some();
+        if self.schedule.is_none() && of_a_family {
+            return Ok(None);
+        }
+        let gpus = if self.compare.is_empty() { vec![self.gpu] } else { self.compare.clone() };
+        let one = |gpu: &&'static Target| {
+            let source = match &self.schedule {
+                Some(name) => source::find(name, Variant::of(&problem))?,
+                None => Source::Kernel(Box::new(choose::kernel(&problem, gpu)?)),
+            };
+            let (program, family) = match &source {
+                Source::Kernel(kernel) => (kernel.program(), kernel.family.clone()),
+                Source::Program(program) => (program, "program".to_string()),
+            };
+            let named = Named { name: source.name().to_string(), family };
+            ProgramPrediction::of(program, named, &problem, gpu)
+        };
+        let at = |gpu: &&'static Target| {
+            one(gpu).map_err(|d| if self.compare.is_empty() { d } else { d.at(gpu.name) })
+        };
+        gpus.iter().map(at).collect::<Result<Vec<_>, _>>().map(Some)
+    }
+
     fn prediction(&self, gpu: &'static Target) -> Result<Prediction, Diagnosis> {
         let shape = self.shape.ok_or_else(|| Diagnosis::new("no size is given").instead("give MxNxK"))?;
         let asked =

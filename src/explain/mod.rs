@@ -41,9 +41,10 @@ use self::findings::Finding;
 use self::limits::{Stall, Throughput};
 use self::measure::Measured;
 use self::sass::Machine;
-use self::subject::{Modelled, Subject};
+use self::subject::Subject;
 use self::suggestions::Suggestion;
 use crate::kernels::family::Choice;
+use crate::modelled;
 use crate::problem::Problem;
 use crate::report::occupancy::OccupancyReport;
 use crate::report::{ChosenBy, Kind, ProblemReport, tflops};
@@ -242,20 +243,22 @@ impl Explanation {
     /// # Errors
     /// What does not fit the GPU or the problem, and a compiler that is wanted and missing.
     pub fn of(subject: &Subject, target: &'static Target, wanted: Wanted) -> Result<Explanation, Diagnosis> {
-        let mut modelled = Modelled::of(subject.program(), &subject.problem, target, None)?;
+        let mut modelled = modelled::Subject::of_program(subject.program(), &subject.problem, target, None)?;
+        let mut time = modelled.time()?;
         // Edits are compared with what is estimated in the same way, whatever the compiler says of the kernel itself.
-        let facts = facts(subject, &modelled)?;
-        let (suggestions, edits_tried) = suggestions::of(subject, &modelled.time, &facts, target);
+        let facts = facts(subject, &modelled, &time)?;
+        let (suggestions, edits_tried) = suggestions::of(subject, &time, &facts, target);
         let machine_code = match wanted.machine_code {
             true => Some(sass::of(&modelled, &subject.problem, target)?),
             false => None,
         };
         if let Some(machine) = &machine_code {
             let registers: Vec<i64> = machine.iter().map(|m| i64::from(m.registers)).collect();
-            modelled = modelled.with_registers(target, &registers)?;
+            modelled = modelled.with_registers(registers);
+            time = modelled.time()?;
         }
-        let sites = sites::launches(modelled.valid.program(), &|s| modelled.binding.value(s))?;
-        let time = &modelled.time;
+        let sites = sites::launches(modelled.valid().program(), &|s| modelled.value(s))?;
+        let time = &time;
         let occupancies: Vec<OccupancyReport> =
             time.launches.iter().map(|l| OccupancyReport::new(&demand(l), target)).collect();
         let both = time.launches.iter().zip(&sites).zip(&occupancies);
@@ -273,7 +276,7 @@ impl Explanation {
                 parameters: kernel.map_or_else(Choice::default, |k| k.parameters.clone()),
                 chosen_by: subject.chosen_by,
                 schedule: kernel.map(|k| k.schedule.text()),
-                program: modelled.valid.program().to_string(),
+                program: modelled.valid().program().to_string(),
             },
             kind: Kind::Modelled,
             seconds: time.seconds,
@@ -344,8 +347,8 @@ impl Applied {
             return Err(Diagnosis::new("a program from a file has no schedule to edit"));
         };
         let edited = suggestion.made.kernel(kernel, &subject.problem)?;
-        let of = |program| Modelled::of(program, &subject.problem, target, None);
-        let both = [of(kernel.program())?.time, of(edited.program())?.time];
+        let of = |kernel| modelled::Subject::new(kernel, &subject.problem, target, None)?.time();
+        let both = [of(kernel)?, of(&edited)?];
         Ok(Applied {
             suggestion: suggestion.clone(),
             kind: Kind::Modelled,
@@ -360,14 +363,14 @@ impl Applied {
 }
 
 /// What edits go by.
-fn facts(subject: &Subject, modelled: &Modelled) -> Result<Facts, Diagnosis> {
-    let sites = sites::launches(modelled.valid.program(), &|s| modelled.binding.value(s))?;
+fn facts(subject: &Subject, modelled: &modelled::Subject, time: &Time) -> Result<Facts, Diagnosis> {
+    let sites = sites::launches(modelled.valid().program(), &|s| modelled.value(s))?;
     let mut facts = Facts {
         bytes: subject.problem.dtype().bytes(),
-        threads: modelled.time.launches.first().map_or(0, |l| l.counts.threads),
+        threads: time.launches.first().map_or(0, |l| l.counts.threads),
         ..Facts::default()
     };
-    let wasteful = modelled.time.launches.iter().zip(&sites);
+    let wasteful = time.launches.iter().zip(&sites);
     for site in wasteful.flat_map(|(launch, sites)| sites.iter().filter(|s| findings::is_wasteful(launch, s)))
     {
         match site.memory {

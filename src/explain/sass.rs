@@ -10,9 +10,9 @@ use warpwright_core::diag::Diagnosis;
 use warpwright_core::target::Target;
 use warpwright_cuda::disassemble::{Function, disassemble};
 
-use super::subject::Modelled;
 use crate::compile;
 use crate::gpu::{chosen, diagnosis, options};
+use crate::modelled;
 use crate::problem::Problem;
 
 /// What the compiler made of a launch. Counted in machine code, not measured.
@@ -55,11 +55,15 @@ pub struct Group {
 ///
 /// # Errors
 /// No NVRTC or no disassembler, and source that does not compile.
-pub fn of(modelled: &Modelled, problem: &Problem, target: &Target) -> Result<Vec<Machine>, Diagnosis> {
-    let text = compile::cuda_for(&modelled.valid, problem)?;
+pub fn of(
+    modelled: &modelled::Subject,
+    problem: &Problem,
+    target: &Target,
+) -> Result<Vec<Machine>, Diagnosis> {
+    let text = compile::cuda_for(modelled.valid(), problem)?;
     let settings = options(&target.arch_for(&[]), &text, target);
     let mut numbers = Vec::new();
-    chosen(&text.host, &|s| modelled.binding.value(s), &mut numbers)?;
+    chosen(&text.host, &|s| modelled.value(s), &mut numbers)?;
     let mut out = Vec::new();
     for number in numbers {
         let name = &text.kernels[number].name;

@@ -7,9 +7,10 @@ use warpwright_core::schedule::Schedule;
 use warpwright_core::target::{Limits, Target};
 
 use super::edits::{self, Facts, Idea};
-use super::subject::{Modelled, Subject};
+use super::subject::Subject;
 use crate::kernels::family::{Choice, Family, Value};
 use crate::kernels::{self, Kernel, Recipe, Variant};
+use crate::modelled;
 use crate::parallel;
 use crate::problem::Problem;
 use crate::report::Kind;
@@ -99,8 +100,8 @@ pub fn of(
     let fits_today = fits(time, target);
     let tried = parallel::map(&attempts, |(_, _, made)| {
         let kernel = made.kernel(kernel, &subject.problem).ok()?;
-        let modelled = Modelled::of(kernel.program(), &subject.problem, target, None).ok()?;
-        Some((kernel.schedule.text(), modelled.time)).filter(|(_, t)| !fits_today || fits(t, target))
+        let time = modelled::Subject::new(&kernel, &subject.problem, target, None).ok()?.time().ok()?;
+        Some((kernel.schedule.text(), time)).filter(|(_, t)| !fits_today || fits(t, target))
     });
     let mut found: Vec<Suggestion> = attempts
         .iter()

@@ -82,11 +82,21 @@ impl OperandSets {
 
     /// As many copies as fill the second-level cache three times over, or as many of them as there is room for.
     pub fn rotating(device: &Device, problem: &Problem, operands: &Operands) -> Result<OperandSets> {
+        OperandSets::rotating_among(device, problem, operands, 1)
+    }
+
+    /// The same, and no fewer copies than these where there is room.
+    pub fn rotating_among(
+        device: &Device,
+        problem: &Problem,
+        operands: &Operands,
+        fewest: usize,
+    ) -> Result<OperandSets> {
         let bytes = [&operands.a, &operands.b, &operands.c].iter().map(|m| m.bytes().len()).sum();
         let (free, _) = device.memory()?;
         // A tenth of the memory stays free for scratch of the kernel, for cuBLAS and for others.
         let room = (free / 10 * 9) / usize::max(bytes, 1);
-        let copies = measure::rotation(bytes, device.info().l2_bytes).min(room).max(1);
+        let copies = measure::rotation(bytes, device.info().l2_bytes).max(fewest).min(room).max(1);
         OperandSets::upload(device, problem, operands, copies)
     }
 

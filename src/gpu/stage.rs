@@ -162,9 +162,24 @@ impl Stage {
     /// # Errors
     /// Memory that cannot be had.
     pub fn random(device: &Device, problem: Problem, timed: bool) -> Result<Stage, Diagnosis> {
-        let operands = Operands::random(&problem, 1)?;
         let upload = if timed { OperandSets::rotating } else { OperandSets::single };
-        let sets = upload(device, &problem, &operands).map_err(diagnosis)?;
+        Stage::with(problem, |operands| upload(device, &problem, operands))
+    }
+
+    /// A problem with random operands in so many copies at least, or as many more as timing wants.
+    ///
+    /// # Errors
+    /// Memory that cannot be had.
+    pub fn random_among(device: &Device, problem: Problem, copies: usize) -> Result<Stage, Diagnosis> {
+        Stage::with(problem, |operands| OperandSets::rotating_among(device, &problem, operands, copies))
+    }
+
+    fn with(
+        problem: Problem,
+        upload: impl FnOnce(&Operands) -> warpwright_cuda::Result<OperandSets>,
+    ) -> Result<Stage, Diagnosis> {
+        let operands = Operands::random(&problem, 1)?;
+        let sets = upload(&operands).map_err(diagnosis)?;
         let part = |region: Region| Part {
             first_row: region.rows.start,
             expected: expected(&problem, &operands.a, &operands.b, Some(&operands.c), &region),

@@ -12,6 +12,7 @@ pub mod gemm;
 mod hgemm;
 mod sgemm;
 mod staging;
+mod tiled;
 mod tsmm;
 mod tsmttsm;
 mod tvm;
@@ -95,7 +96,10 @@ impl Kernel {
 }
 
 /// The families with parameters.
-pub const FAMILIES: &[&Family] = &[&tsmttsm::FAMILY, &tsmm::FAMILY];
+pub const FAMILIES: &[&Family] = &[&tsmttsm::FAMILY, &tsmm::FAMILY, &tiled::FAMILY];
+
+/// Those of tall and skinny products.
+pub const TALL_SKINNY: &[&Family] = &[&tsmttsm::FAMILY, &tsmm::FAMILY];
 
 /// The family of that name.
 pub fn family(name: &str) -> Option<&'static Family> {

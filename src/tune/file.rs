@@ -22,6 +22,7 @@ pub struct WisdomFile {
 /// Wisdom that ships with the program, a file for each family: the fastest known choice of many problems.
 const SHIPPED: &[(&str, &str)] = &[
     ("wisdom/tsmm.jsonl", include_str!("../../wisdom/tsmm.jsonl")),
+    ("wisdom/tiled.jsonl", include_str!("../../wisdom/tiled.jsonl")),
     ("wisdom/tsmttsm.jsonl", include_str!("../../wisdom/tsmttsm.jsonl")),
 ];
 

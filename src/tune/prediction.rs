@@ -12,7 +12,7 @@ use crate::problem::{Multiplications, Problem};
 use crate::report::number::seconds;
 use crate::report::table::{numbers, render, words};
 use crate::report::{Kind, ProblemReport};
-use crate::roofline::Roofline;
+use crate::roofline::RooflineReport;
 
 /// What the model says of a choice: the JSON of `predict`. All times are in seconds.
 #[derive(Clone, Debug, Serialize)]
@@ -65,19 +65,6 @@ pub struct Residency {
     pub imbalance: f64,
 }
 
-/// The least time of a problem on a GPU, in seconds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct RooflineReport {
-    /// The larger of the two bounds.
-    pub seconds: f64,
-    /// By the memory that has to be touched.
-    pub memory_seconds: f64,
-    /// By the arithmetic.
-    pub compute_seconds: f64,
-    /// Which is the larger: `memory` or `arithmetic`.
-    pub limiter: &'static str,
-}
-
 impl Prediction {
     /// The prediction for a choice with these values in it, which the family completes by its most usual ones.
     ///
@@ -117,12 +104,7 @@ impl Prediction {
                     ))
                     .instead("give smaller tiles, or another GPU")
             })?;
-        let roofline = Roofline::reached(problem, target).map(|r| RooflineReport {
-            seconds: r.seconds(),
-            memory_seconds: r.memory_seconds,
-            compute_seconds: r.compute_seconds,
-            limiter: r.limiter(),
-        });
+        let roofline = RooflineReport::reached(problem, target);
         let given = given.iter().map(|(name, _)| name).collect();
         let by_definition = family.multiplications(&parameters) == Multiplications::Four;
         Ok(Prediction {

@@ -181,7 +181,7 @@ pub fn of_footprint(footprint: &Footprint, problem: &Problem, target: &Target) -
         (uneven, BY_MATRIX_UNITS)
     } else {
         let [least, half] = BY_THREADS;
-        (uneven.sqrt(), least * (1.0 + half / warps))
+        (uneven.sqrt(), footprint.fed.unwrap_or(least * (1.0 + half / warps)))
     };
     let memory = footprint.dram_bytes / bandwidth(footprint, problem, target);
     let arithmetic = over(footprint.multiply_adds, rate) * fed * uneven;
@@ -270,6 +270,7 @@ mod tests {
         teams: 1,
         launches: 1,
         uneven: None,
+        fed: None,
     };
 
     #[test]

@@ -125,6 +125,21 @@ impl Wisdom {
         found
     }
 
+    /// The GPU whose records of a family are used on this one: one of its own kind where anybody has tuned the family on that, else a
+    /// sister of the same compute capability with as many multiprocessors, if there is one.
+    pub fn teacher<'a>(&'a self, gpu: &'a Gpu, family: &str) -> &'a Gpu {
+        let own = gpu.kind();
+        let is_sister = |other: &Gpu| other.compute == gpu.compute && other.sm_count == gpu.sm_count;
+        let mut sister = None;
+        for record in self.records.iter().filter(|r| r.family == family) {
+            if record.gpu.kind() == own {
+                return gpu;
+            }
+            sister = sister.or(Some(&record.gpu).filter(|other| is_sister(other)));
+        }
+        sister.unwrap_or(gpu)
+    }
+
     /// The fastest right record of every problem, family and GPU among those that need the same permissions: what is
     /// worth shipping.
     pub fn distilled(&self) -> Vec<&Record> {
@@ -221,6 +236,23 @@ mod tests {
         assert_eq!(wisdom.best(&gpu, "tsmm", &key, Permissions::ALL), None);
         let other = Gpu::of_target(Target::by_name("a6000").unwrap());
         assert_eq!(wisdom.best(&other, "tsmttsm", &key, Permissions::ALL), None);
+    }
+
+    #[test]
+    fn a_gpu_on_which_nobody_has_tuned_a_family_learns_from_its_sister() {
+        let kinds = |name: &str| Gpu::of_target(Target::by_name(name).unwrap());
+        let (h100, smaller, other) = (kinds("h100-sxm"), kinds("h100-pcie"), kinds("a6000"));
+        let tuned = record(20, 4, 1e-3);
+        assert_ne!(tuned.gpu.kind(), h100.kind());
+        let wisdom = wisdom(std::slice::from_ref(&tuned));
+        assert_eq!(wisdom.teacher(&h100, "tsmttsm"), &tuned.gpu);
+        assert_eq!(wisdom.teacher(&tuned.gpu, "tsmttsm"), &tuned.gpu);
+        for (gpu, family) in [(&smaller, "tsmttsm"), (&other, "tsmttsm"), (&h100, "tsmm")] {
+            assert_eq!(wisdom.teacher(gpu, family), gpu, "{family} on {}", gpu.name);
+        }
+        let mut both = wisdom.clone();
+        both.extend([Record { gpu: h100.clone(), ..record(64, 5, 1e-3) }]);
+        assert_eq!(both.teacher(&h100, "tsmttsm"), &h100, "what it knows itself counts more");
     }
 
     #[test]

@@ -98,11 +98,36 @@ fn the_other_ladders_compile_for_every_family_of_targets() {
 }
 
 #[test]
+fn tiled_products_compile_for_every_family_of_targets() {
+    if !nvrtc_is_here() {
+        return;
+    }
+    let family = kernels::family("tiled").expect("is known");
+    for shape in ["1x1000x4096", "14x4096x4096", "40x1000x512", "96x1000x512", "37x129x65"] {
+        let problem = Problem::new(
+            shape.parse().expect("a size"),
+            "f32".parse().expect("a type"),
+            "nn".parse().expect("a layout"),
+        );
+        for name in FAMILIES {
+            let target = Target::by_name(name).expect("is known");
+            let choice =
+                family.complete(&Choice::default(), &problem, target).unwrap_or_else(|e| panic!("{e}"));
+            let kernel = family.build(&problem, &choice).unwrap_or_else(|e| panic!("{e}"));
+            let valid = validated(kernel.program(), target)
+                .unwrap_or_else(|e| panic!("{} with {choice} for {name}: {e}", kernel.name));
+            let compiled = compiled(&cuda::emit(&valid).expect("has a spelling"), name);
+            assert_eq!(compiled.warnings(), "", "{} with {choice}: the compiler warns", kernel.name);
+        }
+    }
+}
+
+#[test]
 fn families_with_parameters_compile_for_every_family_of_targets() {
     if !nvrtc_is_here() {
         return;
     }
-    for family in kernels::FAMILIES {
+    for family in kernels::TALL_SKINNY {
         for (dtype, width, start) in [
             ("f32", 16, 0),
             ("f64", 24, 0),

@@ -17,4 +17,5 @@ mod skinny_reads;
 mod skinny_starts;
 mod synchronised;
 mod tall_skinny;
+mod tiled;
 mod wide;

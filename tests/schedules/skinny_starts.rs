@@ -28,7 +28,7 @@ fn some_choices(family: &Family, problem: &Problem, count: usize) -> Vec<Choice>
 #[test]
 fn every_form_serves_matrices_that_start_anywhere() {
     let starts = [[1, 0, 0], [0, 2, 0], [0, 0, 3], [3, 1, 2]];
-    for family in kernels::FAMILIES {
+    for family in kernels::TALL_SKINNY {
         for (at, dtype) in ["f64", "f32", "c128", "c64"].into_iter().enumerate() {
             for (turn, [a, b, c]) in starts.into_iter().enumerate() {
                 let widths = [(5, 7), (8, 4), (17, 6), (12, 3)][(at + turn) % 4];
@@ -49,7 +49,7 @@ fn every_form_serves_matrices_that_start_anywhere() {
 
 #[test]
 fn choices_drawn_from_the_space_serve_them_too() {
-    for family in kernels::FAMILIES {
+    for family in kernels::TALL_SKINNY {
         for (at, dtype) in ["f64", "f32", "c64"].into_iter().enumerate() {
             for (widths, start) in [((8, 16), 1), ((7, 5), 2), ((33, 12), 3)] {
                 let mut problem = problem(family, 301, widths, dtype);
@@ -68,7 +68,7 @@ fn choices_drawn_from_the_space_serve_them_too() {
 /// Rows that are some way apart: an odd number of elements, and a number of which pieces of 16 bytes come out even.
 #[test]
 fn choices_drawn_from_the_space_serve_padded_rows() {
-    for family in kernels::FAMILIES {
+    for family in kernels::TALL_SKINNY {
         for (at, dtype) in ["f64", "f32", "c64", "c128"].into_iter().enumerate() {
             for (turn, widths) in [(9, 9), (33, 12), (20, 36)].into_iter().enumerate() {
                 let mut problem = problem(family, 301, widths, dtype);
@@ -114,7 +114,7 @@ fn chosen(family: &'static Family, problem: &Problem) -> Kernel {
 
 #[test]
 fn a_start_at_whole_pieces_changes_nothing() {
-    for family in kernels::FAMILIES {
+    for family in kernels::TALL_SKINNY {
         for dtype in ["f64", "f32", "c128", "c64"] {
             let aligned = problem(family, 100_000, (24, 20), dtype);
             let whole = Alignment::MOST / aligned.dtype().bytes();

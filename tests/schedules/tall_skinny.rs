@@ -56,7 +56,7 @@ pub fn problem(family: &Family, (wide, high): (i64, i64), dtype: &str) -> Proble
 #[test]
 fn the_usual_choice_serves_every_type_and_width() {
     let widths = [(1, 1), (2, 2), (3, 1), (5, 7), (16, 16), (17, 3), (31, 33), (63, 2), (64, 64), (1, 128)];
-    for family in kernels::FAMILIES {
+    for family in kernels::TALL_SKINNY {
         for (at, widths) in widths.into_iter().enumerate() {
             let dtype = ["f64", "f32", "c128", "c64"][at % 4];
             let problem = problem(family, widths, dtype);
@@ -68,7 +68,7 @@ fn the_usual_choice_serves_every_type_and_width() {
 
 #[test]
 fn choices_drawn_from_the_space_compute_the_same() {
-    for family in kernels::FAMILIES {
+    for family in kernels::TALL_SKINNY {
         for (dtype, widths) in [("f64", (5, 7)), ("c64", (16, 12)), ("f32", (33, 31)), ("c128", (3, 8))] {
             let problem = problem(family, widths, dtype);
             let mut choices = Vec::new();
@@ -142,7 +142,7 @@ fn fifteen_tiles_beside_each_other_stand_as_sixteen_where_rows_are_copied() {
 #[test]
 fn choices_drawn_for_wide_products_can_be_made() {
     const WIDTHS: [(i64, i64); 6] = [(128, 128), (65, 128), (96, 127), (125, 77), (5, 128), (128, 3)];
-    for family in kernels::FAMILIES {
+    for family in kernels::TALL_SKINNY {
         let products = WIDTHS.into_iter().flat_map(|w| ["f64", "c128", "f32", "c64"].map(|d| (w, d)));
         for (at, (widths, dtype)) in products.enumerate() {
             let mut problem = problem(family, widths, dtype);
@@ -450,7 +450,7 @@ fn parts_that_do_not_wait_are_caught() {
 #[test]
 fn forms_that_stage_rows_serve_every_width() {
     const WIDTHS: [i64; 9] = [2, 5, 33, 64, 65, 80, 96, 127, 128];
-    for family in kernels::FAMILIES {
+    for family in kernels::TALL_SKINNY {
         for (dtype, form) in
             [("f64", "unit=mma"), ("c128", "unit=mma"), ("f32", "staging=shared"), ("c64", "staging=shared")]
         {

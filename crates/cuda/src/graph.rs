@@ -30,6 +30,11 @@ impl Stream {
     ///
     /// Whatever is loaded or allocated at a first call should have been before: run `work` once beforehand.
     pub fn capture(&self, work: impl FnOnce(&Stream) -> Result<()>) -> Result<Graph> {
+        self.recorded(work)?.instantiate(self.device())
+    }
+
+    /// The same, not yet made ready to run.
+    pub(crate) fn recorded(&self, work: impl FnOnce(&Stream) -> Result<()>) -> Result<Recorded> {
         self.device().bind()?;
         // The relaxed mode lets libraries load their kernels lazily while we record.
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -40,7 +45,7 @@ impl Stream {
         let ended = recording.end();
         // The work's own complaint comes first: the end of a broken recording only says that it is broken.
         done?;
-        ended?.instantiate(self.device())
+        ended
     }
 }
 
@@ -71,11 +76,16 @@ impl Drop for Recording<'_> {
 }
 
 /// A graph not yet made ready to run.
-struct Recorded {
+pub(crate) struct Recorded {
     graph: sys::CUgraph,
 }
 
 impl Recorded {
+    /// The driver's handle, valid as long as this lives.
+    pub(crate) fn raw(&self) -> sys::CUgraph {
+        self.graph
+    }
+
     fn instantiate(self, device: &Device) -> Result<Graph> {
         let mut executable = std::ptr::null_mut();
         // SAFETY: the graph is alive.

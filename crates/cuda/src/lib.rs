@@ -13,6 +13,7 @@
 //!             memory -> repeated                 the same memory at many addresses
 //!             module -> launch, tensor_map
 //!             measure, turns                     times what a closure enqueues
+//!             graph -> launched                  what a closure launches
 //!             cublas, cublaslt                   loaded only to compare with
 //! ```
 //!
@@ -46,6 +47,7 @@ mod driver;
 mod error;
 pub mod graph;
 pub mod launch;
+pub mod launched;
 mod library;
 pub mod locate;
 pub mod machine_code;

@@ -94,7 +94,7 @@ pub struct KernelAttributes {
 }
 
 impl KernelAttributes {
-    fn of(function: sys::CUfunction) -> Result<Self> {
+    pub(crate) fn of(function: sys::CUfunction) -> Result<Self> {
         let attribute = |which: Attribute| -> Result<u32> {
             let mut value = 0;
             // SAFETY: the function is alive.

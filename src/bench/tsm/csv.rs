@@ -64,13 +64,13 @@ fn cells(point: &Point) -> Vec<String> {
 }
 
 /// The word that stands for a value in JSON too.
-fn word(value: &impl serde::Serialize) -> String {
+pub(in crate::bench) fn word(value: &impl serde::Serialize) -> String {
     let json = serde_json::to_value(value).unwrap_or_default();
     json.as_str().unwrap_or_default().to_string()
 }
 
 /// A cell, in quotation marks where it needs them (RFC 4180).
-fn quoted(cell: &str) -> String {
+pub(in crate::bench) fn quoted(cell: &str) -> String {
     if cell.contains(['"', ',', '\n', '\r']) {
         format!("\"{}\"", cell.replace('"', "\"\""))
     } else {

@@ -275,7 +275,12 @@ pub(super) fn row_misaligned(buffer: &Buffer, elements: i64, facts: &Facts) -> O
     if start.is_some() || buffer.dims.len() < 2 {
         return start;
     }
-    let columns = &buffer.dims[buffer.dims.len() - 1].extent;
+    let (rows, columns) = buffer.dims.split_at(buffer.dims.len() - 1);
+    // One row starts where the buffer does.
+    if rows.iter().all(|dim| dim.extent.as_constant() == Some(1)) {
+        return None;
+    }
+    let columns = &columns[0].extent;
     let stride = buffer.row_stride.as_ref().map_or_else(|| columns.clone(), Index::var);
     (!facts.is_multiple(&stride, elements)).then(|| {
         Diagnosis::new(format!("rows of `{}` may not start at multiples of {elements} elements", buffer.sym))

@@ -1,0 +1,144 @@
+//! How the threads of a block share out its tile.
+
+use crate::kernels::family::Choice;
+use crate::kernels::staging::{By, Copied, Moved, ceil, copied_at_once};
+use crate::problem::Problem;
+
+/// The name of the parameter that says how the tile of A lies in shared memory.
+pub(super) const A_TILE: &str = "a_tile";
+/// As it lies in memory: rows of terms, of which a thread reads several at once.
+pub(super) const ROWS: &str = "rows";
+/// Turned: the rows of a term side by side, of which a thread reads several at once.
+pub(super) const TURNED: &str = "turned";
+
+/// The name of the parameter that says who copies tiles and waits for them together.
+pub(super) const TEAM: &str = "team";
+/// Each warp for itself: its sets' terms of both operands.
+pub(super) const BY_WARPS: &str = "warp";
+
+/// Elements of a row of B, or of the tile of A, that a thread reads at once: 16 bytes of f32.
+pub(super) const PIECE: i64 = 4;
+
+/// Threads of a warp.
+const WARP: i64 = 32;
+
+/// The tiles of a choice.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tiles {
+    /// Rows, columns and terms that a block has in shared memory at a time.
+    pub(super) rows: i64,
+    pub(super) columns: i64,
+    pub(super) depth: i64,
+    /// Rows and columns of a thread.
+    pub(super) tm: i64,
+    pub(super) tn: i64,
+    /// Sets of threads that share out the terms.
+    pub(super) sets: i64,
+    /// Whether the tile of A is turned.
+    pub(super) turned: bool,
+    /// Whether each warp copies what its own sets multiply.
+    pub(super) by_warps: bool,
+    /// Threads of a set below one another and beside each other.
+    pub(super) down: i64,
+    pub(super) across: i64,
+    /// Lanes of a warp, or of a set that is no whole number of warps, below one another and beside each other.
+    pub(super) lanes_down: i64,
+    pub(super) lanes_across: i64,
+}
+
+impl Tiles {
+    pub(super) fn of(choice: &Choice) -> Tiles {
+        let one = |name: &str| choice.int(name).max(1);
+        let (rows, columns, tm, tn) = (one("rows"), one("columns"), one("tm"), one("tn"));
+        let (down, across) = (ceil(rows, tm), ceil(columns, tn));
+        let lanes = one("lanes");
+        let in_warps = may_have_lanes(down, across, lanes);
+        let (lanes_down, lanes_across) = if in_warps { (lanes, WARP / lanes) } else { (down, across) };
+        let sets = one("sets");
+        let by_warps = choice.word(TEAM) == BY_WARPS;
+        // The sets of a warp take neighbouring terms, as many as they read at once.
+        let depth = if by_warps { PIECE * sets } else { one("depth") };
+        let turned = choice.word(A_TILE) == TURNED;
+        Tiles { rows, columns, depth, tm, tn, sets, turned, by_warps, down, across, lanes_down, lanes_across }
+    }
+
+    /// Threads of a block.
+    pub(super) fn threads(&self) -> i64 {
+        self.sets * self.down * self.across
+    }
+
+    /// Threads that copy tiles together.
+    pub(super) fn team(&self) -> i64 {
+        if self.by_warps { WARP } else { self.threads() }
+    }
+
+    /// Neighbouring rows and columns of a thread.
+    pub(super) fn pieces(&self) -> [i64; 2] {
+        [if self.turned { PIECE.min(self.tm) } else { 1 }, PIECE.min(self.tn)]
+    }
+
+    /// Terms that a thread reads of a row of A at once.
+    pub(super) fn terms(&self) -> i64 {
+        if self.turned { 1 } else { PIECE }
+    }
+
+    /// Terms of a tile that a set of threads multiplies.
+    pub(super) fn terms_of_a_set(&self) -> i64 {
+        self.depth / self.sets
+    }
+
+    /// Sets whose threads stand in one warp.
+    pub(super) fn sets_of_a_warp(&self) -> i64 {
+        (WARP / (self.down * self.across)).clamp(1, self.sets)
+    }
+
+    /// Elements by which rows of the tiles of A and B are longer in shared memory, so that lanes of a warp read them from other banks:
+    /// threads below one another read rows of A, sets of a warp read terms of both, as many as are read at once apart.
+    pub(super) fn paddings(&self) -> [i64; 2] {
+        let of_a = match (self.turned, self.by_warps) {
+            (true, _) => PIECE,
+            // Rows as long as what the sets of a warp read at once fill the banks one after the other.
+            (false, true) => 0,
+            (false, false) => PIECE * self.sets_of_a_warp().min(8),
+        };
+        let of_b = if self.sets_of_a_warp() > 1 && self.across * PIECE < WARP { PIECE } else { 0 };
+        [of_a, of_b]
+    }
+
+    /// Bytes of the tiles of A and B in shared memory, and of what the sets have added up.
+    pub(super) fn shared_bytes(&self, stages: i64) -> i64 {
+        let [pad_a, pad_b] = self.paddings();
+        let a = if self.turned { self.depth * (self.rows + pad_a) } else { self.rows * (self.depth + pad_a) };
+        let b = self.depth * (self.columns + pad_b);
+        let sums = if self.sets > 1 { self.sets * self.rows * self.columns } else { 0 };
+        4 * (stages * (a + b) + sums)
+    }
+}
+
+/// Whether the threads of a set are warps with so many lanes below one another.
+pub(super) fn may_have_lanes(down: i64, across: i64, lanes: i64) -> bool {
+    down * across % WARP == 0 && down % lanes == 0 && across % (WARP / lanes) == 0
+}
+
+/// How the tiles of A and B are copied.
+pub(super) fn copied(problem: &Problem, choice: &Choice) -> [Copied; 2] {
+    let tiles = Tiles::of(choice);
+    let align = problem.alignment();
+    let of = |columns: i64, width: i64, align: i64| Copied {
+        moved: Moved::Strided,
+        dtype: problem.dtype(),
+        columns,
+        piece: copied_at_once(problem.dtype(), width, columns, align),
+        threads: tiles.team(),
+        by: By::of(choice),
+        asks_once: false,
+    };
+    let terms = if tiles.by_warps { PIECE * tiles.sets_of_a_warp() } else { tiles.depth };
+    [of(terms, problem.shape.k, align.a), of(tiles.columns, problem.shape.n, align.b)]
+}
+
+/// Blocks along the rows and the columns of C.
+pub(super) fn blocks(problem: &Problem, choice: &Choice) -> [i64; 2] {
+    let tiles = Tiles::of(choice);
+    [ceil(problem.shape.m, tiles.rows), ceil(problem.shape.n, tiles.columns)]
+}

@@ -1,0 +1,270 @@
+//! The family `tiled`: products in f32 by the multiply-adds of threads. C = alpha A B + beta C with A: M x K and B: K x N, M up to 1024,
+//! all extents constants of the kernel: the rows of a batch times the weights of a fully connected layer.
+//!
+//! A block computes `rows` x `columns` elements of C. Tiles of A and B, `depth` terms at a time, are copied to shared memory `stages`
+//! ahead; a thread multiplies `tm` x `tn` elements, its columns in pieces of 16 bytes that lie as far apart as possible. What keeps a
+//! GPU busy where C has too few tiles for it are sums that are split, always in the same way, so that bits are the same every
+//! time:
+//!
+//! - `sets` of threads of a block share out the terms of its sums: a set takes every so many groups of the terms that a thread reads at
+//!   once. What they have added up comes together in shared memory (`split_reduce` and `rfactor` with `combine=shared`).
+//! - `parts` of a sum are added up by blocks of their own and come together in a second launch (`split_reduce` in two
+//!   passes). With few rows it is better to do without, and to have blocks of few columns: with 16 and 4096 x 4096 weights the best in
+//!   one part took 25.7 us, the best in two 26.8 (one H100, 2026-11-26).
+//!
+//! The tile of A lies in shared memory in one of two ways (`a_tile`):
+//!
+//! - `rows`: as in memory, so that asynchronous copies bring it; a thread reads four terms of a row at once. Sets of few threads share
+//!   warps, and rows are padded so that their lanes read from different banks. With `team=warp` each warp copies what its own sets
+//!   multiply, and waits for no other warp before the sums come together.
+//! - `turned`: rows of a term side by side, as in the last rungs of the ladder `sgemm`; a thread reads four rows of a term at once. Tiles of A
+//!   pass through registers on their way.
+//!
+//! `lanes` of a warp stand below one another, neighbouring ones first: eight lanes that read together then read few pieces of either
+//! operand.
+
+mod constraints;
+mod footprint;
+mod mapping;
+mod schedule;
+
+use warpwright_core::diag::Diagnosis;
+use warpwright_core::dtype::DType;
+use warpwright_core::target::{Capability, Target};
+
+use self::mapping::{A_TILE, BY_WARPS, PIECE, ROWS, TEAM, TURNED};
+use super::family::{Choice, Family, Parameter, Value};
+use super::gemm::{Fixed, Numbers};
+use super::staging::{self, By, ceil};
+use crate::problem::{Op, Problem};
+
+/// The family.
+pub const FAMILY: Family = Family {
+    name: "tiled",
+    about: "matrix times matrix, by tiles of threads",
+    fixed,
+    flat: |_, _| [false; 3],
+    numbers: |_, _| Numbers::Whole,
+    classes: |_, _| None,
+    suits: |problem| {
+        let shape = problem.shape;
+        fixed(problem).is_ok() && 8 * shape.m <= shape.k && shape.n * shape.k >= 1 << 21
+    },
+    parameters: PARAMETERS,
+    constraints: constraints::CONSTRAINTS,
+    any_order: |_| false,
+    // The terms of an element are added up one after the other, or by so many sets of threads that each take every so many fours.
+    reproducible: |problem| match Height::of(problem) {
+        Height::Low => Choice::default().with(A_TILE, ROWS).with("sets", 16).with("parts", 1),
+        _ => Choice::default().with(A_TILE, TURNED).with("sets", 1).with("parts", 1),
+    },
+    schedule: schedule::schedule,
+    footprint: footprint::footprint,
+};
+
+/// The most rows that are served.
+const MOST_ROWS: i64 = 1024;
+/// The most rows of a thread that are worth trying.
+const MOST_ROWS_OF_A_THREAD: i64 = 20;
+/// The most parts of a sum that are worth trying.
+const MOST_PARTS: i64 = 32;
+/// The most blocks of several parts, counted in multiprocessors.
+const MOST_ROUNDS: i64 = 5;
+
+fn fixed(problem: &Problem) -> Result<Fixed, Diagnosis> {
+    let shape = problem.shape;
+    let refuse = |because: &str, instead: &str| {
+        Err(Diagnosis::new(format!(
+            "tiled has no kernel for {shape} {} {}",
+            problem.precision, problem.layout
+        ))
+        .because(because)
+        .instead(instead))
+    };
+    if problem.dtype() != DType::F32
+        || problem.result_dtype() != DType::F32
+        || problem.precision.name() != "f32"
+    {
+        return refuse("it multiplies numbers of f32 as they are", "use --dtype f32, or a rung of a ladder");
+    }
+    if problem.layout.a != Op::None || problem.layout.b != Op::None {
+        return refuse("it multiplies matrices as they are stored", "use --layout nn");
+    }
+    if !(1..=MOST_ROWS).contains(&shape.m) || shape.n < 1 || shape.k < 1 {
+        return refuse("it takes 1 to 1024 rows of A", "use a rung of the ladder sgemm");
+    }
+    Ok(Fixed { m: Some(shape.m), n: Some(shape.n), k: Some(shape.k), alpha1: true, ..Fixed::default() })
+}
+
+/// How many rows A has: what is worth trying differs. Of 59 products on an H100 (4096 to 9216 terms, 1000 and 4096 columns, 6530
+/// trials, 2026-11-26) the fastest of those with 64 rows and more all had a turned tile of A, eight columns a thread and one set of
+/// threads, those with less than 24 all rows as they lie and several sets.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Height {
+    /// Less than 24: reading B takes the time.
+    Low,
+    /// Up to 63.
+    Middle,
+    /// More: multiplying takes the time.
+    High,
+}
+
+impl Height {
+    fn of(problem: &Problem) -> Height {
+        match problem.shape.m {
+            ..24 => Height::Low,
+            24..64 => Height::Middle,
+            _ => Height::High,
+        }
+    }
+}
+
+fn numbers(values: impl IntoIterator<Item = impl Into<Value>>) -> Vec<Value> {
+    values.into_iter().map(Into::into).collect()
+}
+
+/// The values of a parameter for low, middle and high products.
+fn by_height(problem: &Problem, low: &[i64], middle: &[i64], high: &[i64]) -> Vec<Value> {
+    numbers(
+        match Height::of(problem) {
+            Height::Low => low,
+            Height::Middle => middle,
+            Height::High => high,
+        }
+        .iter()
+        .copied(),
+    )
+}
+
+/// Rows of a block that share M out evenly, or are usual and leave little over.
+fn rows_of_a_block(choice: &Choice, problem: &Problem) -> Vec<i64> {
+    let m = problem.shape.m;
+    let unit = if choice.word(A_TILE) == TURNED { PIECE } else { 1 };
+    let even = (1..=8).map(|blocks| ceil(ceil(m, blocks), unit) * unit);
+    let usual =
+        [128, 64, 32, 96].into_iter().filter(|rows| *rows < m && 8 * (ceil(m, *rows) * rows - m) <= m);
+    let mut rows: Vec<i64> = Vec::new();
+    for each in even.chain(usual).filter(|rows| (m.min(16)..=256).contains(rows)) {
+        if !rows.contains(&each) {
+            rows.push(each);
+        }
+    }
+    rows
+}
+
+/// Rows of a thread that are whole pieces and share out those of a block.
+fn rows_of_a_thread(choice: &Choice) -> Vec<i64> {
+    let rows = choice.int("rows");
+    let unit = if choice.word(A_TILE) == TURNED { PIECE } else { 1 };
+    let mut tiles: Vec<i64> = (1..=MOST_ROWS_OF_A_THREAD)
+        .filter(|tm| rows % tm == 0 && tm % unit == 0 && *tm >= rows.min(3))
+        .collect();
+    tiles.sort_by_key(|tm| (tm - 8).abs());
+    tiles
+}
+
+/// As many parts as fill the multiprocessors a few times with little left over, or one.
+fn parts(choice: &Choice, problem: &Problem, target: &Target) -> Vec<i64> {
+    let [down, across] = mapping::blocks(problem, choice);
+    let (blocks, all) = (down * across, i64::from(target.sm_count.value));
+    let steps = ceil(problem.shape.k, mapping::Tiles::of(choice).depth);
+    let full = |parts: &i64| {
+        let blocks = blocks * parts;
+        blocks as f64 / (ceil(blocks, all) * all) as f64
+    };
+    let fits = |parts: &i64| *parts <= steps && blocks * parts <= MOST_ROUNDS * all && full(parts) >= 0.8;
+    let mut parts: Vec<i64> = (1..=MOST_PARTS).filter(|parts| *parts == 1 || fits(parts)).collect();
+    parts.sort_by_key(|parts| (full(parts) < 0.9, *parts));
+    parts
+}
+
+const PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: A_TILE,
+        about: "how the tile of A lies in shared memory: as in memory (rows), or with the rows of each term side by side (turned)",
+        values: |_, problem, _| match Height::of(problem) {
+            Height::Low => numbers([ROWS]),
+            Height::Middle => numbers([ROWS, TURNED]),
+            Height::High => numbers([TURNED]),
+        },
+    },
+    Parameter {
+        name: staging::COPY,
+        about: "how tiles come to shared memory: through registers where there are no asynchronous copies, which are usual",
+        values: |_, _, target| {
+            if target.has(Capability::CpAsync) { Vec::new() } else { numbers([staging::THROUGH_REGISTERS]) }
+        },
+    },
+    Parameter {
+        name: "rows",
+        about: "rows of C of a block",
+        values: |c, problem, _| numbers(rows_of_a_block(c, problem)),
+    },
+    Parameter {
+        name: "columns",
+        about: "columns of C of a block",
+        values: |_, problem, _| by_height(problem, &[32, 128, 64], &[128, 32, 64, 256], &[256, 128, 64]),
+    },
+    Parameter { name: "tm", about: "rows of a thread", values: |c, _, _| numbers(rows_of_a_thread(c)) },
+    Parameter {
+        name: "tn",
+        about: "columns of a thread",
+        values: |_, problem, _| by_height(problem, &[4, 8], &[8, 4], &[8]),
+    },
+    Parameter {
+        name: "sets",
+        about: "sets of threads of a block that share out the terms of its sums",
+        values: |_, problem, _| by_height(problem, &[16, 32, 8, 4], &[1, 4, 8, 2], &[1]),
+    },
+    Parameter {
+        name: "lanes",
+        about: "lanes of a warp that stand below one another, where a set of threads is whole warps",
+        values: |c, _, _| {
+            let tiles = mapping::Tiles::of(c);
+            numbers(
+                [4, 2, 1, 8, 16]
+                    .into_iter()
+                    .filter(|l| mapping::may_have_lanes(tiles.down, tiles.across, *l))
+                    .take(2),
+            )
+        },
+    },
+    Parameter {
+        name: TEAM,
+        about: "who copies tiles and waits for them together: a block, or each warp for itself, whose sets then take the terms that it has copied",
+        values: |c, _, _| {
+            let tiles = mapping::Tiles::of(c);
+            let set = tiles.down * tiles.across;
+            let may = c.word(A_TILE) == ROWS && tiles.sets > 1 && 32 % set == 0 && set * tiles.sets % 32 == 0;
+            if may { numbers([BY_WARPS, "block"]) } else { Vec::new() }
+        },
+    },
+    Parameter {
+        name: "depth",
+        about: "terms that a block has in shared memory at a time",
+        values: |c, problem, _| match (c.word(A_TILE), c.word(TEAM)) {
+            (TURNED, _) => numbers([16, 8, 32]),
+            (_, BY_WARPS) => Vec::new(),
+            _ => by_height(problem, &[64, 128, 256, 32], &[32, 64, 16, 128], &[32]),
+        },
+    },
+    Parameter {
+        name: "parts",
+        about: "parts of a sum, each for blocks of its own",
+        values: |c, problem, target| numbers(parts(c, problem, target)),
+    },
+    Parameter {
+        name: "stages",
+        about: "tiles in shared memory at a time: one that is multiplied while others are waited for",
+        values: |c, problem, _| match c.word(A_TILE) {
+            TURNED => numbers([2]),
+            _ if By::of(c) == By::Loading => numbers([2]),
+            _ => by_height(problem, &[4, 8, 6, 3], &[3, 2, 4, 8], &[3]),
+        },
+    },
+    Parameter {
+        name: staging::BOUNDED,
+        about: staging::ABOUT_BOUNDED,
+        values: |_, _, _| numbers([false, true]),
+    },
+];

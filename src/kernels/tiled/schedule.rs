@@ -1,0 +1,291 @@
+//! The schedule of a choice.
+
+use super::mapping::{Tiles, copied};
+use crate::kernels::family::Choice;
+use crate::kernels::staging::{self, ceil};
+use crate::problem::Problem;
+
+/// The most multiply-adds of a thread in a row that are unrolled.
+const MOST_UNROLLED: i64 = 2048;
+
+/// Threads of a block that adds up parts.
+const SECOND_PASS_THREADS: i64 = 128;
+
+/// The stages of a choice: which is shared out among blocks, which among threads, and which adds up products.
+struct Stages {
+    blocks: &'static str,
+    tiled: &'static str,
+    sum: &'static str,
+}
+
+pub(super) fn schedule(problem: &Problem, choice: &Choice) -> String {
+    let tiles = Tiles::of(choice);
+    let parts = choice.int("parts").max(1);
+    let stages = match (parts > 1, tiles.sets > 1) {
+        (false, false) => Stages { blocks: "C", tiled: "C", sum: "acc" },
+        (true, false) => Stages { blocks: "part", tiled: "part", sum: "mine" },
+        (false, true) => Stages { blocks: "C", tiled: "slice", sum: "mine" },
+        (true, true) => Stages { blocks: "part", tiled: "slice", sum: "mine" },
+    };
+    [
+        aligned_rows(problem, choice),
+        parts_of_sums(&tiles, parts, &stages),
+        over_blocks(choice, &tiles, parts, &stages),
+        over_threads(&tiles, &stages),
+        products(problem, choice, &tiles, &stages),
+        stores(problem, choice, &tiles, &stages),
+        if parts > 1 { second_pass(problem, choice) } else { String::new() },
+    ]
+    .concat()
+}
+
+/// The step by which a version of its own counts on rows that start where wide accesses may.
+fn aligned_rows(problem: &Problem, choice: &Choice) -> String {
+    let [of_a, of_b] = copied(problem, choice).map(|copied| copied.piece);
+    let strides = [("lda", of_a), ("ldb", of_b), ("ldc", wide_stores(problem, choice))];
+    let wide = strides.iter().filter(|(_, elements)| *elements > 1);
+    let multiples: Vec<String> = wide.map(|(stride, elements)| format!("{stride}%{elements}")).collect();
+    if multiples.is_empty() { String::new() } else { format!("specialize({})\n", multiples.join(", ")) }
+}
+
+/// Elements of C that a thread stores at once, which are neighbours in the registers of one.
+fn wide_stores(problem: &Problem, choice: &Choice) -> i64 {
+    let [_, piece] = Tiles::of(choice).pieces();
+    let most = (problem.alignment().c / problem.result_dtype().bytes()).min(piece);
+    if problem.shape.n % piece == 0 && most == piece { piece } else { 1 }
+}
+
+/// The sum over K in tiles of `depth` terms, in parts for blocks and for sets of threads. A set takes every so many groups of
+/// the terms that are read at once.
+fn parts_of_sums(tiles: &Tiles, parts: i64, stages: &Stages) -> String {
+    let mut steps = format!("split(acc.k, {}) -> ko, k\n", tiles.depth);
+    let mut whole = "acc";
+    if parts > 1 {
+        steps += &format!("split_reduce(acc.ko, {parts}, order=cyclic) -> part, g\n");
+        whole = "part";
+    }
+    if tiles.sets > 1 {
+        steps += &format!(
+            "split({whole}.k, {terms}) -> q, k\nsplit({whole}.q, {sets}) -> kk, s\n",
+            terms = tiles.terms(),
+            sets = tiles.sets
+        );
+        steps += &format!("rfactor({whole}.s, combine=shared) -> slice\ncache_write(slice, reg) -> mine\n");
+        if parts > 1 {
+            steps += "cache_write(part, reg) -> whole\n";
+        }
+    } else if parts > 1 {
+        steps += "cache_write(part, reg) -> mine\n";
+    }
+    if tiles.sets == 1 {
+        steps += &format!("split({}.k, {}) -> kk, k\n", stages.sum, tiles.terms());
+    }
+    steps
+}
+
+/// The blocks: of one part of the sum those that read the same columns of B are neighbours.
+fn over_blocks(choice: &Choice, tiles: &Tiles, parts: i64, stages: &Stages) -> String {
+    let (stage, asked) = (stages.blocks, staging::min_blocks(choice));
+    let (part, bound) = if parts > 1 {
+        (format!("{stage}.g, "), format!("bind({stage}.g, block.z)\n"))
+    } else {
+        Default::default()
+    };
+    format!(
+        "split({stage}.i, {rows}) -> bi, i
+split({stage}.j, {columns}) -> bj, j
+reorder({part}{stage}.bi, {stage}.bj, {stage}.i, {stage}.j)
+{bound}bind({stage}.bi, block.y)
+bind({stage}.bj, block.x{asked})
+",
+        rows = tiles.rows,
+        columns = tiles.columns,
+    )
+}
+
+/// The threads of a block: what sets have added up comes together in shared memory.
+fn over_threads(tiles: &Tiles, stages: &Stages) -> String {
+    let Stages { blocks, tiled, sum } = stages;
+    let Tiles { tm, tn, lanes_down, lanes_across, .. } = tiles;
+    let [high, wide] = tiles.pieces();
+    let (outer, set) = if tiles.by_warps {
+        (format!("{tiled}.w, "), format!("{tiled}.s, "))
+    } else if tiles.sets > 1 {
+        (String::new(), format!("{tiled}.s, "))
+    } else {
+        let part = if *blocks == "part" { "part.g, " } else { "" };
+        (format!("{part}{blocks}.bi, {blocks}.bj, "), String::new())
+    };
+    let [warps, warps_bound] = if tiles.by_warps {
+        [
+            format!("split({tiled}.s, {}) -> w, s\n", tiles.sets_of_a_warp()),
+            format!("bind({tiled}.w, threads@32)\n"),
+        ]
+    } else {
+        Default::default()
+    };
+    let together = if tiles.sets > 1 {
+        let whole = if *blocks == "part" {
+            "compute_at(whole, part.j)\n"
+        } else {
+            "set_scope(acc, reg)\ncompute_at(acc, C.j)\n"
+        };
+        let threads = tiles.threads().min(tiles.rows * tiles.columns);
+        format!(
+            "{whole}compute_at(slice, {blocks}.bj)
+fuse({blocks}.i, {blocks}.j) -> e
+split({blocks}.e, {threads}) -> u, t
+reorder({blocks}.t, {blocks}.u)
+bind({blocks}.t, threads)
+"
+        )
+    } else if *sum == "acc" {
+        "set_scope(acc, reg)\n".to_string()
+    } else {
+        String::new()
+    };
+    format!(
+        "{together}{warps}split({tiled}.i, {of_warp}) -> wi, i
+split({tiled}.i, {apart_i}) -> vi, i
+split({tiled}.i, {high}) -> ti, i
+split({tiled}.j, {across_warp}) -> wj, j
+split({tiled}.j, {apart_j}) -> vj, j
+split({tiled}.j, {wide}) -> tj, j
+reorder({outer}{tiled}.vi, {tiled}.vj, {set}{tiled}.wi, {tiled}.wj, {tiled}.tj, {tiled}.ti, {tiled}.i, {tiled}.j)
+{warps_bound}bind({tiled}.vi, vthread)
+bind({tiled}.vj, vthread)
+bind({set}{tiled}.wi, {tiled}.wj, {tiled}.tj, {tiled}.ti, threads)
+compute_at({sum}, {tiled}.ti)
+",
+        of_warp = lanes_down * tm,
+        apart_i = lanes_down * high,
+        across_warp = lanes_across * tn,
+        apart_j = lanes_across * wide,
+    )
+}
+
+/// The copies of tiles to shared memory, what a thread reads of them, and its products.
+fn products(problem: &Problem, choice: &Choice, tiles: &Tiles, Stages { sum, .. }: &Stages) -> String {
+    let [of_a, of_b] = copied(problem, choice);
+    let [pad_a, pad_b] = tiles.paddings();
+    let [high, wide] = tiles.pieces();
+    let (depth_order, a_read, a_at, pad_of_a) = if tiles.turned {
+        (
+            "storage_order(As, c, r)\n".to_string(),
+            format!(
+                "split(a.r, {high}) -> r, v\nreorder(a.c, a.r, a.v)\n{}unroll(a.r, a.c)\n",
+                wider("a.v", high)
+            ),
+            "k",
+            format!("storage_align(As, c, {pad_a})\n"),
+        )
+    } else {
+        (String::new(), "vectorize(a.c)\n".to_string(), "kk", staging::pad("As", pad_a))
+    };
+    let copy_a = if tiles.turned {
+        let (piece, threads) = (of_a.piece, tiles.threads());
+        format!(
+            "fuse(As.r, As.c) -> f
+split(As.f, {piece}) -> f, v
+split(As.f, {threads}) -> u, t
+reorder(As.t, As.u, As.v)
+bind(As.t, threads)
+unroll(As.u)
+"
+        )
+    } else {
+        of_a.steps("As", false)
+    };
+    // A tile that is turned passes through registers, unless there is none to come.
+    let ahead = ceil(ceil(problem.shape.k, tiles.depth), choice.int("parts").max(1)) > 1;
+    let after = match (tiles.turned, ahead) {
+        (true, true) => format!("{}unroll(As.v)\n", wider("As_next.v", of_a.piece)),
+        (true, false) => "unroll(As.v)\n".to_string(),
+        (false, _) => String::new(),
+    };
+    let private = if tiles.by_warps { ", private" } else { "" };
+    let unrolled = if tiles.tm * tiles.tn * tiles.terms_of_a_set() <= MOST_UNROLLED {
+        format!("{sum}.kk, ")
+    } else {
+        String::new()
+    };
+    format!(
+        "reorder({sum}.ko, {sum}.kk, {sum}.k, {sum}.i, {sum}.j)
+cache_read(A, {sum}, shared) -> As
+compute_at(As, {sum}.ko{private})
+{depth_order}{pad_of_a}{copy_a}cache_read(B, {sum}, shared) -> Bs
+compute_at(Bs, {sum}.ko{private})
+{pad_of_b}{copy_b}cache_read(As, {sum}, reg) -> a
+compute_at(a, {sum}.{a_at})
+{a_read}cache_read(Bs, {sum}, reg) -> b
+compute_at(b, {sum}.k)
+{b_read}pipeline({sum}.ko, {stages}, via={via})
+{after}unroll({unrolled}{sum}.k, {sum}.i, {sum}.j)
+",
+        pad_of_b = staging::pad("Bs", pad_b),
+        copy_b = of_b.steps("Bs", false),
+        b_read = wider("b.c", wide),
+        stages = choice.int("stages"),
+        via = staging::via(choice),
+    )
+}
+
+/// What a thread leaves behind, of one piece of its columns at once, and how the sets' sums become one.
+fn stores(
+    problem: &Problem,
+    choice: &Choice,
+    tiles: &Tiles,
+    Stages { blocks, tiled, .. }: &Stages,
+) -> String {
+    let [_, wide] = tiles.pieces();
+    let at_once = if *tiled == "C" { wide_stores(problem, choice) } else { wide };
+    let aligned = *tiled != "part" || problem.shape.n % wide == 0;
+    let tile = if at_once > 1 && aligned {
+        wider(&format!("{tiled}.j"), at_once)
+    } else {
+        format!("unroll({tiled}.j)\n")
+    };
+    let sums = match (tiles.sets > 1, *blocks) {
+        (false, _) => String::new(),
+        (true, "part") => "unroll(part.u, whole.s)\n".to_string(),
+        (true, _) => "unroll(C.u, acc.s)\n".to_string(),
+    };
+    format!("{tile}unroll({tiled}.i)\n{sums}")
+}
+
+/// The launch that adds up the parts of an element one after the other, always in the same order: of four elements of a row at once
+/// where rows consist of such.
+fn second_pass(problem: &Problem, choice: &Choice) -> String {
+    let wide = wide_stores(problem, choice);
+    let threads = SECOND_PASS_THREADS.min(ceil(ceil(problem.shape.n, wide), 32) * 32);
+    let [pieces, read] = if wide > 1 {
+        [
+            format!("split(C.j, {wide}) -> j, v\n"),
+            "reorder(acc.g, acc.i, acc.j)
+cache_read(part, acc, reg) -> p
+compute_at(p, acc.g)
+vectorize(p.e2)
+vectorize(C.v)
+unroll(acc.j)
+"
+            .to_string(),
+        ]
+    } else {
+        Default::default()
+    };
+    format!(
+        "{pieces}split(C.j, {threads}) -> bj, t
+bind(C.i, block.y)
+bind(C.bj, block.x)
+bind(C.t, threads)
+set_scope(acc, reg)
+compute_at(acc, C.t)
+{read}unroll(acc.g)
+"
+    )
+}
+
+/// The step that makes one access of a loop of so many elements.
+fn wider(target: &str, elements: i64) -> String {
+    if elements > 1 { format!("vectorize({target})\n") } else { format!("unroll({target})\n") }
+}

@@ -1,0 +1,121 @@
+//! The family `tiled`: what is chosen for its parameters changes nothing of what it computes.
+
+use warpwright::choose;
+use warpwright::compile;
+use warpwright::kernels;
+use warpwright::kernels::family::{Choice, Family, Permissions, parse_parameter};
+use warpwright::problem::Problem;
+use warpwright_core::target;
+use warpwright_sim::exact::{self, Trials};
+use warpwright_sim::{Blocks, Mode, Options};
+
+fn family() -> &'static Family {
+    kernels::family("tiled").unwrap()
+}
+
+fn problem(shape: &str) -> Problem {
+    Problem::new(shape.parse().unwrap(), "f32".parse().unwrap(), "nn".parse().unwrap())
+}
+
+fn choice(text: &str) -> Choice {
+    let values: Vec<_> = text.split_whitespace().map(|word| parse_parameter(word).unwrap()).collect();
+    Choice::of(&values)
+}
+
+/// The kernel of a choice is exactly equal to the specification, on threads without a hazard, with dense rows and with
+/// rows that are padded so that no wide access is allowed; its shared memory is what the model counts.
+fn holds(shape: &str, choice: &Choice) {
+    let problem = problem(shape);
+    let kernel = family().build(&problem, choice).unwrap_or_else(|e| panic!("{shape} with {choice}: {e}"));
+    let place = format!("{} with {choice}", kernel.name);
+    let valid =
+        compile::validated(kernel.program(), target::DEFAULT).unwrap_or_else(|e| panic!("{place}: {e}"));
+    let source = compile::cuda(&valid).unwrap_or_else(|e| panic!("{place}: {e}"));
+    let expected = (family().footprint)(&problem, choice, target::DEFAULT).shared_bytes;
+    let found: Vec<i64> = source.kernels.iter().map(|kernel| kernel.shared_bytes).collect();
+    let near = found.iter().any(|bytes| (bytes - expected).abs() <= 1024 + expected / 20);
+    assert!(near, "{place}: {expected} bytes of shared memory expected: {found:?}");
+    let dense = [problem.ld.a, problem.ld.b, problem.ld.c];
+    for padding in [0, 1] {
+        let [lda, ldb, ldc] = dense.map(|ld| ld + padding);
+        let sizes = [("lda", lda), ("ldb", ldb), ("ldc", ldc)];
+        let trials = Trials {
+            count: 1,
+            seed: 3,
+            options: Options { mode: Mode::Simt, checks: true, blocks: Blocks::All },
+        };
+        let report = exact::check(kernel.specification(), valid.program(), &sizes, &trials)
+            .unwrap_or_else(|e| panic!("{place}: {e}"));
+        assert!(report.passed(), "{place}, {padding} elements between rows: {:?}", report.run.hazards);
+    }
+}
+
+/// Every so many of the choices with these values.
+fn drawn(shape: &str, given: &str, count: usize) -> Vec<Choice> {
+    let mut choices = Vec::new();
+    family().choices(&problem(shape), target::DEFAULT, Permissions::NONE, &choice(given), &mut |choice| {
+        choices.push(choice.clone());
+        true
+    });
+    assert!(choices.len() >= count, "{shape} has only {} choices with {given}", choices.len());
+    let step = choices.len() / count;
+    choices.into_iter().skip(step / 2).step_by(step.max(1)).take(count).collect()
+}
+
+#[test]
+fn the_usual_choice_serves_every_size() {
+    for shape in [
+        "1x1x1",
+        "1x40x33",
+        "3x37x130",
+        "16x128x64",
+        "17x129x65",
+        "37x50x7",
+        "64x100x40",
+        "100x1000x3",
+        "130x70x50",
+    ] {
+        let usual = family().complete(&Choice::default(), &problem(shape), target::DEFAULT).unwrap();
+        holds(shape, &usual);
+    }
+}
+
+#[test]
+fn tiles_that_pass_through_registers_compute_the_same() {
+    let older = target::Target::by_name("rtx2080ti").unwrap();
+    for shape in ["5x130x270", "24x100x130", "80x130x70"] {
+        let usual = family().complete(&Choice::default(), &problem(shape), older).unwrap();
+        assert_eq!(usual.word("copy"), "registers");
+        holds(shape, &usual);
+    }
+}
+
+#[test]
+fn what_is_reproducible_is_the_same_on_every_gpu_and_adds_in_one_order() {
+    for shape in ["5x130x270", "40x100x130", "80x130x70"] {
+        let kernel = choose::reproducible(Some(family()), &Choice::default(), &problem(shape)).unwrap();
+        assert_eq!((kernel.family.as_str(), kernel.parameters.int("parts")), ("tiled", 1), "{shape}");
+        let sets = if shape.starts_with('5') { 16 } else { 1 };
+        assert_eq!(kernel.parameters.int("sets"), sets, "{shape}");
+        holds(shape, &kernel.parameters);
+    }
+}
+
+#[test]
+fn choices_drawn_from_the_space_compute_the_same() {
+    for (shape, given) in [
+        ("1x72x300", ""),
+        ("5x130x270", "a_tile=rows"),
+        ("16x136x520", "a_tile=rows"),
+        ("24x100x260", "a_tile=rows team=block"),
+        ("16x136x1030", "a_tile=rows team=warp"),
+        ("7x50x600", "a_tile=rows team=warp"),
+        ("48x200x100", "a_tile=turned"),
+        ("80x130x70", "a_tile=turned"),
+        ("100x257x66", "a_tile=turned"),
+    ] {
+        for choice in drawn(shape, given, 6) {
+            holds(shape, &choice);
+        }
+    }
+}
