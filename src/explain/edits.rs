@@ -215,6 +215,10 @@ fn padding(steps: &Steps, buffer: &str, facts: &Facts) -> Vec<Edit> {
     let mut edits = Vec::new();
     let known = steps.0.iter().position(|c| c.name == "storage_align" && c.word_at(0) == Ok(buffer));
     let name = buffer.strip_suffix("_next").unwrap_or(buffer);
+    let about = |elements: i64| {
+        let unit = if elements == 1 { "element" } else { "elements" };
+        format!("pad the rows of {name} by {elements} {unit}")
+    };
     for elements in [wide, 1, 2 * wide] {
         let mut with = steps.clone();
         if let Some(at) = known {
@@ -222,7 +226,7 @@ fn padding(steps: &Steps, buffer: &str, facts: &Facts) -> Vec<Edit> {
                 continue;
             }
             with.set_int(at, 2, elements);
-            edits.push(with.edit(Idea::Padding, format!("pad the rows of {name} by {elements} elements")));
+            edits.push(with.edit(Idea::Padding, about(elements)));
             continue;
         }
         let Some(staged) = steps.staging(name) else { continue };
@@ -235,7 +239,7 @@ fn padding(steps: &Steps, buffer: &str, facts: &Facts) -> Vec<Edit> {
         let moved = steps.0.iter().position(|c| c.name == "compute_at" && c.word_at(0) == Ok(name));
         let at = ordered.or(moved).unwrap_or(staged) + 1;
         with.0.insert(at, Call::new("storage_align").word(name).word(axis).int(elements));
-        edits.push(with.edit(Idea::Padding, format!("pad the rows of {name} by {elements} elements")));
+        edits.push(with.edit(Idea::Padding, about(elements)));
     }
     edits.extend(pieces(steps, name));
     if known.is_none() && steps.staging(name).is_some() {

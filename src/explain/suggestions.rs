@@ -132,7 +132,9 @@ pub fn of(
     let mut told: Vec<Suggestion> = Vec::new();
     for suggestion in found {
         let alike = told.iter().filter(|t| t.idea == suggestion.idea).count();
-        if alike < OF_AN_IDEA && told.len() < IN_ALL {
+        // What comes to the very same is told once.
+        let is_new = told.iter().all(|t| t.seconds.to_bits() != suggestion.seconds.to_bits());
+        if alike < OF_AN_IDEA && is_new && told.len() < IN_ALL {
             told.push(Suggestion { number: told.len() + 1, ..suggestion });
         }
     }

@@ -109,8 +109,7 @@ fn bank_conflicts_are_found_and_padding_that_is_suggested_removes_them() {
     let stores: Vec<&Value> = findings(&found, CONFLICTS);
     let store = stores.iter().find(|f| f["text"].as_str().unwrap().starts_with("the store to As"));
     assert_eq!(store.expect("the store is found")["value"], 32.0);
-    let padding =
-        list(&found, "suggestions").iter().find(|s| s["text"] == "pad the rows of As by 1 elements");
+    let padding = list(&found, "suggestions").iter().find(|s| s["text"] == "pad the rows of As by 1 element");
     let padding = padding.unwrap_or_else(|| panic!("padding is suggested: {}", found["suggestions"]));
     assert_eq!((&padding["reduces"], &padding["kind"]), (&Value::from("l1"), &Value::from("modelled")));
     let padded = scratch.file("padded.sched", padding["schedule"].as_str().unwrap());
