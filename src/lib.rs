@@ -12,6 +12,7 @@ pub mod file;
 pub mod gpu;
 pub mod inputs;
 pub mod kernels;
+pub mod ladder;
 pub mod matrix;
 pub mod memory;
 pub mod metrics;

@@ -157,7 +157,14 @@ fn sectors(rows: i64, bytes: i64, stride: i64, before: i64) -> i64 {
 
 /// Multiply-adds a second of the fastest pipe for a precision; `None` where the GPU's table has no rate.
 fn fma_per_second(precision: Precision, target: &Target) -> Option<f64> {
-    pipes(precision).iter().filter_map(|p| target.fma_per_second(*p)).reduce(f64::max)
+    fastest_pipe(precision, target).map(|(_, rate)| rate)
+}
+
+/// The fastest pipe for a precision, and its multiply-adds a second at the boost clock; `None` where the GPU's table has
+/// no rate.
+pub fn fastest_pipe(precision: Precision, target: &Target) -> Option<(Pipe, f64)> {
+    let rates = pipes(precision).iter().filter_map(|p| Some((*p, target.fma_per_second(*p)?)));
+    rates.max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
 /// The pipes that can do the arithmetic of a precision without changing its rounding class.

@@ -4,19 +4,24 @@ use std::path::PathBuf;
 
 use clap::Args;
 use warpwright_core::diag::Diagnosis;
+use warpwright_core::target::{self, Target};
+use warpwright_cuda::nvrtc::Nvrtc;
 
 use super::options::{DeviceOptions, EffortOptions, OutputOptions, ProductOptions};
 use super::output::{Failure, Outcome, notice, print, print_json};
-use crate::device::Device;
+use crate::device::{Device, DeviceChoice};
+use crate::file::write_whole;
 use crate::inputs::Operands;
-use crate::kernels::{self, Recipe, Variant};
-use crate::memory;
+use crate::kernels::{self, Kernel, Recipe, Variant};
+use crate::ladder::measured::{Measured, Source};
+use crate::ladder::{self, Counted, Ladder, Registers, Rung};
 use crate::problem::{Problem, Shape};
 use crate::report::number::{bytes, flops_per_second, seconds};
 use crate::report::progress::Progress;
 use crate::report::table::{numbers, render, words};
-use crate::report::{RungReport, html};
+use crate::report::{RungReport, ladder as page};
 use crate::run::{self, Effort, Subject};
+use crate::{memory, parallel};
 
 /// Options of `ladder`.
 #[derive(Args, Debug)]
@@ -32,9 +37,14 @@ pub struct Options {
     rungs: Vec<u32>,
     #[command(flatten)]
     product: ProductOptions,
-    /// Write a page that can be opened in a browser.
+    /// Write a worklog of the rungs as a page that can be opened in a browser. Its numbers are of the size that is given,
+    /// of the times in --measured, or of 4096; without a GPU rungs are checked at no more than 256.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Take measured times for the page from a file: what `ladder --json` printed on a GPU, or what `bench --record`
+    /// wrote. Nothing is timed then, and no GPU is needed.
+    #[arg(long, value_name = "RESULTS", requires = "html")]
+    measured: Option<PathBuf>,
     #[command(flatten)]
     device: DeviceOptions,
     #[command(flatten)]
@@ -62,24 +72,23 @@ pub fn run(options: &Options) -> Outcome {
             .instead("leave out --rungs to run all of them")
             .into());
     }
-    let (device, notices) = options.device.device.open()?;
-    notices.iter().for_each(|n| notice(n));
-    let usual = if matches!(device, Device::Sim(_)) { Shape::cube(512) } else { Shape::cube(4096) };
-    let problem = options.product.problem(options.size.unwrap_or(usual))?;
+    let earlier = options.measured.as_deref().map(Measured::read).transpose()?;
+    let device = open(options, earlier.as_ref())?;
+    let shown = shown(options, &rungs, &device, earlier.as_ref())?;
+    let problem = checked(options, &device, &shown);
     memory::check_fits(&problem, 3.0)?;
-    let (reports, faults) =
+    let Climb { rungs: climbed, faults } =
         climb(&rungs, &device, &problem, &options.effort.effort(&device), options.effort.seed)?;
-    if reports.is_empty() {
+    if climbed.is_empty() {
         let (dtype, layout) = (problem.precision, problem.layout);
         return Err(Diagnosis::new(format!("ladder {} has no rung for {dtype} {layout}", options.name))
             .instead("choose another --dtype or --layout, as said above")
             .into());
     }
+    let reports: Vec<RungReport> = climbed.iter().map(|(_, report)| report.clone()).collect();
     if let Some(path) = &options.html {
-        let page = html::page(&format!("Warpwright: the ladder {}", options.name), &reports);
-        std::fs::write(path, page).map_err(|e| {
-            Diagnosis::new(format!("{}: cannot be written", path.display())).because(e.to_string())
-        })?;
+        let ladder = described(options, climbed, &device, shown, earlier.as_ref())?;
+        write_whole(path, &page::page(&ladder))?;
     }
     if options.output.json {
         print_json(&reports)?;
@@ -90,6 +99,125 @@ pub fn run(options: &Options) -> Outcome {
     if reports.iter().all(|r| r.report.check.passed) { Ok(()) } else { Err(Failure::Wrong) }
 }
 
+/// The device. With times of an earlier run it is the simulator, as the GPU that they were measured on.
+fn open(options: &Options, earlier: Option<&Measured>) -> Result<Device, Diagnosis> {
+    let choice = match (options.device.device, earlier) {
+        (DeviceChoice::Cuda(_), Some(_)) => {
+            return Err(Diagnosis::new("--measured and --device cuda: there would be two measured times")
+                .because("a GPU is timed by this run itself")
+                .instead("leave out one of the two"));
+        }
+        (DeviceChoice::Auto, Some(earlier)) => {
+            DeviceChoice::Sim(Target::by_product_name(&earlier.source.gpu).unwrap_or(target::DEFAULT))
+        }
+        (choice, _) => choice,
+    };
+    let (device, notices) = choice.open()?;
+    notices.iter().for_each(|n| notice(n));
+    Ok(device)
+}
+
+/// The product that the page is about, and that is run unless it is too large for the simulator.
+fn shown(
+    options: &Options,
+    rungs: &[&Recipe],
+    device: &Device,
+    earlier: Option<&Measured>,
+) -> Result<Problem, Diagnosis> {
+    let simulated = matches!(device, Device::Sim(_)) && options.html.is_none();
+    let usual = if simulated { Shape::cube(512) } else { Shape::cube(4096) };
+    let problem = options.product.problem(options.size.unwrap_or(usual))?;
+    let Some(earlier) = earlier else { return Ok(problem) };
+    let variant = Variant::of(&problem);
+    let names: Vec<String> = rungs.iter().map(|r| kernels::full_name(r, variant)).collect();
+    let problem = options.product.problem(earlier.size(&problem, options.size, &names)?)?;
+    for kernel in earlier.wrong(&problem) {
+        notice(&format!("{kernel} was wrong when it was timed: its time is left out"));
+    }
+    Ok(problem)
+}
+
+/// The product that is run: for a page that is made on the simulator a smaller one, since the model's numbers need no run.
+fn checked(options: &Options, device: &Device, shown: &Problem) -> Problem {
+    if matches!(device, Device::Cuda(..)) || options.html.is_none() {
+        return *shown;
+    }
+    let Shape { m, n, k } = shown.shape;
+    let [m, n, k] = [m, n, k].map(stand_in);
+    let smaller = Problem::new(Shape { m, n, k }, shown.precision, shown.layout);
+    Problem { alpha: shown.alpha, beta: shown.beta, same: shown.same, ..smaller }
+}
+
+/// The largest extent that is simulated for a page: all rungs of a ladder take some seconds then.
+const MOST_SIMULATED: i64 = 256;
+
+/// An extent that is simulated in place of another: where tiles divide that, they divide this, and where some are ragged
+/// there they are ragged here.
+fn stand_in(extent: i64) -> i64 {
+    let half = MOST_SIMULATED / 2;
+    if extent <= MOST_SIMULATED || extent % MOST_SIMULATED == 0 {
+        extent.min(MOST_SIMULATED)
+    } else {
+        half + extent % half
+    }
+}
+
+/// What the page is made of: the reports, what the model says of each rung, and measured times.
+fn described(
+    options: &Options,
+    climbed: Vec<(Kernel, RungReport)>,
+    device: &Device,
+    problem: Problem,
+    earlier: Option<&Measured>,
+) -> Result<Ladder, Diagnosis> {
+    let target = device.target();
+    let compiler = Nvrtc::get().is_ok();
+    let of_run = |report: &RungReport| report.report.kernel.launches.iter().filter_map(|l| l.registers).max();
+    let progress = Progress::steps(climbed.len() as u64);
+    progress.say(format!("{} for {}", if compiler { "compiling" } else { "modelling" }, target.name));
+    let described = parallel::map(&climbed, |(kernel, report)| {
+        let known = match earlier {
+            Some(earlier) => earlier.registers(&problem, &kernel.name),
+            None => of_run(report).map(|count| Registers { count, by: Counted::Compiler }),
+        };
+        let described = ladder::modelled(kernel, &problem, target, known, compiler);
+        progress.step();
+        described
+    });
+    drop(progress);
+    let mut rungs = Vec::new();
+    for ((kernel, report), described) in climbed.into_iter().zip(described) {
+        let (model, cuda) = described?;
+        let seconds = match earlier {
+            Some(earlier) if earlier.is_outdated(&problem, &kernel.name, &kernel.schedule.text()) => {
+                let what = "its schedule was another one when it was timed: its time is left out";
+                notice(&format!("rung {}: {what}", report.rung));
+                None
+            }
+            Some(earlier) => earlier.seconds(&problem, &kernel.name),
+            None => report.report.time.seconds,
+        };
+        rungs.push(Rung { report, model, cuda, seconds });
+    }
+    let (source, cublas) = match (earlier, device) {
+        (Some(earlier), _) => (Some(earlier.source.clone()), earlier.cublas(&problem)),
+        (None, Device::Cuda(..)) => {
+            let gpu = device.report().gpu;
+            let cublas = rungs.iter().find_map(|r| r.report.report.cublas).map(|c| c.seconds);
+            (Some(Source { gpu, file: None, with: None }), cublas)
+        }
+        (None, Device::Sim(_)) => (None, None),
+    };
+    Ok(Ladder { name: options.name.clone(), problem, target, source, cublas, rungs })
+}
+
+/// What came of running the rungs.
+struct Climb {
+    rungs: Vec<(Kernel, RungReport)>,
+    /// What is wrong, a line each.
+    faults: Vec<String>,
+}
+
 /// Runs the rungs one after another on the same operands.
 fn climb(
     rungs: &[&'static Recipe],
@@ -97,12 +225,12 @@ fn climb(
     problem: &Problem,
     effort: &Effort,
     seed: u64,
-) -> Result<(Vec<RungReport>, Vec<String>), Diagnosis> {
+) -> Result<Climb, Diagnosis> {
     let operands = Operands::random(problem, seed)?;
     let variant = Variant::of(problem);
     let progress = Progress::steps(rungs.len() as u64);
     let mut cublas = None;
-    let (mut reports, mut faults) = (Vec::new(), Vec::new());
+    let (mut climbed, mut faults) = (Vec::new(), Vec::new());
     for (i, recipe) in rungs.iter().enumerate() {
         progress.say(format!("{} {}", recipe.rung, recipe.title));
         if let Err(reason) = (recipe.schedule)(variant) {
@@ -117,15 +245,17 @@ fn climb(
         outcome.report.cublas = cublas;
         outcome.notices.iter().for_each(|n| notice(n));
         faults.extend(outcome.faults.into_iter().map(|f| format!("rung {}: {f}", recipe.rung)));
-        reports.push(RungReport {
+        let report = RungReport {
             rung: recipe.rung,
             name: recipe.title.to_string(),
             change: recipe.change.to_string(),
+            why: recipe.why.to_string(),
             report: outcome.report,
-        });
+        };
+        climbed.push((kernel, report));
         progress.step();
     }
-    Ok((reports, faults))
+    Ok(Climb { rungs: climbed, faults })
 }
 
 /// A line for each rung, and what each changes.
@@ -170,4 +300,21 @@ fn row(rung: &RungReport) -> Vec<String> {
         report.tflops.zip(report.cublas).map_or_else(unknown, |(t, c)| format!("{:.2}", t / c.tflops)),
         if report.check.passed { "yes" } else { "NO" }.to_string(),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::stand_in;
+
+    #[test]
+    fn small_extents_stand_in_for_large_ones_that_leave_the_same_remainders() {
+        assert_eq!([1, 100, 255, 256].map(stand_in), [1, 100, 255, 256]);
+        assert_eq!([4096, 4095, 4097, 4224, 1000].map(stand_in), [256, 255, 129, 128, 232]);
+        for extent in 257..2000 {
+            for tile in [4, 8, 16, 32, 64, 128, 256] {
+                let divides = |extent: i64| extent % tile == 0;
+                assert_eq!(divides(extent), divides(stand_in(extent)), "{extent} by {tile}");
+            }
+        }
+    }
 }

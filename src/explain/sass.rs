@@ -11,7 +11,7 @@ use warpwright_core::target::Target;
 use warpwright_cuda::disassemble::{Function, disassemble};
 
 use crate::compile;
-use crate::gpu::{chosen, diagnosis, options};
+use crate::gpu::{diagnosis, options};
 use crate::modelled;
 use crate::problem::Problem;
 
@@ -62,8 +62,8 @@ pub fn of(
 ) -> Result<Vec<Machine>, Diagnosis> {
     let text = compile::cuda_for(modelled.valid(), problem)?;
     let settings = options(&target.arch_for(&[]), &text, target);
-    let mut numbers = Vec::new();
-    chosen(&text.host, &|s| modelled.value(s), &mut numbers)?;
+    let unknown = |sym| Diagnosis::new(format!("`{sym}` has no value when the kernel is launched"));
+    let numbers = text.launched(&|s| modelled.value(s)).map_err(unknown)?;
     let mut out = Vec::new();
     for number in numbers {
         let name = &text.kernels[number].name;

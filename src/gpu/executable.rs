@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 use num_complex::Complex64;
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::dtype::DType;
-use warpwright_core::emit::cuda::{self, Argument, LARGEST_LAUNCH_PARAMETER, Source, Step};
+use warpwright_core::emit::cuda::{self, Argument, LARGEST_LAUNCH_PARAMETER, Source};
 use warpwright_core::ir::{ParamKind, Program};
 use warpwright_core::sym::Sym;
 use warpwright_core::target::Target;
@@ -154,10 +154,8 @@ impl Executable {
             let bytes = usize::try_from(bytes).map_err(|_| too_large(&self.source.name))?;
             scratch.push((device.alloc(bytes).map_err(diagnosis)?, wanted.zeroed));
         }
-        let mut numbers = Vec::new();
-        chosen(&self.source.host, &value, &mut numbers)?;
         let mut launches = Vec::new();
-        for number in numbers {
+        for number in self.source.launched(&value).map_err(unknown)? {
             let kernel = &self.source.kernels[number];
             let Some(mut config) = configuration(kernel, &value)? else { continue };
             if kernel.waits && !launches.is_empty() {
@@ -267,10 +265,8 @@ pub fn compile_ahead(
     value: &dyn Fn(&Sym) -> Option<i64>,
 ) -> Result<Ahead, Diagnosis> {
     let (options, cache) = (super::options(own, source, target), CompileCache::standard());
-    let mut numbers = Vec::new();
-    chosen(&source.host, value, &mut numbers)?;
     let mut ahead = Ahead::default();
-    for number in numbers {
+    for number in source.launched(value).map_err(unknown)? {
         if configuration(&source.kernels[number], value)?.is_some() {
             let Cached { compiled, hit, notices } = compile_unit(source, number, &options, &cache)?;
             let not_kept = |n: &&Notice| matches!(n, Notice::NotKept { .. } | Notice::NoDirectory { .. });
@@ -401,24 +397,6 @@ fn scalar(value: Complex64, dtype: DType) -> Result<Value, Diagnosis> {
                 .instead("declare alpha and beta in the accumulation type, f32"));
         }
     })
-}
-
-/// The kernels that the host launches for these sizes, in order.
-pub(crate) fn chosen(
-    steps: &[Step],
-    value: &dyn Fn(&Sym) -> Option<i64>,
-    numbers: &mut Vec<usize>,
-) -> Result<(), Diagnosis> {
-    for step in steps {
-        match step {
-            Step::Launch(number) => numbers.push(*number),
-            Step::If { cond, then, otherwise } => {
-                let branch = if cond.eval(value).map_err(unknown)? { then } else { otherwise };
-                chosen(branch, value, numbers)?;
-            }
-        }
-    }
-    Ok(())
 }
 
 /// How a kernel is launched for these sizes; `None` where its grid is empty.

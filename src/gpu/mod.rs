@@ -10,7 +10,6 @@ mod run;
 pub mod stage;
 
 pub use ahead::Site;
-pub(crate) use executable::chosen;
 pub use executable::{Ahead, Arguments, Executable, Prepared, compile_ahead};
 pub use operands::OperandSets;
 pub use run::{GpuOptions, GpuRun, outside_c, reset_c, result, run};

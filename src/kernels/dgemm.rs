@@ -15,6 +15,7 @@ pub const RUNGS: &[Recipe] = &[
         rung: 1,
         title: "matrix units",
         change: "A warp multiplies 64 x 32 elements of a 128 x 128 block by matrix instructions of 8 x 8 elements and 4 terms.",
+        why: "One such instruction makes 256 multiply-adds where an ordinary one of a warp makes 32, and where a GPU has matrix units for doubles they are the faster pipe.",
         schedule: |v| steps(v, "vectorize(As.e, Bs.e)\n", ""),
     },
     Recipe {
@@ -23,6 +24,7 @@ pub const RUNGS: &[Recipe] = &[
         rung: 2,
         title: "asynchronous copies",
         change: "Tiles arrive by asynchronous copies, two steps ahead.",
+        why: "Copies are under way while two tiles are multiplied, and pass through no registers, so that the few warps for which there are registers need not wait for them.",
         schedule: |v| {
             let copies = "tensorize(As.e, cp_async16_f64)\ntensorize(Bs.e, cp_async16_f64)\n";
             steps(v, copies, "pipeline(acc.ko, 3, via=cp_async)\n")

@@ -18,6 +18,7 @@ pub const RUNGS: &[Recipe] = &[
         rung: 1,
         title: "matrix units",
         change: "A warp multiplies 64 x 32 elements of a 128 x 128 block by matrix instructions, whose operands its threads gather from shared memory.",
+        why: "One such instruction makes 2048 multiply-adds where an ordinary one of a warp makes 32; what is slow now is to bring it operands, which threads gather element by element.",
         schedule: |v| Ok(TILES.steps(v) + &gathered(v)?),
     },
     Recipe {
@@ -26,6 +27,7 @@ pub const RUNGS: &[Recipe] = &[
         rung: 2,
         title: "asynchronous copies",
         change: "Tiles arrive by asynchronous copies, two steps ahead, and operands are loaded from shared memory a 16 x 16 matrix at a time.",
+        why: "A matrix load deals out 16 x 16 elements as the matrix instruction wants them, where threads gathered them one by one, and copies that are two steps ahead hide how long memory takes.",
         schedule: |v| Ok(TILES.steps(v) + &loaded(v)?),
     },
     Recipe {
@@ -34,6 +36,7 @@ pub const RUNGS: &[Recipe] = &[
         rung: 3,
         title: "warpgroups",
         change: "A thread of its own has the tensor memory accelerator fetch tiles into a ring, and two warpgroups multiply 64 x 128 elements each straight from there.",
+        why: "Its instruction reads A and B from shared memory itself, so that operands pass through no registers, and the warps that multiply spend no instructions on copies.",
         schedule: |v| warpgroups(v, 128, 4),
     },
     Recipe {
@@ -42,6 +45,7 @@ pub const RUNGS: &[Recipe] = &[
         rung: 4,
         title: "wide warpgroups",
         change: "A warpgroup multiplies 64 x 256 elements, so that each tile of A serves twice as many products.",
+        why: "A block of 128 x 256 asks for three quarters of the bytes for each multiply-add that one of 128 x 128 asks for; small products have too few such blocks to fill a GPU.",
         schedule: |v| warpgroups(v, 256, 4),
     },
 ];

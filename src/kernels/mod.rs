@@ -61,6 +61,8 @@ pub struct Recipe {
     pub title: &'static str,
     /// What it changes in the rung before, in one sentence.
     pub change: &'static str,
+    /// Why that helps, or why it does not, in one more.
+    pub why: &'static str,
     /// Its schedule for a variant, or why there is none.
     pub schedule: fn(Variant) -> Result<String, Diagnosis>,
 }
@@ -133,10 +135,15 @@ pub fn ladder(name: &str) -> Result<Vec<&'static Recipe>, Diagnosis> {
     Ok(rungs)
 }
 
+/// The full name of the kernel of a recipe for a variant.
+pub fn full_name(recipe: &Recipe, variant: Variant) -> String {
+    let precision = variant.precision.name().replace('-', "_");
+    format!("{}_{precision}_{}{}", recipe.name, variant.layout, variant.align)
+}
+
 /// Makes the kernel of a recipe for a variant.
 pub fn build(recipe: &Recipe, variant: Variant) -> Result<Kernel, Diagnosis> {
-    let precision = variant.precision.name().replace('-', "_");
-    let name = format!("{}_{precision}_{}{}", recipe.name, variant.layout, variant.align);
+    let name = full_name(recipe, variant);
     let place = |d: Diagnosis| d.at(format!("kernel {name}"));
     let text = (recipe.schedule)(variant).map_err(place)?;
     let mut specification = gemm::specification(variant);
@@ -175,6 +182,22 @@ mod tests {
         assert!(numbers.windows(2).all(|w| w[0] < w[1]), "{numbers:?}");
         assert!(by_name("no_such").unwrap_err().to_string().contains(names[0]));
         assert!(ladder("no_such").is_err());
+    }
+
+    #[test]
+    fn every_rung_says_what_it_changes_and_why_that_helps_in_a_sentence_each() {
+        for recipe in all() {
+            for sentence in [recipe.change, recipe.why] {
+                let begins = sentence.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit());
+                assert!(
+                    begins && sentence.ends_with('.') && sentence.len() > 40,
+                    "{}: {sentence}",
+                    recipe.name
+                );
+            }
+            let twice = all().filter(|r| r.why == recipe.why || r.change == recipe.why).count();
+            assert_eq!(twice, 1, "{}: {}", recipe.name, recipe.why);
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub const RUNGS: &[Recipe] = &[
         rung: 1,
         title: "naive",
         change: "One thread computes one element of C; neighbouring threads stand below one another, in rows.",
+        why: "Every multiply-add loads both of its operands, and since the lanes of a warp read A in 32 different rows, one such load asks for 32 sectors and uses 4 of the 32 bytes of each.",
         schedule: naive,
     },
     Recipe {
@@ -21,6 +22,7 @@ pub const RUNGS: &[Recipe] = &[
         rung: 2,
         title: "coalesced",
         change: "Neighbouring threads stand side by side, in columns, so that a warp reads and writes whole sectors.",
+        why: "In a step of the sum a warp then asks for one element of A and 32 neighbours of B, 5 sectors instead of 33, so that far less of what memory sends is thrown away.",
         schedule: coalesced,
     },
     Recipe {
@@ -29,6 +31,7 @@ pub const RUNGS: &[Recipe] = &[
         rung: 3,
         title: "shared memory blocking",
         change: "A block copies 32 x 32 tiles of A and B to shared memory and reads every element 32 times from there.",
+        why: "Memory is asked for a twentieth of the sectors; but every multiply-add still takes both of its operands from shared memory, which now sets the pace.",
         schedule: shared_memory,
     },
     Recipe {
@@ -37,6 +40,7 @@ pub const RUNGS: &[Recipe] = &[
         rung: 4,
         title: "1D block tiling",
         change: "A thread computes 8 elements of a column, so that one element of B serves them all.",
+        why: "For 8 multiply-adds it loads 9 elements instead of 16, and a block of 64 x 64 uses what it stages 64 times instead of 32.",
         schedule: |_| Ok(Tile { rows: 64, columns: 64, depth: 8, tm: 8, tn: 1 }.steps()),
     },
     Recipe {
@@ -45,6 +49,7 @@ pub const RUNGS: &[Recipe] = &[
         rung: 5,
         title: "2D block tiling",
         change: "A thread computes 8 x 8 elements from 8 + 8 operands that it holds in registers.",
+        why: "16 loads from shared memory feed 64 multiply-adds where 9 fed 8, since an operand that lies in a register is used again without another access.",
         schedule: |_| Ok(TILE_8.steps()),
     },
     Recipe {
@@ -53,6 +58,7 @@ pub const RUNGS: &[Recipe] = &[
         rung: 6,
         title: "vectorized",
         change: "Tiles are stored with K as rows, and every copy moves 16 bytes where sizes and strides allow it.",
+        why: "What a thread needs in one step of the sum lies side by side then, and one instruction brings four elements of it; the wavefronts remain, since as many bytes move.",
         schedule: |v| TILE_8.vectorized(v, Storage::Plain),
     },
     Recipe {
@@ -61,6 +67,7 @@ pub const RUNGS: &[Recipe] = &[
         rung: 7,
         title: "bank conflicts by linearizing",
         change: "Columns of the tile of B that different threads read are stored side by side.",
+        why: "The 8 columns of a thread lie 16 elements apart and those of its neighbours between them, so that lanes no longer meet in a bank; the price is that they are loaded one by one again.",
         schedule: |v| TILE_8.vectorized(v, Storage::Linear),
     },
     Recipe {
@@ -69,6 +76,7 @@ pub const RUNGS: &[Recipe] = &[
         rung: 8,
         title: "bank conflicts by extra columns",
         change: "Instead, rows of the tile of B are padded so that they begin in other banks.",
+        why: "It gains nothing here, and shows why one counts: the lanes that meet in a bank read the same row, and padding moves whole rows.",
         schedule: |v| TILE_8.vectorized(v, Storage::Padded),
     },
     Recipe {
@@ -77,6 +85,7 @@ pub const RUNGS: &[Recipe] = &[
         rung: 9,
         title: "tuned tile",
         change: "The tile is 16 terms deep, as a search over tiles found best.",
+        why: "There are half as many barriers for the same work, and more multiply-adds between two of them; the larger tile costs no resident block, since registers are the limit.",
         schedule: |v| TILE_16.vectorized(v, Storage::Plain),
     },
     Recipe {
@@ -85,6 +94,7 @@ pub const RUNGS: &[Recipe] = &[
         rung: 10,
         title: "warp tiling",
         change: "A warp computes a compact tile of the block, so that its threads share the operands they read.",
+        why: "Lanes that read the same word are served at once, and in a compact tile more of them do; twice as many elements in a thread also use each operand more often, though their registers leave room for half the warps.",
         schedule: |v| WARP_TILE.steps(v),
     },
     Recipe {
@@ -93,6 +103,7 @@ pub const RUNGS: &[Recipe] = &[
         rung: 11,
         title: "double buffering",
         change: "The next tiles are fetched into a second buffer while this one is used, one barrier a step.",
+        why: "Two buffers need one barrier a step where one buffer needs two; but what is fetched is stored at once, so that every thread waits for its loads before it multiplies, and most of the gain is lost.",
         schedule: |v| WIDE_WARP_TILE.steps(v),
     },
     Recipe {
@@ -101,6 +112,7 @@ pub const RUNGS: &[Recipe] = &[
         rung: 12,
         title: "compact warps",
         change: "Back at one buffer: a warp computes 32 x 64 elements, a thread 8 x 8 of them as four 4 x 4 tiles, so that its reads meet no bank conflict.",
+        why: "Pieces of 16 bytes that neighbouring lanes read lie next to one another, and half the elements in a thread leave registers for twice the warps, which fill each other's waits.",
         schedule: |v| COMPACT.steps(v),
     },
     Recipe {
@@ -109,6 +121,7 @@ pub const RUNGS: &[Recipe] = &[
         rung: 13,
         title: "padded tile",
         change: "Rows of the turned tile of A are padded, so that storing it meets fewer bank conflicts.",
+        why: "Four elements of a row of A go to four rows of the turned tile, where lanes meet in few banks if all rows begin in the same one.",
         schedule: |v| PADDED.steps(v),
     },
     Recipe {
@@ -117,6 +130,7 @@ pub const RUNGS: &[Recipe] = &[
         rung: 14,
         title: "register staging",
         change: "The next tiles are loaded into registers before the multiply-adds of this one, and stored to a second buffer after them.",
+        why: "Loads are under way while a thread multiplies, so that it does not wait for them; but with the registers that hold what they bring, 132 in all by NVRTC 13.0, one block is resident instead of two, which takes back what was gained.",
         schedule: |v| STAGED.steps(v),
     },
     Recipe {
@@ -125,6 +139,7 @@ pub const RUNGS: &[Recipe] = &[
         rung: 15,
         title: "wide thread tile",
         change: "A block computes 128 x 256 elements, a warp 64 x 64 and a thread 16 x 8, so that six reads of 16 bytes feed 128 multiply-adds.",
+        why: "Each operand is used more often, so that wavefronts fall by a third and sectors by a quarter; the registers cost nothing more, since one block was all that fitted before.",
         schedule: |v| WIDE.steps(v),
     },
     Recipe {
@@ -133,6 +148,7 @@ pub const RUNGS: &[Recipe] = &[
         rung: 16,
         title: "asynchronous copies",
         change: "A tile that is stored as it is read, B's here, is copied to shared memory without passing through registers.",
+        why: "Such a copy needs no register for what it moves and no instruction to store it, and nobody waits for it before its tile is used.",
         schedule: |v| ASYNC.steps(v),
     },
     Recipe {
@@ -141,6 +157,7 @@ pub const RUNGS: &[Recipe] = &[
         rung: 17,
         title: "turned lanes",
         change: "Neighbouring lanes stand below one another, so that eight of them read four pieces of A and two of B instead of one and eight.",
+        why: "It was measured to be 1 to 2 % faster on an H200; the counts do not explain that, since by them it takes more wavefronts.",
         schedule: |v| TURNED.steps(v),
     },
     Recipe {
@@ -149,6 +166,7 @@ pub const RUNGS: &[Recipe] = &[
         rung: 18,
         title: "small tile",
         change: "The same with a tile of 64 x 128 and 8 x 8 elements a thread, for products whose large tiles would leave multiprocessors idle.",
+        why: "More and smaller blocks keep all multiprocessors busy where a product is small, and leave less idle in the last wave; what is staged is used less often, which costs large products a little.",
         schedule: |v| SMALL.steps(v),
     },
 ];

@@ -19,6 +19,7 @@ pub const RUNGS: &[Recipe] = &[
         rung: 0,
         title: "naive",
         change: "A block computes a piece of one row of C, a thread one element of it.",
+        why: "Neighbouring threads read neighbours of B, and all the same element of A; but every multiply-add loads both of its operands, and a block uses what it reads of B only once.",
         schedule: naive,
     },
     Recipe {
@@ -27,6 +28,7 @@ pub const RUNGS: &[Recipe] = &[
         rung: 1,
         title: "blocked",
         change: "A block computes 32 x 32 elements, so that its threads share what they read through the caches.",
+        why: "32 threads of the block want each element, and caches can answer all but the first; yet there are as many loads as before, two for each multiply-add, and they set the pace, which is why it is no faster.",
         schedule: blocked,
     },
     Recipe {
@@ -35,6 +37,7 @@ pub const RUNGS: &[Recipe] = &[
         rung: 2,
         title: "thread tiling",
         change: "A thread computes 8 x 8 elements of a 128 x 128 block, from tiles in shared memory and registers.",
+        why: "Memory is asked for every element of a tile once for all threads of the block, and 8 + 8 operands in registers feed 64 multiply-adds that took two loads each before.",
         schedule: |_| Ok(format!("{}{}", tile(&Tile::PLAIN, None), staging())),
     },
     Recipe {
@@ -43,6 +46,7 @@ pub const RUNGS: &[Recipe] = &[
         rung: 3,
         title: "virtual threads",
         change: "A thread computes four 4 x 4 tiles spread over the block, so that a warp reads shared memory without conflicts.",
+        why: "Where the 8 columns of a thread lie side by side, lanes read 8 elements apart and meet in the same banks; runs of 4, read 16 bytes at a time, lie next to those of the neighbours.",
         schedule: |_| Ok(format!("{}{}", tile(&Tile::STRIDED, None), staging())),
     },
     Recipe {
@@ -51,6 +55,7 @@ pub const RUNGS: &[Recipe] = &[
         rung: 4,
         title: "vectorized",
         change: "Tiles are stored with K as rows, and every copy to shared memory, to registers and to C moves 16 bytes where sizes and strides allow it.",
+        why: "One instruction moves 16 bytes where four moved 4 each, and what a thread needs in one step of the sum lies side by side.",
         schedule: |v| wide(v, Overlap::None),
     },
     Recipe {
@@ -59,6 +64,7 @@ pub const RUNGS: &[Recipe] = &[
         rung: 5,
         title: "double buffer",
         change: "The next tiles are copied to a second pair of buffers before the multiply-adds of this one, so that one barrier a step is enough.",
+        why: "A barrier a step is saved; but what is fetched is stored at once, so that threads wait for their loads before they multiply, just as they did before.",
         schedule: |v| wide(v, Overlap::DoubleBuffer),
     },
     Recipe {
@@ -67,6 +73,7 @@ pub const RUNGS: &[Recipe] = &[
         rung: 6,
         title: "double buffer that does not wait",
         change: "The next tiles are only loaded, into registers, before the multiply-adds, and stored to the second pair of buffers after them, so that nothing waits for the loads.",
+        why: "Loads take as long as ever, but the multiply-adds of a whole tile run meanwhile; the price is the registers that hold what they bring.",
         schedule: |v| wide(v, Overlap::Registers),
     },
 ];

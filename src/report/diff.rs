@@ -1,5 +1,7 @@
 //! What changed between two texts, line by line.
 
+use std::ops::Range;
+
 /// One line of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Line<'a> {
@@ -24,28 +26,37 @@ pub fn lines<'a>(old: &'a str, new: &'a str) -> Vec<Line<'a>> {
     result
 }
 
+/// The ranges of lines to show: those that changed, with `context` lines around each.
+pub fn hunks(lines: &[Line], context: usize) -> Vec<Range<usize>> {
+    let mut hunks: Vec<Range<usize>> = Vec::new();
+    for changed in (0..lines.len()).filter(|i| !matches!(lines[*i], Line::Same(_))) {
+        let (from, to) = (changed.saturating_sub(context), (changed + context + 1).min(lines.len()));
+        match hunks.last_mut() {
+            Some(last) if from <= last.end => last.end = to,
+            _ => hunks.push(from..to),
+        }
+    }
+    hunks
+}
+
 /// A difference in the form of `diff -u`, with `context` lines around each change; empty where nothing changed.
 pub fn unified(old: &str, new: &str, context: usize) -> String {
     let lines = lines(old, new);
-    let changed: Vec<usize> = (0..lines.len()).filter(|i| !matches!(lines[*i], Line::Same(_))).collect();
     let mut text = String::new();
-    let mut last_shown = None;
-    for (i, line) in lines.iter().enumerate() {
-        if !changed.iter().any(|c| c.abs_diff(i) <= context) {
-            continue;
-        }
-        if last_shown.is_some_and(|last| last + 1 < i) {
+    for (number, hunk) in hunks(&lines, context).into_iter().enumerate() {
+        if number > 0 {
             text.push_str("...\n");
         }
-        last_shown = Some(i);
-        let (mark, content) = match line {
-            Line::Same(content) => (' ', content),
-            Line::Removed(content) => ('-', content),
-            Line::Added(content) => ('+', content),
-        };
-        text.push(mark);
-        text.push_str(content);
-        text.push('\n');
+        for line in &lines[hunk] {
+            let (mark, content) = match line {
+                Line::Same(content) => (' ', content),
+                Line::Removed(content) => ('-', content),
+                Line::Added(content) => ('+', content),
+            };
+            text.push(mark);
+            text.push_str(content);
+            text.push('\n');
+        }
     }
     text
 }
@@ -91,6 +102,8 @@ mod tests {
         let (old, new) = ("a\nb\nc\nd\ne\nf\ng", "a\nb\nC\nd\ne\nf\ng\nh");
         assert_eq!(unified(old, new, 1), " b\n-c\n+C\n d\n...\n g\n+h\n");
         assert_eq!(unified(old, old, 3), "");
+        let touching = unified("a\nb\nc\nd", "A\nb\nc\nD", 1);
+        assert_eq!(touching, "-a\n+A\n b\n c\n-d\n+D\n", "nothing is left out between them");
     }
 
     proptest! {

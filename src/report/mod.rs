@@ -5,7 +5,7 @@
 //! a GPU, counted by the simulator or computed by a model. What is not known is `null`, never left out.
 
 pub mod diff;
-pub mod html;
+pub mod ladder;
 pub mod number;
 pub mod occupancy;
 pub mod page;
@@ -53,6 +53,8 @@ pub struct RungReport {
     pub name: String,
     /// What it changes in the rung before, in one sentence.
     pub change: String,
+    /// Why that helps, or why it does not, in one more.
+    pub why: String,
     /// The result.
     #[serde(flatten)]
     pub report: Report,

@@ -21,6 +21,12 @@ pub fn flops_per_second(value: f64) -> String {
     format!("{} {unit}", significant(value / scale))
 }
 
+/// A bandwidth: `4.55 TB/s`.
+pub fn bytes_per_second(value: f64) -> String {
+    let (scale, unit) = if value >= 1e12 { (1e12, "TB/s") } else { (1e9, "GB/s") };
+    format!("{} {unit}", significant(value / scale))
+}
+
 /// A number of bytes: `48 KiB`.
 pub fn bytes(value: u64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB"];
@@ -67,7 +73,7 @@ fn significant(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{bytes, count, error, flops_per_second, seconds};
+    use super::{bytes, bytes_per_second, count, error, flops_per_second, seconds};
 
     #[test]
     fn numbers_have_three_digits_and_a_unit() {
@@ -75,6 +81,8 @@ mod tests {
         assert_eq!(seconds(1.5e-6), "1.50 us");
         assert_eq!(seconds(1234.0), "1234 s");
         assert_eq!(flops_per_second(5.07e13), "50.7 TFLOP/s");
+        assert_eq!(bytes_per_second(4.552e12), "4.55 TB/s");
+        assert_eq!(bytes_per_second(672e9), "672 GB/s");
         assert_eq!(bytes(49152), "48 KiB");
         assert_eq!(bytes(1500), "1.46 KiB");
         assert_eq!(count(1234567), "1 234 567");

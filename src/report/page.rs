@@ -71,7 +71,7 @@ const STYLE: &str = ":root{--paper:#fff;--ink:#1c1c1e;--quiet:#5f6368;--rule:#dc
 @media (prefers-color-scheme:dark){:root{--paper:#16181c;--ink:#e8e8ea;--quiet:#a0a4ab;--rule:#34373d;--on:#0d0f12;\
 --s0:#6db3f8;--s1:#f2a05e;--s2:#67cf98;--s3:#c79af0;--block:#20232a;--added:#17402a;--removed:#4f2020}}
 body{font:16px/1.5 system-ui,sans-serif;background:var(--paper);color:var(--ink);max-width:76rem;margin:1.5rem auto;padding:0 1rem}
-p,li{max-width:50rem}h1{font-size:1.6rem;line-height:1.2;overflow-wrap:anywhere}h2{font-size:1.2rem;margin-top:2.2rem}h3{font-size:1rem;margin:1.4rem 0 .2rem}small,.quiet{color:var(--quiet)}
+p,li{max-width:50rem}h1{font-size:1.6rem;line-height:1.2;overflow-wrap:anywhere}h2{font-size:1.2rem;margin-top:2.2rem}small,.quiet{color:var(--quiet)}
 .figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,17rem),1fr));gap:1.4rem}
 .large{grid-template-columns:repeat(auto-fill,minmax(min(100%,26rem),1fr))}
 figure{margin:0}figcaption{font-size:.92rem;line-height:1.35;margin-bottom:.3rem}svg{display:block;width:100%;height:auto}
@@ -80,7 +80,7 @@ svg text{font:11px system-ui,sans-serif;fill:var(--quiet)}svg .cell{font-size:8p
 .key{display:inline-block;margin-right:.9rem}
 .s0{color:var(--s0)}.s1{color:var(--s1)}.s2{color:var(--s2)}.s3{color:var(--s3)}
 svg .line,svg .path{stroke:currentColor}.path{fill:none;stroke-opacity:.45}
-.roof{stroke:var(--ink);stroke-width:1.2}.dashed{stroke-dasharray:4 3}.leader{stroke:var(--quiet);stroke-width:.5}
+.roof,.sample{stroke:var(--ink);stroke-width:1.2}.dashed{stroke-dasharray:4 3}.leader{stroke:var(--quiet);stroke-width:.5}
 svg .name{fill:var(--ink);paint-order:stroke;stroke:var(--paper);stroke-width:2.5}
 svg .mark{fill:currentColor}svg .heat{fill:var(--s0)}
 table{border-collapse:collapse;font-size:.9rem;font-variant-numeric:tabular-nums}
@@ -89,6 +89,7 @@ th:first-child,td:first-child,.named td:nth-child(2),.named th:nth-child(2){text
 pre{background:var(--block);padding:.8rem;overflow-x:auto;font-size:13px;line-height:1.35}
 ins{background:var(--added);text-decoration:none}del{background:var(--removed);text-decoration:none}a{color:var(--s0)}
 .wrong{color:var(--s1);font-weight:bold}.bar{fill:var(--s0)}.reference{stroke:var(--s1);stroke-dasharray:4 3}
+h3{font-size:1rem;margin:1.2rem 0 .4rem}.named th{white-space:normal;vertical-align:bottom}.change{max-width:50rem}.change td,.change th{white-space:normal;vertical-align:top}.change td:last-child,.change th:last-child{text-align:left}
 summary{cursor:pointer;margin-top:1rem}mark{background:var(--removed);color:inherit}code{font-size:.85em;overflow-wrap:anywhere}
 ";
 

@@ -58,17 +58,22 @@ pub struct Roofline {
     pub label: String,
     /// The bandwidths.
     pub slopes: Vec<Slope>,
-    /// The rates: the first as a full line, others dashed.
+    /// The rates: the first as a full line, others dashed. Their names stand above the picture.
     pub ceilings: Vec<Ceiling>,
     /// The points; the first four series have marks of their own, in the order of the legend of [`super::page::figure`].
     pub series: Vec<Series>,
 }
 
 const WIDTH: f64 = 420.0;
-const HEIGHT: f64 = 320.0;
+/// From the upper end of the frame to its lower one.
+const HEIGHT: f64 = 264.0;
 const LEFT: f64 = 40.0;
 const RIGHT: f64 = 10.0;
-const TOP: f64 = 20.0;
+/// Room above the frame, and more for the name of each ceiling.
+const TOP: f64 = 8.0;
+const CEILING: f64 = 14.0;
+/// The length of the piece of a line that stands beside its name.
+const SAMPLE: f64 = 24.0;
 const BOTTOM: f64 = 36.0;
 /// The width of a character and the height of a line, in the units of the picture, a little more than they are.
 const LETTER: f64 = 5.6;
@@ -77,8 +82,18 @@ const LINE: f64 = 10.0;
 impl Roofline {
     /// The picture.
     pub fn svg(&self) -> String {
-        let frame = Frame { x: self.intensities(), y: self.rates() };
-        let mut svg = open(WIDTH, HEIGHT, &self.label);
+        self.drawn(self.intensities(), self.rates(2.0))
+    }
+
+    /// The picture from near by: its axes span the points and the ceilings alone, and not where the lines meet.
+    pub fn close_up(&self) -> String {
+        let (least, most) = ends(self.points().map(|p| p.flops_per_byte));
+        self.drawn(intensity_axis(least / 1.3, most * 1.3), self.rates(1.15))
+    }
+
+    fn drawn(&self, x: Axis, y: Axis) -> String {
+        let frame = Frame { x, y, top: TOP + CEILING * self.ceilings.len() as f64 };
+        let mut svg = open(WIDTH, frame.bottom() + BOTTOM, &self.label);
         svg += &frame.grid();
         let mut taken = Vec::new();
         svg += &self.roof(&frame, &mut taken);
@@ -106,8 +121,9 @@ impl Roofline {
             }
             svg += "</g>\n";
         }
+        let inside = Area { left: LEFT, right: WIDTH - RIGHT, top: frame.top, bottom: frame.bottom() };
         for (point, at) in places.iter().flatten() {
-            svg += &label(&point.label, *at, &mut taken);
+            svg += &label(&point.label, *at, &inside, &mut taken);
         }
         svg + "</svg>\n"
     }
@@ -125,28 +141,23 @@ impl Roofline {
         self.ceilings.iter().map(|c| c.flops_per_second).filter(|f| *f > 0.0).reduce(f64::max)
     }
 
-    /// The axis of operations per byte: all points and all ridges, with room at both sides.
+    /// The axis of operations per byte: all points, all ridges, and enough of the steepest slope to write on.
     fn intensities(&self) -> Axis {
-        let mut values: Vec<f64> = self.points().map(|p| p.flops_per_byte).collect();
-        if let Some(highest) = self.highest() {
-            values.extend(self.slopes.iter().map(|s| highest / s.bytes_per_second));
-        }
-        let (least, most) = ends(&values);
-        let range = (least / 2.5, most * 4.0);
-        Axis {
-            label: "floating-point operations per byte".to_string(),
-            range,
-            logarithmic: true,
-            ticks: ticks(range, 1.0),
-        }
+        let ridges = self
+            .highest()
+            .into_iter()
+            .flat_map(|highest| self.slopes.iter().map(move |s| highest / s.bytes_per_second));
+        let written =
+            self.highest().zip(self.steepest()).map(|(highest, steepest)| highest / steepest / 10.0);
+        let (least, most) = ends(self.points().map(|p| p.flops_per_byte).chain(ridges).chain(written));
+        intensity_axis(least / 2.0, most * 2.5)
     }
 
-    /// The axis of rates: all points and ceilings, with room for the names of ceilings.
-    fn rates(&self) -> Axis {
-        let mut values: Vec<f64> = self.points().map(|p| p.flops_per_second).collect();
-        values.extend(self.highest());
-        let (least, most) = ends(&values);
-        let range = (least / 2.0, most * 2.0);
+    /// The axis of rates: all points and ceilings, and so many times more at both ends.
+    fn rates(&self, room: f64) -> Axis {
+        let ceilings = self.ceilings.iter().map(|c| c.flops_per_second);
+        let (least, most) = ends(self.points().map(|p| p.flops_per_second).chain(ceilings));
+        let range = (least / room, most * room);
         let (scale, unit) = match most {
             v if v >= 1e12 => (1e12, "TFLOP/s"),
             v if v >= 1e9 => (1e9, "GFLOP/s"),
@@ -164,14 +175,18 @@ impl Roofline {
                 self.steepest().map_or(frame.x.range.0, |steepest| (rate / steepest).max(frame.x.range.0));
             let [[x, y], [end, _]] = [frame.at(from, rate), frame.at(frame.x.range.1, rate)];
             let dashed = if number > 0 { " dashed" } else { "" };
-            // Names of what is compared with stand below their lines, since the first has its name above.
-            let base = if number > 0 { y + LINE } else { y - 4.0 };
-            let length = LETTER * ceiling.name.chars().count() as f64;
-            taken.push(Area { left: end - length, right: end, top: base - LINE, bottom: base + 2.0 });
             svg += &format!(
-                "<line class=\"roof{dashed}\" x1=\"{x:.1}\" y1=\"{y:.1}\" x2=\"{end:.1}\" y2=\"{y:.1}\"/>\
-                 <text class=\"name\" x=\"{end:.1}\" y=\"{base:.1}\" text-anchor=\"end\">{}</text>\n",
-                escaped(&ceiling.name)
+                "<line class=\"roof{dashed}\" x1=\"{x:.1}\" y1=\"{y:.1}\" x2=\"{end:.1}\" y2=\"{y:.1}\"/>\n"
+            );
+            // What the line is stands above the frame, where no point can be, with a piece of it.
+            let base = TOP + CEILING * (number as f64 + 0.6);
+            svg += &format!(
+                "<text class=\"name\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>\
+                 <line class=\"sample{dashed}\" x1=\"{:.1}\" y1=\"{base:.1}\" x2=\"{end:.1}\" y2=\"{base:.1}\"/>\n",
+                end - SAMPLE - 5.0,
+                base + 3.7,
+                escaped(&ceiling.name),
+                end - SAMPLE
             );
         }
         for slope in &self.slopes {
@@ -185,8 +200,15 @@ impl Roofline {
             let [[x, y], [end, top]] = [from, to].map(|x| frame.at(x, x * bandwidth));
             let angle = (y - top).atan2(end - x);
             svg += &format!(
-                "<line class=\"roof\" x1=\"{x:.1}\" y1=\"{y:.1}\" x2=\"{end:.1}\" y2=\"{top:.1}\"/>\
-                 <text class=\"name\" transform=\"translate({:.1} {:.1}) rotate({:.1})\" text-anchor=\"end\">{}</text>\n",
+                "<line class=\"roof\" x1=\"{x:.1}\" y1=\"{y:.1}\" x2=\"{end:.1}\" y2=\"{top:.1}\"><title>{}</title></line>\n",
+                escaped(&slope.name)
+            );
+            let length = LETTER * slope.name.chars().count() as f64;
+            if (end - x).hypot(y - top) < length + 12.0 {
+                continue;
+            }
+            svg += &format!(
+                "<text class=\"name\" transform=\"translate({:.1} {:.1}) rotate({:.1})\" text-anchor=\"end\">{}</text>\n",
                 end - 8.0 * angle.cos() - 4.0 * angle.sin(),
                 top + 8.0 * angle.sin() - 4.0 * angle.cos(),
                 -angle.to_degrees(),
@@ -208,18 +230,27 @@ impl Point {
     }
 }
 
+/// The axis of operations per byte.
+fn intensity_axis(from: f64, to: f64) -> Axis {
+    let label = "floating-point operations per byte".to_string();
+    Axis { label, range: (from, to), logarithmic: true, ticks: ticks((from, to), 1.0) }
+}
+
 /// The axes, and where values stand between them.
 struct Frame {
     x: Axis,
     y: Axis,
+    /// Where it begins.
+    top: f64,
 }
 
 impl Frame {
     fn at(&self, x: f64, y: f64) -> [f64; 2] {
-        [
-            LEFT + self.x.place(x) * (WIDTH - LEFT - RIGHT),
-            HEIGHT - BOTTOM - self.y.place(y) * (HEIGHT - TOP - BOTTOM),
-        ]
+        [LEFT + self.x.place(x) * (WIDTH - LEFT - RIGHT), self.bottom() - self.y.place(y) * HEIGHT]
+    }
+
+    fn bottom(&self) -> f64 {
+        self.top + HEIGHT
     }
 
     fn places<'a>(&self, series: &'a Series) -> Vec<(&'a Point, [f64; 2])> {
@@ -228,7 +259,7 @@ impl Frame {
     }
 
     fn grid(&self) -> String {
-        let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
+        let (right, bottom) = (WIDTH - RIGHT, self.bottom());
         let mut svg = String::new();
         for (value, text) in &self.y.ticks {
             let [_, y] = self.at(self.x.range.0, *value);
@@ -243,36 +274,42 @@ impl Frame {
         for (value, text) in &self.x.ticks {
             let [x, _] = self.at(*value, self.y.range.0);
             svg += &format!(
-                "<line class=\"grid\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{TOP}\" y2=\"{bottom}\"/>\
-                 <text x=\"{x:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
+                "<line class=\"grid\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{:.1}\" y2=\"{bottom:.1}\"/>\
+                 <text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>\n",
+                self.top,
                 bottom + 14.0,
                 escaped(text)
             );
         }
         svg + &format!(
-            "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text><text x=\"0\" y=\"11\">{}</text>\n",
+            "<text x=\"{}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text><text x=\"0\" y=\"{:.1}\">{}</text>\n",
             (LEFT + right) / 2.0,
-            HEIGHT - 5.0,
+            bottom + 31.0,
             escaped(&self.x.label),
+            self.top - 7.0,
             escaped(&self.y.label)
         )
     }
 }
 
-/// The least and the largest of some values; one decade around 1 where there are none.
-fn ends(values: &[f64]) -> (f64, f64) {
-    let good = || values.iter().copied().filter(|v| v.is_finite() && *v > 0.0);
-    good().reduce(f64::min).zip(good().reduce(f64::max)).unwrap_or((1.0, 10.0))
+/// The least and the largest of some values; a decade from 1 where there are none.
+fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    let good = values.filter(|v| v.is_finite() && *v > 0.0).map(|v| (v, v));
+    good.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).unwrap_or((1.0, 10.0))
 }
 
-/// The marks of a logarithmic axis, in units of `scale`: powers of ten, and between them 2 and 5 where there are few.
+/// The marks of a logarithmic axis, in units of `scale`: powers of ten, and the more between them the fewer there are.
 fn ticks((from, to): (f64, f64), scale: f64) -> Vec<(f64, String)> {
-    let steps: &[f64] = if (to / from).log10() > 2.2 { &[1.0] } else { &[1.0, 2.0, 5.0] };
+    let steps: &[f64] = match (to / from).log10() {
+        decades if decades > 2.2 => &[1.0],
+        decades if decades > 1.1 => &[1.0, 2.0, 5.0],
+        _ => &[1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0],
+    };
     let decades = (from / scale).log10().floor() as i32..=(to / scale).log10().ceil() as i32;
     let values = decades.flat_map(|decade| steps.iter().map(move |step| (decade, *step)));
     let ticks = values.map(|(decade, step)| {
         let value = step * 10f64.powi(decade);
-        let digits = usize::try_from(-decade).unwrap_or(0);
+        let digits = usize::try_from(i32::from(step == 1.5) - decade).unwrap_or(0);
         (value * scale, format!("{value:.digits$}"))
     });
     ticks.filter(|(value, _)| (from..=to).contains(value)).collect()
@@ -300,13 +337,16 @@ impl Area {
             && other.top < self.bottom
     }
 
-    fn is_inside(&self) -> bool {
-        self.left >= LEFT && self.right <= WIDTH - RIGHT && self.top >= TOP && self.bottom <= HEIGHT - BOTTOM
+    fn is_inside(&self, frame: &Area) -> bool {
+        self.left >= frame.left
+            && self.right <= frame.right
+            && self.top >= frame.top
+            && self.bottom <= frame.bottom
     }
 }
 
 /// A label in the nearest place around a point that is not taken; further away it has a line to the point.
-fn label(text: &str, [x, y]: [f64; 2], taken: &mut Vec<Area>) -> String {
+fn label(text: &str, [x, y]: [f64; 2], frame: &Area, taken: &mut Vec<Area>) -> String {
     const DIRECTIONS: u32 = 16;
     if text.is_empty() {
         return String::new();
@@ -320,7 +360,7 @@ fn label(text: &str, [x, y]: [f64; 2], taken: &mut Vec<Area>) -> String {
         let (right, up) = (angle.sin() * (far + width / 2.0 - 4.0), angle.cos() * far);
         (far, Area::around(x + right, y - up, width, LINE))
     };
-    let free = |(_, area): &(f64, Area)| area.is_inside() && !taken.iter().any(|t| t.meets(area));
+    let free = |(_, area): &(f64, Area)| area.is_inside(frame) && !taken.iter().any(|t| t.meets(area));
     let found = tries.map(place).find(free);
     let (far, area) = found.unwrap_or((rings[0], Area::around(x, y - rings[0], width, LINE)));
     taken.push(area);
@@ -378,7 +418,7 @@ mod tests {
         assert_eq!((across[0], down[0]), (starts[0], from[0]));
         let along = (across[1] - starts[2]) / (ends[2] - starts[2]);
         assert!((down[1] - (from[2] + along * (to[2] - from[2]))).abs() < 0.15, "{svg}");
-        // The dashed ceiling begins on the slope too.
+        // The other ceiling is dashed, below, and begins on the slope too.
         let along = (starts[1] - starts[2]) / (ends[2] - starts[2]);
         assert!((from[1] - (from[2] + along * (to[2] - from[2]))).abs() < 0.15, "{svg}");
         assert_eq!(svg.matches("roof dashed").count(), 1);
@@ -398,11 +438,23 @@ mod tests {
     }
 
     #[test]
+    fn a_close_up_spans_the_points_and_leaves_lines_out_that_are_elsewhere() {
+        let near = plot(vec![point("1", 500.0, 6e12), point("2", 600.0, 7e12)]);
+        let distance = |svg: &str| {
+            let across = values(svg, "mark", "cx");
+            across[1] - across[0]
+        };
+        assert!(distance(&near.close_up()) > 5.0 * distance(&near.svg()));
+        assert_eq!(near.svg().matches("class=\"roof\"").count(), 2);
+        assert_eq!(near.close_up().matches("class=\"roof\"").count(), 1, "the ridge is at 10");
+    }
+
+    #[test]
     fn what_has_no_place_on_the_axes_is_left_out() {
-        let odd = [(0.0, 1e12), (1.0, 0.0), (f64::NAN, 1e12), (1.0, f64::INFINITY)];
+        let odd = [(0.0, 1e3), (1e-4, 0.0), (f64::NAN, 1e3), (1e9, f64::INFINITY)];
         let points = odd.into_iter().map(|(x, y)| point("odd", x, y)).chain([point("good", 2.0, 1e12)]);
         let svg = plot(points.collect()).svg();
-        assert_eq!(svg.matches("<circle").count(), 1);
+        assert_eq!(svg, plot(vec![point("good", 2.0, 1e12)]).svg(), "as if they were not there");
         assert!(!svg.contains("NaN") && !svg.contains("inf") && !svg.contains("odd"), "{svg}");
         let empty =
             Roofline { slopes: Vec::new(), ceilings: Vec::new(), series: Vec::new(), ..plot(Vec::new()) };
@@ -426,10 +478,12 @@ mod tests {
     #[test]
     fn labels_of_points_in_one_place_stand_apart() {
         let (at, mut taken) = ([200.0, 150.0], vec![Area::around(200.0, 150.0, 7.0, 7.0)]);
-        let labels: Vec<String> = (0..12).map(|n| label(&format!("{n}"), at, &mut taken)).collect();
+        let frame = Area { left: 150.0, right: 250.0, top: 0.0, bottom: 300.0 };
+        let labels: Vec<String> = (0..12).map(|n| label(&format!("{n}"), at, &frame, &mut taken)).collect();
         assert_eq!(taken.len(), 13);
         for (n, area) in taken.iter().enumerate() {
             assert!(taken[..n].iter().all(|other| !other.meets(area)), "{n}: {area:?} in {taken:?}");
+            assert!(area.is_inside(&frame), "{area:?}");
         }
         assert!(!labels[0].contains("leader") && labels[11].contains("leader"), "{labels:?}");
     }
@@ -439,6 +493,11 @@ mod tests {
         let texts = |range, scale| ticks(range, scale).into_iter().map(|(_, t)| t).collect::<Vec<_>>();
         assert_eq!(texts((3e10, 2e14), 1e12), ["0.1", "1", "10", "100"]);
         assert_eq!(texts((0.3, 12.0), 1.0), ["0.5", "1", "2", "5", "10"]);
+        assert_eq!(
+            texts((0.9, 7.0), 1.0),
+            ["1.0", "1.5", "2", "3", "4", "5", "6"].map(|t| t.trim_end_matches(".0"))
+        );
+        assert_eq!(texts((12e12, 45e12), 1e12), ["15", "20", "30", "40"]);
         assert_eq!(ticks((9e11, 2e14), 1e12)[0].0, 1e12);
     }
 }

@@ -190,7 +190,8 @@ impl Bars {
     /// The picture.
     pub fn svg(&self) -> String {
         // Names, then bars, then room for what is written beside the longest.
-        let (left, row) = (170.0, 17.0);
+        let longest = self.bars.iter().map(|(name, ..)| name.chars().count()).max().unwrap_or(0);
+        let (left, row) = ((5.9 * longest as f64).clamp(170.0, 220.0), 17.0);
         let room = WIDTH - left - 44.0;
         let values = self.bars.iter().map(|(_, value, _)| *value);
         let most = values.chain(self.reference).fold(f64::MIN_POSITIVE, f64::max);
@@ -243,7 +244,7 @@ const ALONE: &str = "svg{--paper:#fff;--ink:#1c1c1e;--quiet:#5f6368;--rule:#dcdc
 --s2:#67cf98;--s3:#c79af0}}text{font:8px system-ui,sans-serif;fill:var(--quiet)}.paper{fill:var(--paper)}\
 .grid{stroke:var(--rule)}.line{fill:none;stroke:currentColor;stroke-width:1.6}.mark{fill:currentColor}\
 .s0{color:var(--s0)}.s1{color:var(--s1)}.s2{color:var(--s2)}.s3{color:var(--s3)}\
-.roof{stroke:var(--ink);stroke-width:1.2}.dashed{stroke-dasharray:4 3}.leader{stroke:var(--quiet);stroke-width:.5}\
+.roof,.sample{stroke:var(--ink);stroke-width:1.2}.dashed{stroke-dasharray:4 3}.leader{stroke:var(--quiet);stroke-width:.5}\
 .path{fill:none;stroke:currentColor;stroke-opacity:.45}\
 .name{fill:var(--ink);paint-order:stroke;stroke:var(--paper);stroke-width:2.5}";
 

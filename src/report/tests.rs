@@ -81,11 +81,16 @@ fn measured_numbers_say_so_and_rungs_add_their_fields_at_the_top() {
     let mut inner = report();
     inner.time = Time { seconds: Some(0.25), kind: Some(Kind::Measured) };
     inner.cublas = Some(Cublas { seconds: 0.5, tflops: 1.0 });
-    let rung =
-        RungReport { rung: 5, name: "2D block tiling".into(), change: "more work".into(), report: inner };
+    let rung = RungReport {
+        rung: 5,
+        name: "2D block tiling".into(),
+        change: "more work".into(),
+        why: "it fits".into(),
+        report: inner,
+    };
     let value = serde_json::to_value(rung).unwrap();
     assert_eq!(value["rung"], 5);
-    assert_eq!(value["change"], "more work");
+    assert_eq!((&value["change"], &value["why"]), (&json!("more work"), &json!("it fits")));
     assert_eq!(value["time"], json!({"seconds": 0.25, "kind": "measured"}));
     assert_eq!(value["cublas"]["tflops"], 1.0);
     assert!(matches!(value["kernel"], Value::Object(_)));
@@ -119,20 +124,4 @@ fn what_is_wrong_stands_out() {
     for part in ["NOT EQUAL", "at 261x7x5", "WRONG", "FOUND in the whole launch: 3 races"] {
         assert!(text.contains(part), "{text}");
     }
-}
-
-#[test]
-fn a_ladder_is_one_page_with_what_changed_marked() {
-    let rung = |number: u32, schedule: &str| {
-        let mut report = report();
-        report.kernel.schedule = schedule.into();
-        report.tflops = Some(f64::from(number));
-        report.cublas = Some(Cublas { seconds: 1.0, tflops: 4.0 });
-        RungReport { rung: number, name: format!("<{number}>"), change: "one idea".into(), report }
-    };
-    let page = super::html::page("sgemm", &[rung(1, "split i 2"), rung(2, "split i 2\nunroll i")]);
-    assert!(page.contains("<ins>unroll i</ins>") && !page.contains("<ins>split"), "{page}");
-    assert!(page.contains("&lt;2&gt;") && !page.contains("<2>"), "names are escaped");
-    assert!(page.contains("dashed line is cuBLAS"));
-    assert!(!page.contains("http"), "nothing is fetched from elsewhere");
 }

@@ -7,6 +7,7 @@ mod cuda_occupancy;
 mod explain;
 mod figures;
 mod golden;
+mod ladder;
 mod laws;
 mod model;
 mod occupancy;

@@ -86,11 +86,22 @@ impl Target {
     /// taken for an `H100 SXM`; a product that names no variant (`NVIDIA H100 80GB HBM3`) is told apart by
     /// its number of multiprocessors.
     pub fn by_product(product: &str, sm_count: u32) -> Option<&'static Target> {
+        Target::matching(product, |t| t.sm_count.value == sm_count)
+    }
+
+    /// The same where nothing is known but the name: of those that it may mean the one sold under this very name, else
+    /// the latest in the list.
+    pub fn by_product_name(product: &str) -> Option<&'static Target> {
+        let sold = ALL.iter().copied().find(|t| t.product.eq_ignore_ascii_case(product));
+        sold.or_else(|| Target::matching(product, |_| true))
+    }
+
+    fn matching(product: &str, may_be: impl Fn(&Target) -> bool) -> Option<&'static Target> {
         let found = product.to_ascii_lowercase();
         let words: Vec<&str> = found.split(|c: char| !c.is_ascii_alphanumeric()).collect();
         ALL.iter()
             .copied()
-            .filter(|t| t.sm_count.value == sm_count)
+            .filter(|t| may_be(t))
             .filter(|t| t.model_words().iter().all(|w| words.contains(&w.as_str())))
             .max_by_key(|t| t.matching_words(&words))
     }
@@ -214,6 +225,12 @@ mod tests {
         assert_eq!(found("NVIDIA L40", 142), Some("l40"));
         assert_eq!(found("NVIDIA GeForce GTX 980", 16), Some("gtx980"));
         assert_eq!(found("Quadro K600", 1), None);
+        for target in ALL {
+            assert_eq!(Target::by_product_name(target.product).map(|t| t.name), Some(target.name));
+        }
+        let named = |product| Target::by_product_name(product).map(|t| t.name);
+        assert_eq!(named("NVIDIA H100 80GB HBM3"), Some("h100-sxm"));
+        assert_eq!(named("Quadro K600"), None);
     }
 
     #[test]

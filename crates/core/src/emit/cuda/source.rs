@@ -126,6 +126,34 @@ pub struct Scratch {
     pub zeroed: bool,
 }
 
+impl Source {
+    /// The numbers of the kernels that the host launches, in order, from the values of sizes and flags.
+    ///
+    /// # Errors
+    /// The first symbol that has no value.
+    pub fn launched(&self, value: &dyn Fn(&Sym) -> Option<i64>) -> Result<Vec<usize>, Sym> {
+        let mut numbers = Vec::new();
+        launched(&self.host, value, &mut numbers)?;
+        Ok(numbers)
+    }
+}
+
+fn launched(
+    steps: &[Step],
+    value: &dyn Fn(&Sym) -> Option<i64>,
+    numbers: &mut Vec<usize>,
+) -> Result<(), Sym> {
+    for step in steps {
+        match step {
+            Step::Launch(number) => numbers.push(*number),
+            Step::If { cond, then, otherwise } => {
+                launched(if cond.eval(value)? { then } else { otherwise }, value, numbers)?;
+            }
+        }
+    }
+    Ok(())
+}
+
 impl Kernel {
     /// The number of blocks along x, y and z, from the values of sizes and launch parameters.
     ///

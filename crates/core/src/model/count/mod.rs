@@ -123,7 +123,7 @@ pub enum Reuse {
 /// Blocks that are walked, at most.
 const BLOCKS: i64 = 4;
 /// Warps of each that are walked, at most.
-const WARPS: i64 = 8;
+const WARPS: i64 = 4;
 
 /// What each launch of a lowered program does, given what sizes, strides and flags are; a flag is 0 or 1, and what has no value
 /// is 0.
@@ -246,15 +246,30 @@ impl Walk {
         if blocks >= 1.0 {
             let warps = launch.threads / WARP as i64;
             let (walked_blocks, walked_warps) = ((blocks as i64).clamp(1, BLOCKS), warps.min(WARPS));
-            let share = blocks * warps as f64 / (walked_blocks * walked_warps) as f64;
-            for block in 0..walked_blocks {
-                self.at_block(&launch.blocks, &extents, (block as f64 + 0.5) / walked_blocks as f64);
-                for warp in 0..walked_warps {
-                    let warp = (2 * warp + 1) * warps / (2 * walked_warps);
-                    self.threads = std::array::from_fn(|l| WARP as i64 * warp + l as i64);
-                    (self.base, self.size, self.mask) = ([0; WARP], launch.threads, Mask::MAX);
-                    self.weight = share;
-                    self.list(launch.body);
+            let all = blocks * warps as f64;
+            let walk = |walk: &mut Walk, block: i64, warp: i64| {
+                walk.at_block(&launch.blocks, &extents, (block as f64 + 0.5) / walked_blocks as f64);
+                let warp = (2 * warp + 1) * warps / (2 * walked_warps);
+                walk.threads = std::array::from_fn(|l| WARP as i64 * warp + l as i64);
+                (walk.base, walk.size, walk.mask) = ([0; WARP], launch.threads, Mask::MAX);
+                walk.list(launch.body);
+            };
+            // Where warps far apart do the same, all do.
+            let nothing = self.counts.clone();
+            let few = [(0, 0), (walked_blocks - 1, walked_warps - 1), (walked_blocks / 2, walked_warps / 2)];
+            let found = few.map(|(block, warp)| {
+                self.counts.clone_from(&nothing);
+                self.weight = all;
+                walk(self, block, warp);
+                self.counts.clone()
+            });
+            if found.iter().any(|counts| *counts != found[0]) {
+                self.counts = nothing;
+                for block in 0..walked_blocks {
+                    for warp in 0..walked_warps {
+                        self.weight = all / (walked_blocks * walked_warps) as f64;
+                        walk(self, block, warp);
+                    }
                 }
             }
         }
