@@ -18,6 +18,8 @@ use crate::problem::Problem;
 /// What the compiler made of a launch. Counted in machine code, not measured.
 #[derive(Clone, Debug, Serialize)]
 pub struct Machine {
+    /// How the numbers came about: by the compiler, counted in what it made.
+    pub kind: &'static str,
     /// The kernel.
     pub kernel: String,
     /// The architecture that it was compiled for.
@@ -77,6 +79,7 @@ pub fn of(
         let hottest = hottest(function);
         let range = hottest.clone().unwrap_or(0..function.instructions.len());
         out.push(Machine {
+            kind: "compiled",
             kernel: name.clone(),
             arch: compiled.arch.clone(),
             compiler: format!("{}.{}", compiled.compiler.0, compiled.compiler.1),
@@ -205,9 +208,11 @@ mod tests {
                 "other"
             ]
         );
+        // A loop around two, of which the second multiplies more.
         let lines = [
             "MOV R1, R2",
-            "LDG.E R3, [R1]",
+            "FFMA R6, R6, R3, R6",
+            "@P1 BRA `(.L_2)",
             "FFMA R4, R4, R3, R4",
             "FFMA R5, R5, R3, R5",
             "@P0 BRA `(.L_1)",
@@ -216,12 +221,12 @@ mod tests {
         let function = Function {
             name: "k".to_string(),
             instructions: lines.map(str::to_string).to_vec(),
-            loops: vec![2..5, 1..6],
+            loops: vec![1..3, 3..6, 0..7],
         };
-        assert_eq!(hottest(&function), Some(2..5));
-        let mix = mix(&function.counts_in(2..5));
+        assert_eq!(hottest(&function), Some(3..6));
+        let mix = mix(&function.counts_in(3..6));
         assert_eq!((mix[0].name, mix[0].count, mix[1].name), ("multiply-adds", 2, "control"));
-        let still = Function { loops: vec![0..2, 0..1], ..function };
+        let still = Function { loops: vec![0..1, 6..7], ..function };
         assert_eq!(hottest(&still), None);
     }
 }

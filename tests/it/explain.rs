@@ -229,6 +229,7 @@ fn instructions_are_counted_where_compiler_and_disassembler_are() {
     }
     let found = explained("sgemm_block_tiling_2d --sass");
     let [machine] = list(&found, "machine_code") else { panic!("one launch: {found}") };
+    assert_eq!(machine["kind"], "compiled");
     assert_eq!((&machine["part"], &machine["mix"][0]["name"]), (&"loop".into(), &"multiply-adds".into()));
     // A thread's tile of 8 x 8 for each of 8 terms.
     assert_eq!(machine["mix"][0]["count"], 512, "{machine}");
