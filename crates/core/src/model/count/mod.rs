@@ -122,8 +122,8 @@ pub enum Reuse {
 
 /// Blocks that are walked, at most.
 const BLOCKS: i64 = 4;
-/// Warps of each that are walked, at most.
-const WARPS: i64 = 4;
+/// Warps of each that are walked besides the first, at most.
+const WARPS: usize = 4;
 
 /// What each launch of a lowered program does, given what sizes, strides and flags are; a flag is 0 or 1, and what has no value
 /// is 0.
@@ -153,6 +153,23 @@ pub(super) fn recorded(
         out.push(walk.recorder.take().unwrap_or_default().found);
     }
     Ok(out)
+}
+
+/// The warps of a block that are walked, and how many each stands for: the first of the block and of each role, which may do what one
+/// thread does for all, stand for themselves, some of the others for all others.
+fn sample_of_warps(launch: &Launch) -> Vec<(i64, f64)> {
+    let all = (launch.threads / WARP as i64).max(1);
+    let mut firsts: Vec<i64> = launch.roles.iter().map(|role| role.lo / WARP as i64).chain([0]).collect();
+    firsts.sort_unstable();
+    firsts.dedup();
+    let others: Vec<i64> = (0..all).filter(|warp| !firsts.contains(warp)).collect();
+    let number = others.len().min(WARPS);
+    let chosen = (0..number).map(|i| others[(2 * i + 1) * others.len() / (2 * number)]);
+    let mut sample: Vec<(i64, f64)> =
+        chosen.map(|warp| (warp, others.len() as f64 / number as f64)).collect();
+    sample.extend(firsts.into_iter().map(|warp| (warp, 1.0)));
+    sample.sort_by_key(|(warp, _)| *warp);
+    sample
 }
 
 struct Walk {
@@ -244,31 +261,30 @@ impl Walk {
         };
         self.roles.clone_from(&launch.roles);
         if blocks >= 1.0 {
-            let warps = launch.threads / WARP as i64;
-            let (walked_blocks, walked_warps) = ((blocks as i64).clamp(1, BLOCKS), warps.min(WARPS));
-            let all = blocks * warps as f64;
-            let walk = |walk: &mut Walk, block: i64, warp: i64| {
+            let walked_blocks = (blocks as i64).clamp(1, BLOCKS);
+            let warps = sample_of_warps(launch);
+            let walk = |walk: &mut Walk, block: i64, warp: i64, weight: f64| {
                 walk.at_block(&launch.blocks, &extents, (block as f64 + 0.5) / walked_blocks as f64);
-                let warp = (2 * warp + 1) * warps / (2 * walked_warps);
                 walk.threads = std::array::from_fn(|l| WARP as i64 * warp + l as i64);
                 (walk.base, walk.size, walk.mask) = ([0; WARP], launch.threads, Mask::MAX);
+                walk.weight = weight;
                 walk.list(launch.body);
             };
             // Where warps far apart do the same, all do.
             let nothing = self.counts.clone();
-            let few = [(0, 0), (walked_blocks - 1, walked_warps - 1), (walked_blocks / 2, walked_warps / 2)];
+            let (first, last, middle) = (warps[0].0, warps[warps.len() - 1].0, warps[warps.len() / 2].0);
+            let few = [(0, first), (walked_blocks - 1, last), (walked_blocks / 2, middle)];
+            let all: f64 = warps.iter().map(|(_, stands_for)| stands_for).sum();
             let found = few.map(|(block, warp)| {
                 self.counts.clone_from(&nothing);
-                self.weight = all;
-                walk(self, block, warp);
+                walk(self, block, warp, blocks * all);
                 self.counts.clone()
             });
             if found.iter().any(|counts| *counts != found[0]) {
                 self.counts = nothing;
                 for block in 0..walked_blocks {
-                    for warp in 0..walked_warps {
-                        self.weight = all / (walked_blocks * walked_warps) as f64;
-                        walk(self, block, warp);
+                    for (warp, stands_for) in &warps {
+                        walk(self, block, *warp, blocks / walked_blocks as f64 * stands_for);
                     }
                 }
             }
