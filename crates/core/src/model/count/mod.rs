@@ -276,12 +276,12 @@ impl Walk {
             let few = [(0, first), (walked_blocks - 1, last), (walked_blocks / 2, middle)];
             let all: f64 = warps.iter().map(|(_, stands_for)| stands_for).sum();
             let found = few.map(|(block, warp)| {
-                self.counts.clone_from(&nothing);
+                self.begin_with(&nothing);
                 walk(self, block, warp, blocks * all);
                 self.counts.clone()
             });
             if found.iter().any(|counts| *counts != found[0]) {
-                self.counts = nothing;
+                self.begin_with(&nothing);
                 for block in 0..walked_blocks {
                     for (warp, stands_for) in &warps {
                         walk(self, block, *warp, blocks / walked_blocks as f64 * stands_for);
@@ -290,6 +290,12 @@ impl Walk {
             }
         }
         std::mem::take(&mut self.counts)
+    }
+
+    /// Forgets what was counted and noted.
+    fn begin_with(&mut self, counts: &Counts) {
+        self.counts.clone_from(counts);
+        self.recorder.iter_mut().for_each(|recorder| *recorder = Recorder::default());
     }
 
     /// Sets the variables of the block that stands at this part of all.
