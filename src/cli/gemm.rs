@@ -162,7 +162,9 @@ fn subject(options: &Options, problem: &Problem, device: &Device) -> Result<Subj
     if let Some((name, _)) = options.parameters.first() {
         return Err(Diagnosis::new(format!("--param {name} has no meaning here"))
             .because("the kernel is of no family with parameters")
-            .instead("name a family, such as --kernel tsmttsm or --kernel tsmm, or leave it out"));
+            .instead(
+                "name a family, such as --kernel tsmttsm, --kernel tsmm or --kernel tiled, or leave it out",
+            ));
     }
     let source = match (&options.kernel, &options.schedule) {
         (Some(name), _) => source::find(name, variant)?,

@@ -30,7 +30,7 @@ pub struct Options {
     /// Predict for each of these GPUs, one beside the other.
     #[arg(long, value_name = "GPU,GPU,...", value_parser = target_file::find, value_delimiter = ',', conflicts_with = "gpu")]
     compare: Vec<&'static Target>,
-    /// The family of kernels: tsmttsm or tsmm [default: the one that suits the product].
+    /// The family of kernels: tsmttsm, tsmm or tiled [default: the one that suits the product].
     #[arg(long, value_name = "FAMILY")]
     family: Option<String>,
     /// A parameter of the family, such as tm=4 or reduction=two-pass; the others get their usual values.

@@ -66,7 +66,7 @@ pub fn with_parameters(
         if size.is_some() || !parameters.is_empty() {
             return Err(Diagnosis::new(format!("{name} is no family of kernels"))
                 .because("only kernels of a family depend on a size and have parameters")
-                .instead("leave out --size and --param, or name a family: tsmttsm or tsmm"));
+                .instead("leave out --size and --param, or name a family: tsmttsm, tsmm or tiled"));
         }
         return find(name, variant);
     };

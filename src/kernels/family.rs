@@ -115,9 +115,9 @@ pub struct Footprint {
     pub launches: i64,
     /// How many times the mean what the fullest of the schedulers multiplies is, where that does not follow from the number of warps.
     pub uneven: Option<f64>,
-    /// How many times as long as at the rate of their pipe the multiply-adds of threads take, where that does not follow from the number of
-    /// resident warps alone.
-    pub fed: Option<f64>,
+    /// What one warp of a scheduler lacks to keep the pipe of its multiply-adds busy, as a part of their time, where that does not follow from
+    /// the number of resident warps alone.
+    pub lonely: Option<f64>,
 }
 
 /// Kernels of one kind, told apart by parameters.

@@ -48,6 +48,9 @@ const BY_MATRIX_UNITS: f64 = 1.16;
 /// the best that was tried by 2.3 % in the geometric mean, the best of the first 4 by 7.8 %; by the model without meetings and small copies, 7.2 and
 /// 15 %. All are in the fit.
 const BY_THREADS: [f64; 2] = [0.34, 24.0];
+/// How fast what one warp of a scheduler lacks vanishes with more of them, where a family says what that is: a power. Fitted with the
+/// constants of `kernels/tiled/footprint.rs`.
+const LESS_LONELY: f64 = 2.2;
 /// Cycles of a scheduler for each instruction.
 const ISSUE: f64 = 1.3;
 /// The part of a wait for memory that is left to a step whose data were asked for steps before.
@@ -181,7 +184,9 @@ pub fn of_footprint(footprint: &Footprint, problem: &Problem, target: &Target) -
         (uneven, BY_MATRIX_UNITS)
     } else {
         let [least, half] = BY_THREADS;
-        (uneven.sqrt(), footprint.fed.unwrap_or(least * (1.0 + half / warps)))
+        let by_number = least * (1.0 + half / warps);
+        let of = |lonely: f64| 1.0 + lonely / (warps / schedulers).powf(LESS_LONELY);
+        (uneven.sqrt(), footprint.lonely.map_or(by_number, of))
     };
     let memory = footprint.dram_bytes / bandwidth(footprint, problem, target);
     let arithmetic = over(footprint.multiply_adds, rate) * fed * uneven;
@@ -270,7 +275,7 @@ mod tests {
         teams: 1,
         launches: 1,
         uneven: None,
-        fed: None,
+        lonely: None,
     };
 
     #[test]

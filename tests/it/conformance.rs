@@ -103,7 +103,7 @@ fn tiled_products_compile_for_every_family_of_targets() {
         return;
     }
     let family = kernels::family("tiled").expect("is known");
-    for shape in ["1x1000x4096", "14x4096x4096", "40x1000x512", "96x1000x512", "37x129x65"] {
+    for shape in ["2x1000x4096", "14x4096x4096", "40x1000x512", "96x1000x512", "37x129x65"] {
         let problem = Problem::new(
             shape.parse().expect("a size"),
             "f32".parse().expect("a type"),

@@ -261,6 +261,6 @@ fn thread_footprint(problem: &Problem, choice: &Choice) -> Footprint {
         teams: 1,
         launches: 1,
         uneven: None,
-        fed: None,
+        lonely: None,
     }
 }

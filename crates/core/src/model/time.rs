@@ -10,10 +10,9 @@
 //! - `waits`: what a warp of the block waits for memory, for barriers and at the turn of loops, with nothing of its own to do
 //!   ([`path`](super::path)).
 //!
-//! The first four overlap, but near a tie they disturb each other: together they take the sum of high powers, not the greatest. So
-//! many blocks as are resident keep the multiprocessor busy for as long as that takes for all of them, but no block is done
-//! before it has worked and waited; again the sum of high powers of both. The busiest multiprocessor takes its blocks in
-//! rounds. `memory` is the traffic of all blocks with device memory over its bandwidth, beside all that; `launch` is what the launch itself
+//! The first four overlap where a scheduler has several warps, but near a tie they disturb each other: together they take the sum of powers,
+//! the higher the more warps there are, not the greatest. While a block waits, the others that are resident go on: a closed queue of as many customers. The
+//! busiest multiprocessor takes its blocks in rounds. `memory` is the traffic of all blocks with device memory over its bandwidth, beside all that; `launch` is what the launch itself
 //! takes, after it.
 
 use crate::diag::Diagnosis;
@@ -46,8 +45,8 @@ pub struct Constants {
     pub turn: f64,
     /// Cycles of a barrier and of the first load from shared memory after it.
     pub barrier: f64,
-    /// By what part the work of a block takes longer that is alone with one warp for each scheduler; less with more.
-    pub alone: f64,
+    /// Warps of a scheduler with which half of that power is reached: one warp does one thing after the other.
+    pub overlap: f64,
     /// The part of the bandwidth of device memory that kernels reach where nobody measured it.
     pub bandwidth: f64,
     /// Seconds of a launch that follows another.
@@ -67,7 +66,7 @@ impl Constants {
         ("address", |c| &mut c.address),
         ("turn", |c| &mut c.turn),
         ("barrier", |c| &mut c.barrier),
-        ("alone", |c| &mut c.alone),
+        ("overlap", |c| &mut c.overlap),
         ("bandwidth", |c| &mut c.bandwidth),
         ("launch", |c| &mut c.launch),
     ];
@@ -77,12 +76,12 @@ impl Constants {
 pub const CONSTANTS: Constants = Constants {
     threads: 0.9,
     matrix_units: 0.75,
-    power: 4.9,
-    copy: 10.9,
+    power: 6.0,
+    copy: 9.22,
     address: 3.4,
-    turn: 9.2,
-    barrier: 22.6,
-    alone: 0.117,
+    turn: 12.96,
+    barrier: 54.8,
+    overlap: 1.284,
     bandwidth: 0.85,
     launch: 2e-6,
 };
@@ -380,9 +379,11 @@ impl Machine<'_> {
         near + (far - near) * missed
     }
 
-    /// Bytes from and to the second-level cache: what blocks touch, each once, and never more than requests ask for.
+    /// Bytes from and to the second-level cache: what blocks read, each byte once, and never more than requests ask for; and all sectors
+    /// that requests write, since the first-level cache keeps none of them back.
     fn l2_bytes(&self, counts: &Counts, traffic: &[Traffic]) -> f64 {
-        traffic.iter().map(|t| t.by_blocks).sum::<f64>().min(self.requested(counts))
+        let read: f64 = traffic.iter().filter(|t| !t.writes).map(|t| t.by_blocks).sum();
+        read.min(32.0 * counts.global_load_sectors) + 32.0 * counts.global_store_sectors
     }
 
     /// Multiply-adds of a pipe in a cycle of a multiprocessor, as sustained.
@@ -481,26 +482,28 @@ impl Machine<'_> {
 
     fn seconds(&self, asks: &Asks) -> f64 {
         let c = self.constants;
-        let sum = |terms: &[f64]| terms.iter().map(|t| t.powf(c.power)).sum::<f64>().powf(1.0 / c.power);
+        let sum =
+            |terms: &[f64], power: f64| terms.iter().map(|t| t.powf(power)).sum::<f64>().powf(1.0 / power);
         let schedulers = f64::from(self.target.limits.sub_partitions);
-        // Each scheduler has warps and pipes of its own: all wait for the one with most.
+        // Each scheduler has warps and pipes of its own: all wait for the one with most. What one warp does stands in a row; several
+        // do different things at a time.
         let work = |blocks: f64| {
-            let warps = blocks * asks.warps;
-            let uneven = (warps / schedulers).ceil() * schedulers / warps;
-            sum(&[asks.arithmetic * uneven, asks.issue * uneven, asks.l1, asks.l2])
+            let warps = blocks * asks.warps / schedulers;
+            let uneven = warps.ceil() / warps;
+            let power = 1.0 + (c.power - 1.0) * warps / (warps + c.overlap);
+            sum(&[asks.arithmetic * uneven, asks.issue * uneven, asks.l1, asks.l2], power)
         };
         let round = |blocks: f64| {
             if blocks <= 0.0 {
                 return 0.0;
             }
             let (one, each) = (work(1.0), work(blocks));
-            let waits = (one - each).max(0.0) + one * c.alone * schedulers / asks.warps + asks.waits.sum();
-            round(each, waits, blocks)
+            round(each, (one - each).max(0.0) + asks.waits.sum(), blocks)
         };
         let busiest = self.busiest(asks.blocks);
         let whole = (busiest / self.resident).floor();
         let cycles = whole * round(self.resident) + round(busiest - whole * self.resident);
-        sum(&[cycles / self.target.boost_hz(), asks.memory]) + asks.launch
+        sum(&[cycles / self.target.boost_hz(), asks.memory], c.power) + asks.launch
     }
 }
 

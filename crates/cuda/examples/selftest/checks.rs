@@ -40,6 +40,7 @@ pub const ALL: &[Check] = &[
     Check { name: "pinned copies", body: pinned_copies },
     Check { name: "too large an allocation", body: too_large },
     Check { name: "graph timing", body: graph_timing },
+    Check { name: "what a closure launches", body: launched },
     Check { name: "cold timing", body: cold_timing },
     Check { name: "clusters", body: clusters },
     Check { name: "tensor map copies", body: tensor_map_copies },
@@ -269,6 +270,31 @@ fn graph_timing(device: &Device) -> Checked {
         timing.quartiles.0 * 1e6,
         timing.quartiles.1 * 1e6
     ))
+}
+
+fn launched(device: &Device) -> Checked {
+    let (kernel, stream) = (kernel(device, "saxpy")?, device.stream()?);
+    let n = 1000;
+    let (x, y) = (device.alloc(4 * n)?, device.alloc(4 * n)?);
+    let args = [Arg::I32(n as i32), Arg::F32(0.0), Arg::Pointer(x.pointer()), Arg::Pointer(y.pointer())];
+    let config = |blocks| LaunchConfig::new([blocks, 1, 1], [256, 1, 1]);
+    let launched = stream.launches_of(|stream| {
+        kernel.launch(stream, &config(4), &args)?;
+        y.fill(stream, 0)?;
+        kernel.launch(stream, &config(5), &args)
+    })?;
+    let Some(launched) = launched else {
+        return Ok(Outcome::Skipped("the driver is too old to say what was launched"));
+    };
+    let seen: Vec<_> = launched.iter().map(|l| (l.name.as_str(), l.grid, l.block, l.registers)).collect();
+    let registers = kernel.attributes().registers;
+    let expected = [4, 5].map(|blocks| (kernel.name(), [blocks, 1, 1], [256, 1, 1], registers));
+    ensure(seen == expected, || format!("{seen:?} instead of {expected:?}"))?;
+    let blocks = kernel.blocks_per_sm(256, 0)?;
+    ensure(launched.iter().all(|l| l.blocks_per_sm == blocks), || {
+        format!("{launched:?} instead of {blocks}")
+    })?;
+    passed(format!("{} launches of {}, a memset between them left out", launched.len(), kernel.name()))
 }
 
 fn cold_timing(device: &Device) -> Checked {
