@@ -8,7 +8,7 @@
 //!   device memory, or as many bytes as the cache gives, each takes a cycle;
 //! - `l2`: bytes from the second-level cache over what it gives a multiprocessor;
 //! - `waits`: what a warp of the block waits for memory, for barriers and at the turn of loops, with nothing of its own to do
-//!   ([`path`](super::path)).
+//!   ([`path`]).
 //!
 //! The first four overlap where a scheduler has several warps, but near a tie they disturb each other: together they take the sum of powers,
 //! the higher the more warps there are, not the greatest. While a block waits, the others that are resident go on: a closed queue of as many customers. The
