@@ -7,6 +7,7 @@ pub mod cli;
 pub mod compile;
 pub mod csv;
 pub mod device;
+pub mod explain;
 pub mod file;
 pub mod gpu;
 pub mod inputs;

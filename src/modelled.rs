@@ -7,6 +7,7 @@ use warpwright_core::diag::Diagnosis;
 use warpwright_core::ir::Program;
 use warpwright_core::ir::validate::Valid;
 use warpwright_core::model::time::{self, Constants, LaunchTime, Terms, Time};
+use warpwright_core::sym::Sym;
 use warpwright_core::target::Target;
 
 use crate::bind::Binding;
@@ -55,6 +56,17 @@ impl Subject {
         // As on the GPU itself, one block for each multiprocessor where a kernel leaves their number open.
         let binding = Binding::new(valid.program(), problem, i64::from(target.sm_count.value))?;
         Ok(Subject { valid, binding, target, registers })
+    }
+
+    /// The same with the registers that a compiler gave the threads of each launch.
+    #[must_use]
+    pub fn with_registers(self, registers: Vec<i64>) -> Subject {
+        Subject { registers: Some(registers), ..self }
+    }
+
+    /// What a parameter is for the problem: a size, a stride or a flag.
+    pub fn value(&self, sym: &Sym) -> Option<i64> {
+        self.binding.value(sym)
     }
 
     /// The lowered program.

@@ -9,6 +9,7 @@ mod bench;
 mod check;
 mod compile;
 mod doctor;
+mod explain;
 mod fc;
 mod gemm;
 mod known;
@@ -58,6 +59,8 @@ enum Command {
     TuneWorker,
     /// Show a kernel at any stage: its specification, the program after each step, the steps.
     Show(show::Options),
+    /// Explain a kernel or a product: what limits it, where the bytes go, which accesses are wasteful, and what would help.
+    Explain(explain::Options),
     /// Say how many warps of a kernel a GPU's multiprocessor holds, what limits them, and what would change it.
     Occupancy(occupancy::Options),
     /// Predict the time of a product on any GPU by the model alone: what it is made of, and what limits it.
@@ -84,6 +87,7 @@ pub fn main() -> ExitCode {
         Command::Wisdom(options) => wisdom::run(options),
         Command::TuneWorker => tune::work(),
         Command::Show(options) => show::run(options),
+        Command::Explain(options) => explain::run(options),
         Command::Occupancy(options) => occupancy::run(options),
         Command::Predict(options) => predict::run(options),
         Command::ValidateModel(options) => validate_model::run(options),

@@ -357,6 +357,15 @@ impl OccupancyReport {
         svg::document(&title, &Axis::ALL.map(|axis| self.chart(axis).svg()))
     }
 
+    /// The curves as pictures for a page, each with its title.
+    pub fn pictures(&self) -> Vec<(String, String)> {
+        let one = |axis: Axis| {
+            let chart = self.chart(axis);
+            (chart.label.clone(), chart.svg())
+        };
+        Axis::ALL.map(one).to_vec()
+    }
+
     fn chart(&self, axis: Axis) -> Chart {
         let points = self.curve(axis);
         let most = points.last().map_or(1, |p| p.value);

@@ -71,7 +71,7 @@ const STYLE: &str = ":root{--paper:#fff;--ink:#1c1c1e;--quiet:#5f6368;--rule:#dc
 @media (prefers-color-scheme:dark){:root{--paper:#16181c;--ink:#e8e8ea;--quiet:#a0a4ab;--rule:#34373d;--on:#0d0f12;\
 --s0:#6db3f8;--s1:#f2a05e;--s2:#67cf98;--s3:#c79af0;--block:#20232a;--added:#17402a;--removed:#4f2020}}
 body{font:16px/1.5 system-ui,sans-serif;background:var(--paper);color:var(--ink);max-width:76rem;margin:1.5rem auto;padding:0 1rem}
-p,li{max-width:50rem}h1{font-size:1.6rem;line-height:1.2}h2{font-size:1.2rem;margin-top:2.2rem}small,.quiet{color:var(--quiet)}
+p,li{max-width:50rem}h1{font-size:1.6rem;line-height:1.2;overflow-wrap:anywhere}h2{font-size:1.2rem;margin-top:2.2rem}small,.quiet{color:var(--quiet)}
 .figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,17rem),1fr));gap:1.4rem}
 .large{grid-template-columns:repeat(auto-fill,minmax(min(100%,26rem),1fr))}
 figure{margin:0}figcaption{font-size:.92rem;line-height:1.35;margin-bottom:.3rem}svg{display:block;width:100%;height:auto}
@@ -90,7 +90,7 @@ pre{background:var(--block);padding:.8rem;overflow-x:auto;font-size:13px;line-he
 ins{background:var(--added);text-decoration:none}del{background:var(--removed);text-decoration:none}a{color:var(--s0)}
 .wrong{color:var(--s1);font-weight:bold}.bar{fill:var(--s0)}.reference{stroke:var(--s1);stroke-dasharray:4 3}
 h3{font-size:1rem;margin:1.2rem 0 .4rem}.named th{white-space:normal;vertical-align:bottom}.change{max-width:50rem}.change td,.change th{white-space:normal;vertical-align:top}.change td:last-child,.change th:last-child{text-align:left}
-summary{cursor:pointer;margin-top:1rem}
+summary{cursor:pointer;margin-top:1rem}mark{background:var(--removed);color:inherit}code{font-size:.85em;overflow-wrap:anywhere}
 ";
 
 #[cfg(test)]

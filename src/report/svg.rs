@@ -249,7 +249,7 @@ const ALONE: &str = "svg{--paper:#fff;--ink:#1c1c1e;--quiet:#5f6368;--rule:#dcdc
 .name{fill:var(--ink);paint-order:stroke;stroke:var(--paper);stroke-width:2.5}";
 
 /// The beginning of a picture of this size.
-pub(super) fn open(width: f64, height: f64, label: &str) -> String {
+pub fn open(width: f64, height: f64, label: &str) -> String {
     format!("<svg viewBox=\"0 0 {width} {height:.1}\" role=\"img\" aria-label=\"{}\">\n", escaped(label))
 }
 

@@ -4,6 +4,7 @@ mod cache;
 mod cli;
 mod conformance;
 mod cuda_occupancy;
+mod explain;
 mod figures;
 mod golden;
 mod ladder;

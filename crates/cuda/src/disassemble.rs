@@ -1,7 +1,8 @@
 //! Machine code back to text, by NVIDIA's disassembler. No GPU is needed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
+use std::ops::Range;
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -25,6 +26,8 @@ pub struct Function {
     /// Its instructions as written, predicates included, in order. The branch to itself and the filling that
     /// the compiler puts after the end are left out.
     pub instructions: Vec<String>,
+    /// The loops: from an instruction that a later one branches back to, to that branch, which is the last of the range.
+    pub loops: Vec<Range<usize>>,
 }
 
 impl Disassembly {
@@ -37,8 +40,13 @@ impl Disassembly {
 impl Function {
     /// How often each operation occurs, by its full name, as in `LDG.E.128`.
     pub fn counts(&self) -> BTreeMap<&str, usize> {
+        self.counts_in(0..self.instructions.len())
+    }
+
+    /// How often each operation occurs in a part of the instructions.
+    pub fn counts_in(&self, part: Range<usize>) -> BTreeMap<&str, usize> {
         let mut counts = BTreeMap::new();
-        for operation in self.instructions.iter().filter_map(|i| operation(i)) {
+        for operation in self.instructions.get(part).unwrap_or_default().iter().filter_map(|i| operation(i)) {
             *counts.entry(operation).or_default() += 1;
         }
         counts
@@ -71,10 +79,21 @@ pub fn disassemble(cubin: &[u8]) -> Result<Disassembly> {
 /// Reads the disassembler's text.
 fn parse(text: &str) -> Vec<Function> {
     let mut functions: Vec<Function> = Vec::new();
+    let mut labels: HashMap<&str, usize> = HashMap::new();
     for line in text.lines() {
         if let Some(name) = line.strip_prefix(".text.").and_then(|l| l.strip_suffix(':')) {
-            functions.push(Function { name: name.to_string(), instructions: Vec::new() });
-        } else if let (Some(instruction), Some(function)) = (instruction(line), functions.last_mut()) {
+            labels.clear();
+            functions.push(Function { name: name.to_string(), instructions: Vec::new(), loops: Vec::new() });
+            continue;
+        }
+        let Some(function) = functions.last_mut() else { continue };
+        let here = function.instructions.len();
+        if let Some(label) = line.strip_suffix(':').filter(|l| l.starts_with(".L")) {
+            labels.insert(label, here);
+        } else if let Some(instruction) = instruction(line) {
+            let to =
+                branches_to(instruction).and_then(|label| labels.get(label)).filter(|begin| **begin < here);
+            function.loops.extend(to.map(|begin| *begin..here + 1));
             function.instructions.push(instruction.to_string());
         }
     }
@@ -83,8 +102,16 @@ fn parse(text: &str) -> Vec<Function> {
         // Behind the last EXIT or RET stands only what is never reached.
         let end = function.instructions.iter().rposition(|i| !filling(i)).map_or(0, |last| last + 1);
         function.instructions.truncate(end);
+        function.loops.retain(|l| l.end <= end);
     }
     functions
+}
+
+/// The label that a branch such as ``@P1 BRA `(.L_x_1)`` goes to.
+fn branches_to(instruction: &str) -> Option<&str> {
+    let branches = operation(instruction)?.split('.').next() == Some("BRA");
+    let (_, label) = instruction.split_once("`(").filter(|_| branches)?;
+    Some(label.split_once(')')?.0)
 }
 
 /// The instruction on a line such as `/*0010*/   S2R R2, SR_TID.X ;`.
@@ -130,6 +157,7 @@ mod tests {
 .L_x_1:
         /*0020*/               @P1 BRA `(.L_x_1) ;
         /*0030*/                   LDG.E.128 R8, desc[UR4][R2.64+0x10] ;
+        /*0038*/               @P2 BRA.U UP0, `(.L_x_1) ;
         /*0040*/                   EXIT ;
 .L_x_2:
         /*0050*/                   BRA `(.L_x_2);
@@ -146,10 +174,13 @@ mod tests {
     fn instructions_are_counted_per_function_up_to_the_end() {
         let functions = parse(TEXT);
         assert_eq!(functions.len(), 2);
-        assert_eq!(functions[0].instructions.len(), 5);
+        assert_eq!(functions[0].instructions.len(), 6);
         assert_eq!(functions[0].instructions[1], "@!P0 LDG.E.128 R4, desc[UR4][R2.64]");
         assert_eq!(functions[0].counts()["LDG.E.128"], 2);
         assert_eq!(functions[0].counts()["BRA"], 1);
+        let loops: Vec<(usize, usize)> = functions[0].loops.iter().map(|l| (l.start, l.end)).collect();
+        assert_eq!(loops, [(2, 5)], "the branch to itself at the end, and to what is here, are none");
+        assert_eq!(functions[0].counts_in(2..5)["LDG.E.128"], 1);
         assert_eq!((functions[1].name.as_str(), functions[1].instructions.len()), ("two", 1));
     }
 }

@@ -7,6 +7,7 @@ use super::buffer::{ALIGNMENT, Buffer, Dim, Io, Space};
 use super::program::{Param, ParamKind, Program};
 use super::statement::{Assign, AssignOp, For, Instruction, Mode, Operand, Range, Stmt, Sync};
 use super::value::{Access, BinaryOp, Reduction, Span, UnaryOp, Value, Window};
+use super::walk;
 use crate::index::{Cond, Index, Naming};
 use crate::sym::Sym;
 
@@ -59,14 +60,41 @@ impl Naming for Scope {
 
 /// The text of a program.
 pub fn program(program: &Program) -> String {
-    let mut printer = Printer { out: String::new(), indent: 0, scope: Scope::default() };
+    let mut printer =
+        Printer { out: String::new(), indent: 0, scope: Scope::default(), lines: 0, begins: Vec::new() };
     printer.program(program);
     printer.out
 }
 
+/// The statements of a program in the order of its text, each with the number of the line on which it begins, the first line
+/// being 1. Loops that are written on one line begin there together.
+pub fn lines(program: &Program) -> Vec<(&Stmt, usize)> {
+    let mut printer =
+        Printer { out: String::new(), indent: 0, scope: Scope::default(), lines: 0, begins: Vec::new() };
+    printer.program(program);
+    let mut statements = Vec::new();
+    walk::for_each(&program.body, &mut |stmt| statements.push(stmt));
+    // Of loops on one line only the outermost was printed as a statement of its own.
+    let mut begins = printer.begins.into_iter().peekable();
+    let mut line = 1;
+    let numbered = statements.into_iter().map(|stmt| {
+        if let Some((_, begun)) = begins.next_if(|(printed, _)| *printed == place(stmt)) {
+            line = begun;
+        }
+        (stmt, line)
+    });
+    numbered.collect()
+}
+
+/// Where a statement stands in memory.
+fn place(stmt: &Stmt) -> usize {
+    std::ptr::from_ref(stmt).addr()
+}
+
 /// The text of statements whose free symbols go by `scope`.
 pub fn statements(stmts: &[Stmt], scope: &Scope) -> String {
-    let mut printer = Printer { out: String::new(), indent: 0, scope: scope.clone() };
+    let mut printer =
+        Printer { out: String::new(), indent: 0, scope: scope.clone(), lines: 0, begins: Vec::new() };
     printer.stmts(stmts);
     printer.out
 }
@@ -149,6 +177,10 @@ struct Printer {
     out: String,
     indent: usize,
     scope: Scope,
+    /// Lines that have been printed.
+    lines: usize,
+    /// The statements in the order in which they are printed, and the lines on which they begin.
+    begins: Vec<(usize, usize)>,
 }
 
 impl Printer {
@@ -156,6 +188,7 @@ impl Printer {
         self.out.push_str(&"  ".repeat(self.indent));
         self.out.push_str(text.as_ref());
         self.out.push('\n');
+        self.lines += 1;
     }
 
     fn index(&self, index: &Index) -> String {
@@ -247,6 +280,7 @@ impl Printer {
     }
 
     fn stmt(&mut self, stmt: &Stmt) {
+        self.begins.push((place(stmt), self.lines + 1));
         match stmt {
             Stmt::For(_) => {
                 let visible = self.scope.len();

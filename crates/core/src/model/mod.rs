@@ -2,7 +2,7 @@
 //!
 //! [`count`] walks a program as a few of its warps would, and counts what a profiler would count on all of them: requests,
 //! sectors and wavefronts of memory, multiply-adds, barriers. [`traffic`] is which bytes of device memory that are. [`requests`] is
-//! what one request of a warp takes; the simulator asks the same function. [`path`] is what one warp waits for. [`time`] makes seconds of
+//! what one request of a warp takes; the simulator asks the same function. [`sites`] is what each access in the text asks for. [`path`] is what one warp waits for. [`time`] makes seconds of
 //! all that, and says what limits them.
 
 mod lanes;
@@ -11,6 +11,7 @@ mod registers;
 pub mod count;
 pub mod path;
 pub mod requests;
+pub mod sites;
 pub mod time;
 pub mod traffic;
 

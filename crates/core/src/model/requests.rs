@@ -54,15 +54,28 @@ impl Tally {
         pieces.len() as u64
     }
 
+    /// The least sectors that would do for as many different bytes as such accesses touch; and these bytes.
+    pub fn least_sectors(addresses: &[i64], bytes: i64) -> (u64, u64) {
+        // Accesses are aligned to 2 bytes at least, or to their size where that is 1.
+        let unit = if bytes % 2 == 0 { 2 } else { 1 };
+        let wanted = Tally::pieces(addresses, bytes, unit) * unit as u64;
+        (wanted.div_ceil(32), wanted)
+    }
+
+    /// Wavefronts that such accesses to shared memory would take without conflicts: one for each group of lanes that is served
+    /// at a time; and the different bytes that they touch.
+    pub fn least_wavefronts(addresses: &[(u8, i64)], bytes: i64) -> (u64, u64) {
+        let group = lanes_at_a_time(addresses, bytes);
+        let mut groups: Vec<u8> = addresses.iter().map(|(lane, _)| lane / group).collect();
+        groups.dedup();
+        let all: Vec<i64> = addresses.iter().map(|(_, address)| *address).collect();
+        let parts = (bytes + 15) / 16;
+        (groups.len() as u64 * parts as u64, Tally::least_sectors(&all, bytes).1)
+    }
+
     /// Wavefronts of accesses of `bytes` bytes; `addresses` holds a byte address for each active lane.
     pub fn wavefronts(&mut self, addresses: &[(u8, i64)], bytes: i64) -> u64 {
-        let at_once = match bytes {
-            ..=4 => 32,
-            5..=8 => 16,
-            _ => 8,
-        };
-        let pairs = at_once < 32 && (1..=2).any(|bit| in_pairs(addresses, bit));
-        let group = if pairs { 2 * at_once } else { at_once };
+        let group = lanes_at_a_time(addresses, bytes);
         let mut sum = 0;
         // Wider than 16 bytes: as many accesses of 16.
         for part in 0..(bytes + 15) / 16 {
@@ -94,6 +107,17 @@ impl Tally {
         }
         sum
     }
+}
+
+/// How many lanes shared memory serves at a time, of accesses of `bytes` bytes.
+pub fn lanes_at_a_time(addresses: &[(u8, i64)], bytes: i64) -> u8 {
+    let at_once = match bytes {
+        ..=4 => 32,
+        5..=8 => 16,
+        _ => 8,
+    };
+    let pairs = at_once < 32 && (1..=2).any(|bit| in_pairs(addresses, bit));
+    if pairs { 2 * at_once } else { at_once }
 }
 
 /// Whether all active lanes whose numbers differ in this bit alone want the same.

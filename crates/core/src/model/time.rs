@@ -8,7 +8,7 @@
 //!   device memory, or as many bytes as the cache gives, each takes a cycle;
 //! - `l2`: bytes from the second-level cache over what it gives a multiprocessor;
 //! - `waits`: what a warp of the block waits for memory, for barriers and at the turn of loops, with nothing of its own to do
-//!   ([`path`](super::path)).
+//!   ([`path`]).
 //!
 //! The first four overlap where a scheduler has several warps, but near a tie they disturb each other: together they take the sum of powers,
 //! the higher the more warps there are, not the greatest. While a block waits, the others that are resident go on: a closed queue of as many customers. The
@@ -151,6 +151,24 @@ impl Terms {
     }
 }
 
+/// What a block waits for while it has nothing else to do, in cycles of the boost clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Waits {
+    /// For loads from device memory.
+    pub memory: f64,
+    /// At barriers, and for the first load from shared memory after each.
+    pub barriers: f64,
+    /// For copies to shared memory to be issued.
+    pub copies: f64,
+}
+
+impl Waits {
+    /// All of it.
+    pub fn sum(&self) -> f64 {
+        self.memory + self.barriers + self.copies
+    }
+}
+
 /// What a launch takes, and what of.
 #[derive(Clone, Debug)]
 pub struct LaunchTime {
@@ -178,6 +196,8 @@ pub struct LaunchTime {
     pub memory_bytes: f64,
     /// The way of a warp through its block.
     pub path: Path,
+    /// What the waits of a block are for.
+    pub waits: Waits,
 }
 
 /// The time of a program.
@@ -285,7 +305,7 @@ pub fn with(
                 l1: cycles(asks.l1),
                 l2: cycles(asks.l2),
                 memory: asks.memory,
-                waits: asks.waits * rounds / target.boost_hz(),
+                waits: asks.waits.sum() * rounds / target.boost_hz(),
                 launch: asks.launch,
             },
             shares: Terms::from_values(gains.map(|g| g / all)),
@@ -297,6 +317,7 @@ pub fn with(
             memory_bytes: machine.memory_bytes(&counts, &traffic),
             counts,
             traffic,
+            waits: asks.waits,
             path,
         });
     }
@@ -319,7 +340,7 @@ struct Asks {
     issue: f64,
     l1: f64,
     l2: f64,
-    waits: f64,
+    waits: Waits,
     memory: f64,
     launch: f64,
 }
@@ -327,16 +348,15 @@ struct Asks {
 impl Asks {
     /// The same without one of the terms.
     fn without(mut self, term: usize) -> Asks {
-        let terms = [
-            &mut self.arithmetic,
-            &mut self.issue,
-            &mut self.l1,
-            &mut self.l2,
-            &mut self.memory,
-            &mut self.waits,
-            &mut self.launch,
-        ];
-        *terms.into_iter().nth(term).expect("one of seven") = 0.0;
+        match Terms::NAMES[term].0 {
+            "arithmetic" => self.arithmetic = 0.0,
+            "issue" => self.issue = 0.0,
+            "l1" => self.l1 = 0.0,
+            "l2" => self.l2 = 0.0,
+            "memory" => self.memory = 0.0,
+            "waits" => self.waits = Waits::default(),
+            _ => self.launch = 0.0,
+        }
         self
     }
 }
@@ -450,9 +470,11 @@ impl Machine<'_> {
             issue: instructions / f64::from(self.target.limits.sub_partitions) / blocks,
             l1: (global + loads + stores + spills) / blocks,
             l2: from_l2 / l2 / blocks,
-            waits: path.memory_waits * memory_cycles
-                + path.barriers * c.barrier
-                + path.copies * warps * c.copy,
+            waits: Waits {
+                memory: path.memory_waits * memory_cycles,
+                barriers: path.barriers * c.barrier,
+                copies: path.copies * warps * c.copy,
+            },
             memory: self.memory_bytes(counts, traffic) / bandwidth,
             launch: c.launch,
         })
@@ -476,7 +498,7 @@ impl Machine<'_> {
                 return 0.0;
             }
             let (one, each) = (work(1.0), work(blocks));
-            round(each, (one - each).max(0.0) + asks.waits, blocks)
+            round(each, (one - each).max(0.0) + asks.waits.sum(), blocks)
         };
         let busiest = self.busiest(asks.blocks);
         let whole = (busiest / self.resident).floor();

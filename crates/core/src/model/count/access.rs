@@ -5,7 +5,8 @@ use crate::instr::{Behaviour, by_name};
 use crate::ir::{Access, Buffer, Instruction, Operand, Space, Span, Window};
 
 use super::super::lanes::{Mask, Value, WARP};
-use super::super::requests::Tally;
+use super::super::requests::{Tally, lanes_at_a_time};
+use super::super::sites::{Sample, Taken};
 use super::{Reuse, Walk, add, lanes_where};
 use crate::sym::Sym;
 
@@ -41,6 +42,7 @@ impl Walk {
         if buffer.space == Space::Reg {
             return;
         }
+        self.at(std::ptr::from_ref(access).addr());
         let mut weight = self.weight;
         if !writes && self.reuse == Reuse::AsCompiled {
             let unused =
@@ -56,6 +58,10 @@ impl Walk {
         let width = self.width(&access.index);
         let Some((var, _)) = self.vector.clone().filter(|_| width > 1) else {
             let together = if writes { 1 } else { self.neighbours(access, &buffer) };
+            // The iteration at hand may be any of those that are loaded at once; all begin where the first does.
+            let size = bytes * together;
+            let first = first
+                .zip(&Value::Same(size), |at, size| at - if together > 1 { at.rem_euclid(size) } else { 0 });
             return self.request(&buffer, writes, &first, bytes * together, weight / together as f64);
         };
         // Neighbours are one wide access, what lies apart is one after the other.
@@ -104,6 +110,37 @@ impl Walk {
         1
     }
 
+    /// The access at hand, by where it stands in memory.
+    fn at(&mut self, access: usize) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.at.1 = access;
+        }
+    }
+
+    /// Notes a request of the active lanes, where that is wanted.
+    fn note(
+        &mut self,
+        buffer: &Buffer,
+        writes: bool,
+        address: &Value,
+        bytes: i64,
+        (weight, taken): (f64, f64),
+    ) {
+        let Some(recorder) = &mut self.recorder else { return };
+        let lanes = std::array::from_fn(|lane| (self.mask >> lane & 1 == 1).then(|| address.of(lane)));
+        let active: Vec<(u8, i64)> =
+            (0..).zip(lanes).filter_map(|(l, a): (u8, Option<i64>)| Some((l, a?))).collect();
+        let (at_a_time, (least, wanted)) = if buffer.space == Space::Shared {
+            (lanes_at_a_time(&active, bytes), Tally::least_wavefronts(&active, bytes))
+        } else {
+            let addresses: Vec<i64> = active.iter().map(|(_, address)| *address).collect();
+            (WARP as u8, Tally::least_sectors(&addresses, bytes))
+        };
+        let sample = Some(Sample { bytes, lanes, at_a_time, passes: taken as u64, least });
+        let taken = Taken { weight, passes: taken, least: least as f64, wanted: wanted as f64, sample };
+        recorder.note(buffer, writes, taken);
+    }
+
     /// Counts a request of the active lanes for so many bytes each.
     fn request(&mut self, buffer: &Buffer, writes: bool, address: &Value, bytes: i64, weight: f64) {
         let active = (0..WARP).filter(|lane| self.mask >> lane & 1 == 1);
@@ -129,10 +166,12 @@ impl Walk {
         }
         *requests += weight;
         *passes += weight * taken;
+        self.note(buffer, writes, address, bytes, (weight, taken));
     }
 
     /// The address of the first element of a window.
     fn start(&mut self, window: &Window) -> Option<(Buffer, Value)> {
+        self.at(std::ptr::from_ref(window).addr());
         let buffer = self.buffers.get(&window.buffer)?.clone();
         let index: Vec<Value> = window.start().iter().map(|i| self.values.index(i)).collect();
         let address = self.address(&buffer, &index);
@@ -176,6 +215,7 @@ impl Walk {
         let mut index: Vec<Value> = window.start().iter().map(|i| self.values.index(i)).collect();
         let mut open = window.dims.iter().enumerate().filter(|(_, span)| !matches!(span, Span::At(_)));
         let (Some((row, _)), Some((column, _))) = (open.next(), open.next()) else { return };
+        self.at(std::ptr::from_ref::<Window>(window).addr());
         let (tile_of_rows, tile_of_columns) = if turned { (2, 1) } else { (1, 2) };
         let lanes = |f: &dyn Fn(i64) -> i64| Value::Each(std::array::from_fn(|l| f(l as i64)));
         index[row] = index[row].zip(&lanes(&|l| l % 8 + 8 * (l / 8 / tile_of_rows % 2)), |a, b| a + b);
@@ -243,6 +283,17 @@ impl Walk {
             c.shared_load_wavefronts += self.weight * wavefronts;
             c.global_store_requests += self.weight;
             c.global_store_sectors += self.weight * sectors;
+        }
+        // In bulk nothing is asked for twice or apart.
+        for (window, passes, bytes) in
+            other.into_iter().map(|w| (w, sectors, there)).chain([(shared, wavefronts, whole)])
+        {
+            let Some(buffer) = self.buffers.get(&window.buffer) else { continue };
+            let writes = to_shared == (buffer.space == Space::Shared);
+            let Some(recorder) = &mut self.recorder else { return };
+            recorder.at.1 = std::ptr::from_ref::<Window>(window).addr();
+            let taken = Taken { weight: self.weight, passes, least: passes, wanted: bytes, sample: None };
+            recorder.note(buffer, writes, taken);
         }
     }
 }

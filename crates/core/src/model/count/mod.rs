@@ -23,6 +23,7 @@ use std::collections::HashMap;
 
 use super::lanes::{Lanes, Mask, Value, Values, WARP};
 use super::requests::Tally;
+use super::sites::{Record, Recorder};
 
 /// Sums over all blocks of a launch. A request is one instruction of a warp with at least one active lane.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -134,29 +135,24 @@ pub fn launches(
     value: &dyn Fn(&Sym) -> Option<i64>,
     reuse: Reuse,
 ) -> Result<Vec<Counts>, Diagnosis> {
-    let mut values = Values::default();
-    let strides = program.tensors().filter_map(|t| t.row_stride.as_ref());
-    for sym in program.params.iter().map(|p| &p.sym).chain(strides) {
-        values.set(sym, Value::Same(value(sym).unwrap_or(0)));
-    }
-    let mut walk = Walk {
-        values,
-        buffers: program.buffers(),
-        reuse,
-        tally: Tally::default(),
-        threads: std::array::from_fn(|l| l as i64),
-        base: [0; WARP],
-        size: 0,
-        mask: 0,
-        weight: 0.0,
-        roles: Vec::new(),
-        unrolled: Vec::new(),
-        serial: Vec::new(),
-        vector: None,
-        drawn: 0,
-        counts: Counts::default(),
-    };
+    let mut walk = Walk::new(program, value, reuse);
     Ok(super::made(&program.body, value)?.iter().map(|launch| walk.launch(launch)).collect())
+}
+
+/// What each access of each launch asks for, on the same walk.
+pub(super) fn recorded(
+    program: &Program,
+    value: &dyn Fn(&Sym) -> Option<i64>,
+    reuse: Reuse,
+) -> Result<Vec<Vec<Record>>, Diagnosis> {
+    let mut walk = Walk::new(program, value, reuse);
+    let mut out = Vec::new();
+    for launch in &super::made(&program.body, value)? {
+        walk.recorder = Some(Recorder::default());
+        walk.launch(launch);
+        out.push(walk.recorder.take().unwrap_or_default().found);
+    }
+    Ok(out)
 }
 
 /// The warps of a block that are walked, and how many each stands for: the first of the block and of each role, which may do what one
@@ -201,6 +197,8 @@ struct Walk {
     /// How many iterations have been drawn.
     drawn: u64,
     counts: Counts,
+    /// What each access asks for, where that is wanted.
+    recorder: Option<Recorder>,
 }
 
 /// The lanes of which something holds.
@@ -225,6 +223,32 @@ impl Drawn {
 }
 
 impl Walk {
+    fn new(program: &Program, value: &dyn Fn(&Sym) -> Option<i64>, reuse: Reuse) -> Walk {
+        let mut values = Values::default();
+        let strides = program.tensors().filter_map(|t| t.row_stride.as_ref());
+        for sym in program.params.iter().map(|p| &p.sym).chain(strides) {
+            values.set(sym, Value::Same(value(sym).unwrap_or(0)));
+        }
+        Walk {
+            values,
+            buffers: program.buffers(),
+            reuse,
+            tally: Tally::default(),
+            threads: std::array::from_fn(|l| l as i64),
+            base: [0; WARP],
+            size: 0,
+            mask: 0,
+            weight: 0.0,
+            roles: Vec::new(),
+            unrolled: Vec::new(),
+            serial: Vec::new(),
+            vector: None,
+            drawn: 0,
+            counts: Counts::default(),
+            recorder: None,
+        }
+    }
+
     fn launch(&mut self, launch: &Launch) -> Counts {
         let extents: Vec<i64> =
             launch.blocks.iter().map(|b| self.values.index(&b.extent).of(0).max(0)).collect();
@@ -252,12 +276,12 @@ impl Walk {
             let few = [(0, first), (walked_blocks - 1, last), (walked_blocks / 2, middle)];
             let all: f64 = warps.iter().map(|(_, stands_for)| stands_for).sum();
             let found = few.map(|(block, warp)| {
-                self.counts.clone_from(&nothing);
+                self.begin_with(&nothing);
                 walk(self, block, warp, blocks * all);
                 self.counts.clone()
             });
             if found.iter().any(|counts| *counts != found[0]) {
-                self.counts = nothing;
+                self.begin_with(&nothing);
                 for block in 0..walked_blocks {
                     for (warp, stands_for) in &warps {
                         walk(self, block, *warp, blocks / walked_blocks as f64 * stands_for);
@@ -266,6 +290,12 @@ impl Walk {
             }
         }
         std::mem::take(&mut self.counts)
+    }
+
+    /// Forgets what was counted and noted.
+    fn begin_with(&mut self, counts: &Counts) {
+        self.counts.clone_from(counts);
+        self.recorder.iter_mut().for_each(|recorder| *recorder = Recorder::default());
     }
 
     /// Sets the variables of the block that stands at this part of all.
@@ -301,6 +331,9 @@ impl Walk {
     }
 
     fn stmt(&mut self, stmt: &Stmt) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.at = (std::ptr::from_ref(stmt).addr(), 0);
+        }
         match stmt {
             Stmt::For(l) => self.repeated(l),
             Stmt::Tasks(t) => self.tasks(t),
