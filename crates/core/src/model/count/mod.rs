@@ -10,6 +10,7 @@
 //! and the latter by 16 bytes at a time.
 
 mod access;
+mod sample;
 
 use crate::diag::Diagnosis;
 use crate::dtype::DType;
@@ -122,8 +123,6 @@ pub enum Reuse {
 
 /// Blocks that are walked, at most.
 const BLOCKS: i64 = 4;
-/// Warps of each that are walked besides the first, at most.
-const WARPS: usize = 4;
 
 /// What each launch of a lowered program does, given what sizes, strides and flags are; a flag is 0 or 1, and what has no value
 /// is 0.
@@ -153,23 +152,6 @@ pub(super) fn recorded(
         out.push(walk.recorder.take().unwrap_or_default().found);
     }
     Ok(out)
-}
-
-/// The warps of a block that are walked, and how many each stands for: the first of the block and of each role, which may do what one
-/// thread does for all, stand for themselves, some of the others for all others.
-fn sample_of_warps(launch: &Launch) -> Vec<(i64, f64)> {
-    let all = (launch.threads / WARP as i64).max(1);
-    let mut firsts: Vec<i64> = launch.roles.iter().map(|role| role.lo / WARP as i64).chain([0]).collect();
-    firsts.sort_unstable();
-    firsts.dedup();
-    let others: Vec<i64> = (0..all).filter(|warp| !firsts.contains(warp)).collect();
-    let number = others.len().min(WARPS);
-    let chosen = (0..number).map(|i| others[(2 * i + 1) * others.len() / (2 * number)]);
-    let mut sample: Vec<(i64, f64)> =
-        chosen.map(|warp| (warp, others.len() as f64 / number as f64)).collect();
-    sample.extend(firsts.into_iter().map(|warp| (warp, 1.0)));
-    sample.sort_by_key(|(warp, _)| *warp);
-    sample
 }
 
 struct Walk {
@@ -262,7 +244,7 @@ impl Walk {
         self.roles.clone_from(&launch.roles);
         if blocks >= 1.0 {
             let walked_blocks = (blocks as i64).clamp(1, BLOCKS);
-            let warps = sample_of_warps(launch);
+            let warps = sample::of_warps(launch);
             let walk = |walk: &mut Walk, block: i64, warp: i64, weight: f64| {
                 walk.at_block(&launch.blocks, &extents, (block as f64 + 0.5) / walked_blocks as f64);
                 walk.threads = std::array::from_fn(|l| WARP as i64 * warp + l as i64);
