@@ -13,8 +13,8 @@ pub const GPU: Target = Target {
     sustained_mhz: None,
     memory_bytes: Fact::not_verified(80 << 30),
     dram_bytes_per_second: Fact::published(3350e9, "glennklockwood.com, H100 page"),
-    dram_read_bytes_per_second: None,
-    dram_copy_bytes_per_second: None,
+    dram_read_bytes_per_second: Some(Fact::measured(3139e9, BANDWIDTH)),
+    dram_copy_bytes_per_second: Some(Fact::measured(2874e9, BANDWIDTH)),
     l2_bytes: Fact::published(50 << 20, "glennklockwood.com, H100 page: two halves of 25 MB"),
     levels: Levels {
         shared: Level::after(Fact::not_verified(29))
@@ -23,7 +23,10 @@ pub const GPU: Target = Target {
             .giving(Fact::derived(126.0, "the H100 PCIe, whose multiprocessors are the same")),
         l2: Level::after(Fact::derived(265, "the H100 PCIe, of the same die"))
             .giving(Fact::derived(35.0, "the H100 PCIe, of the same die")),
-        ..Levels::UNKNOWN
+        dram: Level::after(Fact::derived(
+            767,
+            "Little's law on bench/results/bandwidth-nvidia-h100-80gb-hbm3-2026-11-26.json: 2.644 GB/s of 128 threads with a load each",
+        )),
     },
     rates: &[
         Rate::new(
@@ -53,3 +56,5 @@ pub const GPU: Target = Target {
     ],
     product_flops_per_second: &[],
 };
+
+const BANDWIDTH: &str = "one H100 80GB HBM3, driver 580.159.04, 2026-11-26: the most of reads, and of as many reads as writes, bench/results/bandwidth-nvidia-h100-80gb-hbm3-2026-11-26.json";
