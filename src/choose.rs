@@ -3,8 +3,9 @@
 //! Tall and skinny products go to a family with parameters. Its parameters are those that were measured to be the best
 //! for this problem on this GPU; else those of a problem that differs in a long extent only; else those of a problem nearby
 //! that was tuned, of several the one whose parameters the model calls the fastest here, unless it says that they would be
-//! slow; else those that the model ranks first. Where nobody has tuned a family on this kind of GPU, what was found on a sister
-//! counts, of the same compute capability and with as many multiprocessors. Other products go to a kernel of the ladders, by rule.
+//! slow; else those that the model ranks first. Where nobody has tuned a family, or this very problem, on this kind of GPU, what
+//! was found on a sister counts, of the same compute capability and with as many multiprocessors. Other products go to a kernel
+//! of the ladders, by rule.
 
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::ir::Launch;
@@ -63,6 +64,14 @@ pub fn parameters(
     }
     let modelled = |choice: &Choice| rank::estimate(family, problem, choice, target).map(|e| e.seconds);
     let near = wisdom.near(teacher, family.name, &key, permissions);
+    // The very problem on a sister tells more than others do on this GPU, but for those that differ in a long extent only.
+    if !near.iter().any(|(_, record)| is_same_but_long(&key, &record.problem)) {
+        let on_sisters = wisdom.elsewhere(gpu, family.name, &key, permissions);
+        let mut on_sisters = on_sisters.into_iter().filter(|r| r.gpu.sm_count == gpu.sm_count);
+        if let Some(kernel) = on_sisters.find_map(|record| make(&record.trial.choice)) {
+            return Ok((kernel, ChosenBy::Neighbour));
+        }
+    }
     for (record, choice) in of_neighbours(family, problem, target, &key, &near) {
         let Some(kernel) = make(&choice) else { continue };
         // What was best for another width or length altogether may have tiles or parts that this one has no use for.
@@ -458,5 +467,21 @@ mod tests {
             let recipe = kernels::all().find(|r| chosen.name.starts_with(r.name)).expect("a recipe");
             assert!(problem.shape.m > 48 || recipe.rung <= LAST_SMALL_RUNG, "{shape}: {}", chosen.name);
         }
+    }
+
+    #[test]
+    fn the_very_problem_on_a_sister_tells_more_than_its_neighbours_here() {
+        let choice =
+            |tm: i64| Choice::default().with("unit", "fma").with("staging", "registers").with("tm", tm);
+        let own = record("24x24x4000000", choice(4));
+        let sister = Gpu::of_target(Target::by_name("h100-sxm").unwrap());
+        let there = Record { gpu: sister, ..record("20x20x4000000", choice(5)) };
+        let tm = |records: &[Record]| chosen("20x20x4000000", records).0.int("tm");
+        assert_eq!(chosen("20x20x4000000", &[own.clone(), there.clone()]).1, ChosenBy::Neighbour);
+        assert_eq!(tm(&[own.clone(), there.clone()]), 5);
+        assert_eq!(tm(&[own.clone()]), 4, "without it the neighbour is asked");
+        // The same problem with another length, on this GPU, comes first; and its own record before all.
+        assert_eq!(tm(&[own.clone(), there.clone(), record("20x20x3900000", choice(2))]), 2);
+        assert_eq!(tm(&[own, there, record("20x20x4000000", choice(10))]), 10);
     }
 }

@@ -10,10 +10,10 @@
 //! - `waits`: what a warp of the block waits for memory, for barriers and at the turn of loops, with nothing of its own to do
 //!   ([`path`]).
 //!
-//! The first four overlap where a scheduler has several warps, but near a tie they disturb each other: together they take the sum of powers,
-//! the higher the more warps there are, not the greatest. While a block waits, the others that are resident go on: a closed queue of as many customers. The
-//! busiest multiprocessor takes its blocks in rounds. `memory` is the traffic of all blocks with device memory over its bandwidth, beside all that; `launch` is what the launch itself
-//! takes, after it.
+//! The first four overlap where a scheduler has several warps, but near a tie they disturb each other: together they take the
+//! sum of powers, the higher the more warps there are, not the greatest. While a block waits, the others that are resident go
+//! on: a closed queue of as many customers. The busiest multiprocessor takes its blocks in rounds. `memory` is the traffic of
+//! all blocks with device memory over its bandwidth, beside all that; `launch` is what the launch itself takes, after it.
 
 use crate::diag::Diagnosis;
 use crate::dtype::DType;
@@ -86,7 +86,8 @@ pub const CONSTANTS: Constants = Constants {
     launch: 2e-6,
 };
 
-/// Cycles from a load of device memory to its value where nobody measured it on the GPU. Between those of an A100 and a V100.
+/// Cycles from a load of device memory to its value where nobody measured it on the GPU. Chosen among those of the tables, 436 (V100) to 767
+/// (H100); not fitted.
 const MEMORY_CYCLES: f64 = 600.0;
 /// Cycles from a load to its value in the first-level cache where nobody measured it on the GPU.
 const L1_CYCLES: f64 = 35.0;
