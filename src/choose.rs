@@ -479,7 +479,7 @@ mod tests {
         let tm = |records: &[Record]| chosen("20x20x4000000", records).0.int("tm");
         assert_eq!(chosen("20x20x4000000", &[own.clone(), there.clone()]).1, ChosenBy::Neighbour);
         assert_eq!(tm(&[own.clone(), there.clone()]), 5);
-        assert_eq!(tm(&[own.clone()]), 4, "without it the neighbour is asked");
+        assert_eq!(tm(std::slice::from_ref(&own)), 4, "without it the neighbour is asked");
         // The same problem with another length, on this GPU, comes first; and its own record before all.
         assert_eq!(tm(&[own.clone(), there.clone(), record("20x20x3900000", choice(2))]), 2);
         assert_eq!(tm(&[own, there, record("20x20x4000000", choice(10))]), 10);
