@@ -227,15 +227,15 @@ impl ProgramPrediction {
         ];
         let row = |p: &ProgramPrediction| {
             let ProblemReport { m, n, k, dtype, layout, .. } = &p.problem;
-            let of_it = |r: RooflineReport| format!("{:.2}", r.seconds / p.seconds);
+            let [roofline, of_it] = RooflineReport::cells(p.roofline, p.seconds, p.below_roofline);
             vec![
                 p.gpu.to_string(),
                 p.kernel.name.clone(),
                 format!("{m}x{n}x{k}"),
                 format!("{dtype} {layout}"),
                 seconds(p.seconds),
-                p.roofline.map_or("?".to_string(), |r| seconds(r.seconds)),
-                p.roofline.map_or("?".to_string(), of_it),
+                roofline,
+                of_it,
                 p.limiter.to_string(),
             ]
         };

@@ -5,6 +5,7 @@ use warpwright_core::dtype::DType;
 use warpwright_core::target::{Fact, Pipe, Target};
 
 use crate::problem::{Precision, Problem};
+use crate::report::number::seconds;
 
 /// The two bounds of a product on a GPU. Both are computed from the GPU's table, not measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -194,6 +195,13 @@ pub struct RooflineReport {
 }
 
 impl RooflineReport {
+    /// Two cells of a table of predictions: the roofline, and what part of a modelled time it is, with a mark where that is impossible.
+    pub fn cells(roofline: Option<RooflineReport>, modelled: f64, below: bool) -> [String; 2] {
+        let Some(roofline) = roofline else { return ["?".to_string(), "?".to_string()] };
+        let doubt = if below { "!" } else { "" };
+        [seconds(roofline.seconds), format!("{:.2}{doubt}", roofline.seconds / modelled)]
+    }
+
     /// By what is known to be reached on a GPU; `None` where its table has no rate for the type.
     pub fn reached(problem: &Problem, target: &Target) -> Option<RooflineReport> {
         Roofline::reached(problem, target).map(|r| RooflineReport {

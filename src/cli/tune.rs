@@ -1,6 +1,7 @@
 //! `tune`: the fastest choice of a family's parameters for a problem, found by measuring, or ranked by the model.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -65,7 +66,7 @@ pub struct Options {
     /// Try so many candidates that are drawn from all of them by --seed, good and bad, however long it takes: what the model can be
     /// judged by.
     #[arg(long, value_name = "N", conflicts_with_all = ["exhaustive", "candidates"])]
-    draw: Option<usize>,
+    draw: Option<NonZeroUsize>,
     /// Do without the wisdom that ships with the program, as if nobody had tuned anything before.
     #[arg(long)]
     alone: bool,
@@ -327,7 +328,7 @@ fn on_gpu(
         seconds: options.budget,
         candidates: options.candidates.unwrap_or(usize::MAX),
         which: match (options.draw, options.exhaustive) {
-            (Some(number), _) => Which::Drawn(number),
+            (Some(number), _) => Which::Drawn(number.get()),
             (None, true) => Which::All,
             (None, false) => Which::Promising,
         },

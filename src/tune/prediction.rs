@@ -180,17 +180,15 @@ impl Prediction {
             .iter()
             .map(|p| {
                 let ProblemReport { m, n, k, dtype, layout, .. } = &p.problem;
+                let [roofline, of_it] = RooflineReport::cells(p.roofline, p.seconds, p.below_roofline);
                 vec![
                     p.gpu.to_string(),
                     p.kernel.family.to_string(),
                     format!("{m}x{n}x{k}"),
                     format!("{dtype} {layout}"),
                     seconds(p.seconds),
-                    p.roofline.map_or("?".to_string(), |r| seconds(r.seconds)),
-                    p.roofline.map_or("?".to_string(), |r| {
-                        let doubt = if p.below_roofline { "!" } else { "" };
-                        format!("{:.2}{doubt}", r.seconds / p.seconds)
-                    }),
+                    roofline,
+                    of_it,
                     p.limiter.to_string(),
                 ]
             })
