@@ -1,8 +1,9 @@
-//! Fits the constants of the time model of programs: on tables that are named, on kernels that a seed draws, and says how it does on those
-//! that were not drawn.
+//! Fits the constants of the time model of programs: on tables that are named, on kernels or products that a seed draws, and says how it
+//! does on those that were not drawn.
 //!
-//! The sum of squared logarithms of modelled over measured is made small by changing one constant at a time, by less and less. A constant
-//! that none of the kernels tells anything about keeps its value.
+//! What is made small, by changing one constant at a time, by less and less, is the mean over each table of the powers 1.5 of logarithms
+//! of modelled over measured, of which none counts as more than 1: few candidates are far off, and the others matter. All tables weigh the same.
+//! A constant that none of the kernels tells anything about keeps its value.
 
 use std::collections::BTreeSet;
 
@@ -12,8 +13,8 @@ use warpwright_core::diag::Diagnosis;
 use warpwright_core::model::time::{CONSTANTS, Constants};
 use warpwright_core::target::Target;
 
-use super::measured::Subject;
-use super::{entries, program, text_of};
+use super::measured::{Measured, Subject};
+use super::{entries, program_of, text_of};
 use crate::metrics::{self, Pair};
 use crate::{modelled, parallel};
 
@@ -22,9 +23,9 @@ use crate::{modelled, parallel};
 pub struct Plan {
     /// The tables, by their files.
     pub tables: Vec<String>,
-    /// Draws the kernels that are fitted on.
+    /// Draws the kernels of ladders, and the products of candidates, that are fitted on.
     pub seed: u64,
-    /// The part of the kernels that is fitted on, above 0 and up to 1.
+    /// The part of them that is fitted on, above 0 and up to 1.
     pub part: f64,
     /// By what factors each constant is changed, round by round.
     pub steps: &'static [f64],
@@ -39,10 +40,10 @@ pub struct Fit {
     pub seed: u64,
     /// The part that was asked for.
     pub part: f64,
-    /// The kernels that were fitted on, each at all sizes that the tables have.
-    pub drawn: Vec<&'static str>,
+    /// The kernels that were fitted on, each at all sizes that the tables have, and the products with all their candidates.
+    pub drawn: Vec<String>,
     /// The others.
-    pub left_out: Vec<&'static str>,
+    pub left_out: Vec<String>,
     /// How well the constants of the program do.
     pub before: Errors,
     /// How well the fitted ones do.
@@ -73,7 +74,10 @@ pub struct Errors {
 
 /// A measured kernel, ready to be asked about.
 struct Case {
-    name: &'static str,
+    /// The kernel, or the product whose candidate it is.
+    name: String,
+    /// The table.
+    table: usize,
     subject: modelled::Subject,
     seconds: f64,
 }
@@ -93,11 +97,11 @@ pub const STEPS: &[f64] = &[1.4, 1.4, 1.2, 1.2, 1.1, 1.1, 1.04, 1.04];
 /// A table that is not in the index or holds no programs, and a part that leaves nothing to fit on.
 pub fn fit(plan: &Plan) -> Result<Fit, Diagnosis> {
     let mut cases = Vec::new();
-    for file in &plan.tables {
-        cases.extend(read(file)?);
+    for (table, file) in plan.tables.iter().enumerate() {
+        cases.extend(read(table, file)?);
     }
-    let names: BTreeSet<&'static str> = cases.iter().map(|c| c.name).collect();
-    let mut names: Vec<&'static str> = names.into_iter().collect();
+    let names: BTreeSet<String> = cases.iter().map(|c| c.name.clone()).collect();
+    let mut names: Vec<String> = names.into_iter().collect();
     Rng::with_seed(plan.seed).shuffle(&mut names);
     let number = (names.len() as f64 * plan.part).round() as usize;
     if number == 0 || number > names.len() {
@@ -109,7 +113,7 @@ pub fn fit(plan: &Plan) -> Result<Fit, Diagnosis> {
     let (mut drawn, mut left_out) = (names[..number].to_vec(), names[number..].to_vec());
     drawn.sort_unstable();
     left_out.sort_unstable();
-    let of = |names: &[&str]| cases.iter().filter(|c| names.contains(&c.name)).collect::<Vec<&Case>>();
+    let of = |names: &[String]| cases.iter().filter(|c| names.contains(&c.name)).collect::<Vec<&Case>>();
     let (fitted_on, tested_on) = (of(&drawn), of(&left_out));
     let constants = descend(&fitted_on, plan.steps);
     let errors = |constants: &Constants| Errors {
@@ -133,7 +137,7 @@ pub fn fit(plan: &Plan) -> Result<Fit, Diagnosis> {
 }
 
 /// The programs of a table.
-fn read(file: &str) -> Result<Vec<Case>, Diagnosis> {
+fn read(table: usize, file: &str) -> Result<Vec<Case>, Diagnosis> {
     let place = |d: Diagnosis| d.at(file.to_string());
     let all = entries()?;
     let entry = all.iter().find(|entry| entry.file == file);
@@ -145,14 +149,25 @@ fn read(file: &str) -> Result<Vec<Case>, Diagnosis> {
     let target = Target::by_name(&entry.gpu).map_err(place)?;
     let reader = entry.reader.ok_or_else(|| place(Diagnosis::new("the model has nothing to say of it")))?;
     let measured = reader.read(text_of(entry)?).map_err(place)?;
-    let cases = measured.iter().map(|kernel| {
-        let Subject::Program { name, .. } = kernel.subject else {
-            return Err(Diagnosis::new("it holds choices of families, not programs")
-                .because("the constants are those of the time model of programs"));
+    let known = |kernel: &Measured| match &kernel.subject {
+        Subject::Choice { registers, .. } => registers.is_some(),
+        Subject::Program { .. } => true,
+    };
+    if !measured.iter().all(known) {
+        return Err(place(
+            Diagnosis::new("it does not say how many registers its kernels have")
+                .because("the constants are those of the time model of programs")
+                .instead("use a table of rungs, or one of drawn candidates"),
+        ));
+    }
+    let cases = parallel::map(&measured, |kernel| {
+        let name = match &kernel.subject {
+            Subject::Choice { .. } => kernel.group.clone(),
+            Subject::Program { name, .. } => (*name).to_string(),
         };
-        Ok(Case { name, subject: program(kernel, target)?, seconds: kernel.seconds })
+        Ok(Case { name, table, subject: program_of(kernel, target)?, seconds: kernel.seconds })
     });
-    cases.collect::<Result<Vec<Case>, _>>().map_err(place)
+    cases.into_iter().collect::<Result<Vec<Case>, _>>().map_err(place)
 }
 
 fn pairs(cases: &[&Case], constants: &Constants) -> Vec<Pair> {
@@ -166,9 +181,18 @@ fn error(cases: &[&Case], constants: &Constants) -> Option<f64> {
 /// The constants with the least cost that is found from those of the program.
 fn descend(cases: &[&Case], steps: &[f64]) -> Constants {
     let cost = |constants: &Constants| -> f64 {
-        let squares = pairs(cases, constants).iter().map(|(m, t)| (m / t).ln().powi(2)).sum::<f64>();
-        // No pipe gives more than its peak.
-        if constants.threads.max(constants.matrix_units) > 1.0 { f64::INFINITY } else { squares }
+        // No pipe gives more than its peak, and nobody waits for longer than a latency.
+        if constants.threads.max(constants.matrix_units).max(constants.latency) > 1.0 {
+            return f64::INFINITY;
+        }
+        let far = |(m, t): Pair| (m / t).ln().abs().min(1.0).powf(1.5);
+        let found = parallel::map(cases, |case| (case.table, case.pair(constants).map(far)));
+        let tables = found.iter().map(|(table, _)| *table).max().unwrap_or(0);
+        let of = |table: usize| {
+            let far = found.iter().filter_map(|(t, far)| far.filter(|_| *t == table));
+            far.clone().sum::<f64>() / far.count().max(1) as f64
+        };
+        (0..=tables).map(of).sum()
     };
     let mut best = CONSTANTS;
     let mut least = cost(&best);

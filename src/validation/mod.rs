@@ -280,19 +280,19 @@ fn seconds(kernel: &Measured, target: &'static Target) -> Result<f64, String> {
     seconds.map_err(reason)
 }
 
-/// The modelled time of a measured choice by the program that its family makes of it.
+/// The modelled time of a measured kernel by its program.
 fn seconds_of_program(kernel: &Measured, target: &'static Target) -> Result<f64, String> {
+    program_of(kernel, target).and_then(|p| p.time()).map(|time| time.seconds).map_err(reason)
+}
+
+/// A measured program, or the one that its family makes of a measured choice, ready to be asked about.
+fn program_of(kernel: &Measured, target: &'static Target) -> Result<modelled::Subject, Diagnosis> {
     let Subject::Choice { family, given, registers } = &kernel.subject else {
-        return seconds(kernel, target);
+        return program(kernel, target);
     };
-    let time = family
-        .complete(given, &kernel.problem, target)
-        .and_then(|choice| family.build(&kernel.problem, &choice))
-        .and_then(|made| {
-            let registers = registers.map(|r| vec![r]);
-            modelled::Subject::new(&made, &kernel.problem, target, registers)?.time()
-        });
-    time.map(|time| time.seconds).map_err(reason)
+    let choice = family.complete(given, &kernel.problem, target)?;
+    let made = family.build(&kernel.problem, &choice)?;
+    modelled::Subject::new(&made, &kernel.problem, target, registers.map(|r| vec![r]))
 }
 
 /// A measured program, ready to be asked about.

@@ -44,6 +44,10 @@ pub struct Path {
     pub barriers: f64,
     /// Iterations of loops that are not written out.
     pub iterations: f64,
+    /// Loads from shared memory whose values are used before anything else can be done.
+    pub loads: f64,
+    /// Cycles that chains of operations, each on the result of the one before, take longer than the warp's operations take to issue.
+    pub chains: f64,
 }
 
 impl Path {
@@ -69,6 +73,8 @@ pub fn of_launch(
         weight: 1.0,
         written_out: 1.0,
         width: 1.0,
+        loops: Vec::new(),
+        named: 0,
     };
     for block in &launch.blocks {
         walk.values.set(&block.var, Value::Same(0));
@@ -98,6 +104,8 @@ struct State {
     path: Path,
     /// Register buffers whose loads are on their way, with the time at which they were asked for.
     loads: HashMap<Sym, f64>,
+    /// Register buffers whose loads from shared memory are on their way, with the loops that were written out around them.
+    near: HashMap<Sym, Vec<usize>>,
     /// When the oldest of the loads was asked for that go to shared memory, or into arithmetic, at once.
     passing: Option<f64>,
     /// When the copies of each group were asked for, the last one open.
@@ -131,12 +139,33 @@ struct Walk<'a> {
     written_out: f64,
     /// How many neighbours one access takes.
     width: f64,
+    /// The loops that are written out around what is done here, the outermost first.
+    loops: Vec<WrittenOut>,
+    /// How many loops were written out so far.
+    named: usize,
+}
+
+/// A loop that is written out.
+#[derive(Clone)]
+struct WrittenOut {
+    name: usize,
+    vars: Vec<Sym>,
+    count: f64,
 }
 
 /// Loops that run no more often, a constant number of times, are written out by compilers.
 const SHORT_LOOP: i64 = 16;
 /// How many iterations of an innermost loop compilers put side by side where nothing forbids it.
 const SIDE_BY_SIDE: f64 = 16.0;
+/// Schedulers of a multiprocessor.
+const SCHEDULERS: f64 = 4.0;
+/// How many times the time between two of its instructions a thread's operation takes.
+const OPERATION: f64 = 4.0;
+/// Cycles of an instruction of matrix units.
+const MATRIX_OPERATION: f64 = 33.0;
+/// Loads that compilers keep on their way at a time whose values are added up one after the other: as NVRTC 13.0 does it with
+/// 204 of them in a second pass of `tsmttsm`, which has 4 to 6.
+const CHAINED: f64 = 5.0;
 /// Groups of copies that are remembered.
 const GROUPS: usize = 64;
 
@@ -226,7 +255,7 @@ impl Walk<'_> {
         if l.mode == Mode::Vector {
             self.values.set(&l.var, Value::Same(0));
             self.width = l.range.constant_trip_count().unwrap_or(1) as f64;
-            self.side_by_side(&l.body, self.width);
+            self.side_by_side(std::slice::from_ref(&l.var), &l.body, self.width);
             self.width = 1.0;
             return;
         }
@@ -238,13 +267,13 @@ impl Walk<'_> {
         let at = |iteration: i64| first + step * iteration;
         if l.mode == Mode::Unroll || short {
             self.values.set(&l.var, Value::Same(at(0)));
-            return self.side_by_side(&l.body, count as f64);
+            return self.side_by_side(std::slice::from_ref(&l.var), &l.body, count as f64);
         }
         let set = |walk: &mut Walk<'_>, iteration: i64| {
             walk.values.set(&l.var, Value::Same(at(iteration)));
             l.counting.iter().for_each(|c| walk.values.set(c, Value::Same(iteration)));
         };
-        self.serial(&l.body, count as f64, &set);
+        self.serial(std::slice::from_ref(&l.var), &l.body, count as f64, &set);
     }
 
     fn tasks(&mut self, t: &Tasks) {
@@ -262,22 +291,28 @@ impl Walk<'_> {
                 point /= extent;
             }
         };
-        self.serial(&t.body, count as f64, &set);
+        self.serial(&t.vars, &t.body, count as f64, &set);
     }
 
     /// Iterations side by side: their loads are all asked for before the first is used.
-    fn side_by_side(&mut self, body: &[Stmt], count: f64) {
+    fn side_by_side(&mut self, vars: &[Sym], body: &[Stmt], count: f64) {
         self.written_out *= count;
+        self.named += 1;
+        self.loops.push(WrittenOut { name: self.named, vars: vars.to_vec(), count });
         self.list(body);
+        self.loops.pop();
         self.written_out /= count;
     }
 
     /// Iterations one after the other: the first, and the second for all others.
-    fn serial(&mut self, body: &[Stmt], count: f64, set: &dyn Fn(&mut Self, i64)) {
+    fn serial(&mut self, vars: &[Sym], body: &[Stmt], count: f64, set: &dyn Fn(&mut Self, i64)) {
         let (weight, written_out) = (self.weight, self.written_out);
+        let loops = std::mem::take(&mut self.loops);
         let together = if is_plain(body) { SIDE_BY_SIDE.min(count) } else { 1.0 };
         let rounds = written_out * count / together;
         self.written_out = together;
+        self.named += 1;
+        self.loops.push(WrittenOut { name: self.named, vars: vars.to_vec(), count: together });
         set(self, 0);
         self.list(body);
         self.turn();
@@ -294,6 +329,7 @@ impl Walk<'_> {
             self.state.shift(once * (rounds - 2.0).max(0.0));
         }
         (self.weight, self.written_out) = (weight, written_out);
+        self.loops = loops;
     }
 
     /// The end of an iteration: what passes through it into arithmetic has been waited for.
@@ -336,7 +372,7 @@ impl Walk<'_> {
                 own.map(|(_, extent)| *extent).product()
             }
         };
-        self.side_by_side(&o.body, (runs / o.run.max(1)).max(1) as f64);
+        self.side_by_side(&o.vars, &o.body, (runs / o.run.max(1)).max(1) as f64);
     }
 
     /// What an access touches.
@@ -352,29 +388,62 @@ impl Walk<'_> {
                 self.wait(asked);
             }
         }
+        accesses.iter().for_each(|access| self.used(&access.buffer));
         let in_registers = |access: &Access| self.buffer(access).is_some_and(|b| b.space == Space::Reg);
         let loads = accesses.iter().any(|access| self.buffer(access).is_some_and(Buffer::is_global));
+        let near = accesses.iter().any(|a| self.buffer(a).is_some_and(|b| b.space == Space::Shared));
+        let stays = in_registers(&a.target);
+        if near && stays {
+            let around = self.loops.iter().map(|l| l.name).collect();
+            self.state.near.insert(a.target.buffer.clone(), around);
+        }
         let operations = operations(&a.value) + f64::from(u8::from(a.op != AssignOp::Store && !a.atomic));
         let fused = a.op != AssignOp::Store && matches!(&a.value, Data::Binary(..));
         let operations = operations - f64::from(u8::from(fused));
         if loads {
             let now = self.state.now;
-            if a.op == AssignOp::Store && in_registers(&a.target) {
+            if a.op == AssignOp::Store && stays {
                 self.state.loads.entry(a.target.buffer.clone()).or_insert(now);
             } else {
                 self.state.passing.get_or_insert(now);
                 let to_shared = self.buffer(&a.target).is_some_and(|b| b.space == Space::Shared);
-                self.state.path.copies +=
-                    if to_shared { self.weight * self.written_out / self.width } else { 0.0 };
+                let requests = self.written_out / self.width;
+                self.state.path.copies += if to_shared { self.weight * requests } else { 0.0 };
+                // Compilers keep few loads on their way whose values are added up one after the other.
+                let waits = if to_shared { 0.0 } else { (requests / CHAINED - 1.0).max(0.0) };
+                self.state.now += waits * self.pace.memory;
+                self.state.path.memory_waits += self.weight * waits;
             }
         } else if operations > 0.0 {
             self.store_arrives();
         }
         if operations > 0.0 {
             let Some(dtype) = self.buffer(&a.target).map(|b| b.dtype) else { return };
-            let terms = operations * 32.0 * if dtype.is_complex() { 4.0 } else { 1.0 };
-            self.work(terms, (self.pace.threads)(dtype));
+            let (each, at_once) = if dtype.is_complex() { (4.0, 2.0) } else { (1.0, 1.0) };
+            let rate = (self.pace.threads)(dtype);
+            if a.op != AssignOp::Store {
+                let issue = 32.0 * each / (rate / SCHEDULERS);
+                self.chain(&a.target.index, issue, operations.max(1.0) * each / at_once * OPERATION * 32.0 / (rate / SCHEDULERS));
+            }
+            self.work(operations * 32.0 * each, rate);
         }
+    }
+
+    /// The value of a load from shared memory is used: as often as the innermost loop is written out that both stand in.
+    fn used(&mut self, buffer: &Sym) {
+        if let Some(around) = self.state.near.remove(buffer) {
+            let both = self.loops.iter().zip(&around).take_while(|(l, name)| l.name == **name);
+            self.state.path.loads += self.weight * both.map(|(l, _)| l.count).product::<f64>();
+        }
+    }
+
+    /// Operations on what others have left in the same registers wait for each other: `latency` cycles each, of which the others take
+    /// `issue` each.
+    fn chain(&mut self, target: &[Index], issue: f64, latency: f64) {
+        let apart = |l: &WrittenOut| l.vars.iter().any(|var| target.iter().any(|index| index.mentions(var)));
+        let independent: f64 = self.loops.iter().filter(|l| apart(l)).map(|l| l.count).product();
+        let rest = self.written_out / independent * latency - self.written_out * issue;
+        self.state.path.chains += self.weight * rest.max(0.0);
     }
 
     /// All warps of the block do so many multiply-adds each.
@@ -398,6 +467,7 @@ impl Walk<'_> {
                 self.wait(asked);
             }
         }
+        windows().for_each(|window| self.used(&window.buffer));
         let terms = match record.behaviour {
             Behaviour::Multiply { m, n, k, .. } => (m * n * k) as f64,
             Behaviour::WarpgroupMultiply { k } => {
@@ -411,8 +481,12 @@ impl Walk<'_> {
         let Some(dtype) = windows().nth(1).and_then(|w| self.buffers.get(&w.buffer)).map(|b| b.dtype) else {
             return;
         };
-        let real = if dtype.is_complex() { 4.0 } else { 1.0 };
-        self.work(terms * real, (self.pace.matrix_units)(dtype));
+        let (real, at_once) = if dtype.is_complex() { (4.0, 2.0) } else { (1.0, 1.0) };
+        let rate = (self.pace.matrix_units)(dtype);
+        if let Some(target) = windows().next() {
+            self.chain(&target.start(), terms * real / (rate / SCHEDULERS), MATRIX_OPERATION * real / at_once);
+        }
+        self.work(terms * real, rate);
     }
 }
 

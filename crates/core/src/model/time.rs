@@ -51,6 +51,20 @@ pub struct Constants {
     pub bandwidth: f64,
     /// Seconds of a launch that follows another.
     pub launch: f64,
+    /// Cycles of a load from shared memory that a warp waits for.
+    pub load: f64,
+    /// Cycles of an operation of matrix units until another can use its result.
+    pub chain: f64,
+    /// Cycles in which a multiprocessor passes on a line of a store.
+    pub line: f64,
+    /// Sectors of the second-level cache that one takes for which a store asks once more, in those that it asks for once.
+    pub again: f64,
+    /// By how much device memory takes longer where each line that is asked for is one sector, for each sector of it that is not.
+    pub scattered: f64,
+    /// The power in the sum of what a multiprocessor does and what device memory gives.
+    pub memory_power: f64,
+    /// The part of a latency of memory that a warp waits for.
+    pub latency: f64,
 }
 
 /// Where a constant is.
@@ -58,7 +72,7 @@ pub type Place = fn(&mut Constants) -> &mut f64;
 
 impl Constants {
     /// The names of all that can be fitted, and where each is.
-    pub const NAMED: [(&'static str, Place); 10] = [
+    pub const NAMED: [(&'static str, Place); 17] = [
         ("threads", |c| &mut c.threads),
         ("matrix_units", |c| &mut c.matrix_units),
         ("power", |c| &mut c.power),
@@ -69,21 +83,35 @@ impl Constants {
         ("overlap", |c| &mut c.overlap),
         ("bandwidth", |c| &mut c.bandwidth),
         ("launch", |c| &mut c.launch),
+        ("load", |c| &mut c.load),
+        ("chain", |c| &mut c.chain),
+        ("line", |c| &mut c.line),
+        ("again", |c| &mut c.again),
+        ("scattered", |c| &mut c.scattered),
+        ("memory_power", |c| &mut c.memory_power),
+        ("latency", |c| &mut c.latency),
     ];
 }
 
 /// The constants that predictions are made with.
 pub const CONSTANTS: Constants = Constants {
     threads: 0.9,
-    matrix_units: 0.75,
-    power: 6.0,
-    copy: 9.22,
-    address: 3.4,
-    turn: 12.96,
-    barrier: 54.8,
-    overlap: 1.284,
+    matrix_units: 0.9,
+    power: 6.24,
+    copy: 8.79,
+    address: 2.724,
+    turn: 34.194,
+    barrier: 153.348,
+    overlap: 1.157,
     bandwidth: 0.85,
-    launch: 2e-6,
+    launch: 1.135e-6,
+    load: 5.174,
+    chain: 1.472,
+    line: 6.135,
+    again: 1.127,
+    scattered: 0.323,
+    memory_power: 3.85,
+    latency: 0.706,
 };
 
 /// Cycles from a load of device memory to its value where nobody measured it on the GPU. Chosen among those of the tables, 436 (V100) to 767
@@ -304,7 +332,7 @@ pub fn with(
                 arithmetic: cycles(asks.arithmetic),
                 issue: cycles(asks.issue),
                 l1: cycles(asks.l1),
-                l2: cycles(asks.l2),
+                l2: cycles(asks.l2.max(asks.stores)),
                 memory: asks.memory,
                 waits: asks.waits.sum() * rounds / target.boost_hz(),
                 launch: asks.launch,
@@ -340,8 +368,12 @@ struct Asks {
     arithmetic: f64,
     issue: f64,
     l1: f64,
+    /// Lines of stores on their way out.
+    stores: f64,
     l2: f64,
     waits: Waits,
+    /// Cycles that a warp waits for what is near, and others of its scheduler can use.
+    near: f64,
     memory: f64,
     launch: f64,
 }
@@ -353,9 +385,9 @@ impl Asks {
             "arithmetic" => self.arithmetic = 0.0,
             "issue" => self.issue = 0.0,
             "l1" => self.l1 = 0.0,
-            "l2" => self.l2 = 0.0,
+            "l2" => (self.l2, self.stores) = (0.0, 0.0),
             "memory" => self.memory = 0.0,
-            "waits" => self.waits = Waits::default(),
+            "waits" => (self.waits, self.near) = (Waits::default(), 0.0),
             _ => self.launch = 0.0,
         }
         self
@@ -384,7 +416,10 @@ impl Machine<'_> {
     /// that requests write, since the first-level cache keeps none of them back.
     fn l2_bytes(&self, counts: &Counts, traffic: &[Traffic]) -> f64 {
         let read: f64 = traffic.iter().filter(|t| !t.writes).map(|t| t.by_blocks).sum();
-        read.min(32.0 * counts.global_load_sectors) + 32.0 * counts.global_store_sectors
+        let filled: f64 = traffic.iter().filter(|t| t.writes).map(|t| t.compulsory).sum();
+        let written = 32.0 * counts.global_store_sectors;
+        let again = (written - filled).max(0.0);
+        read.min(32.0 * counts.global_load_sectors) + written + (self.constants.again - 1.0) * again
     }
 
     /// Multiply-adds of a pipe in a cycle of a multiprocessor, as sustained.
@@ -411,6 +446,18 @@ impl Machine<'_> {
         let of = |t: &Traffic| if fits { t.compulsory } else { t.by_waves.max(t.compulsory) };
         let once: f64 = traffic.iter().map(of).sum();
         once.min(self.requested(counts))
+    }
+
+    /// How much of the lines that are asked for is not, in sectors for each that is, over all bytes that come from device memory.
+    fn scattered(&self, counts: &Counts, traffic: &[Traffic]) -> f64 {
+        let of = |sums: &[(String, f64)], name: &str| sums.iter().find(|(n, _)| n == name).map(|(_, v)| *v);
+        let missed = |t: &Traffic| {
+            let (lines, sectors) = (of(&counts.lines, &t.buffer)?, of(&counts.sectors, &t.buffer)?);
+            Some((4.0 * lines / sectors.max(1.0) - 1.0).clamp(0.0, 3.0) * t.compulsory)
+        };
+        let read = traffic.iter().filter(|t| !t.writes);
+        let all: f64 = traffic.iter().map(|t| t.compulsory).sum();
+        read.filter_map(missed).sum::<f64>() / all.max(1.0)
     }
 
     fn requested(&self, counts: &Counts) -> f64 {
@@ -470,13 +517,16 @@ impl Machine<'_> {
             arithmetic: arithmetic / blocks,
             issue: instructions / f64::from(self.target.limits.sub_partitions) / blocks,
             l1: (global + loads + stores + spills) / blocks,
+            stores: counts.global_store_lines * c.line / blocks,
             l2: from_l2 / l2 / blocks,
             waits: Waits {
-                memory: path.memory_waits * memory_cycles,
+                memory: path.memory_waits * memory_cycles * c.latency,
                 barriers: path.barriers * c.barrier,
                 copies: path.copies * warps * c.copy,
             },
-            memory: self.memory_bytes(counts, traffic) / bandwidth,
+            near: path.loads * c.load + path.chains * c.chain,
+            memory: self.memory_bytes(counts, traffic) / bandwidth
+                * (1.0 + c.scattered * self.scattered(counts, traffic)),
             launch: c.launch,
         })
     }
@@ -492,19 +542,20 @@ impl Machine<'_> {
             let warps = blocks * asks.warps / schedulers;
             let uneven = warps.ceil() / warps;
             let power = 1.0 + (c.power - 1.0) * warps / (warps + c.overlap);
-            sum(&[asks.arithmetic * uneven, asks.issue * uneven, asks.l1, asks.l2], power)
+            let all = blocks * sum(&[asks.arithmetic * uneven, asks.issue * uneven, asks.l1, asks.l2, asks.stores], power);
+            round(all / warps.ceil(), asks.near, warps.ceil())
         };
         let round = |blocks: f64| {
             if blocks <= 0.0 {
                 return 0.0;
             }
-            let (one, each) = (work(1.0), work(blocks));
+            let (one, each) = (work(1.0), work(blocks) / blocks);
             round(each, (one - each).max(0.0) + asks.waits.sum(), blocks)
         };
         let busiest = self.busiest(asks.blocks);
         let whole = (busiest / self.resident).floor();
         let cycles = whole * round(self.resident) + round(busiest - whole * self.resident);
-        sum(&[cycles / self.target.boost_hz(), asks.memory], c.power) + asks.launch
+        sum(&[cycles / self.target.boost_hz(), asks.memory], c.memory_power) + asks.launch
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Of every buffer the elements that a block touches are taken as a box: from the least to the greatest index of each of its
 //! dimensions, over all loops and threads of the block (intervals, exact for linear indices). The boxes of several accesses to one buffer
-//! are joined. A block that touches every other row counts as touching all of them.
+//! are joined. A block touches no more elements than its loops have iterations, though: one that takes every other row touches half of
+//! the box.
 
 use std::collections::HashMap;
 
@@ -75,22 +76,26 @@ fn of_launch(launch: &Launch, known: &Ranges, buffers: &HashMap<Sym, Buffer>, re
             ranges.set(&block.var, Interval::new(from, from + length - 1));
             (inner, first) = (inner * extent, first / extent);
         }
-        let mut touched = Touched { ranges, buffers, found: Vec::new(), lets: HashMap::new() };
+        let mut touched =
+            Touched { ranges, buffers, found: Vec::new(), lets: HashMap::new(), trips: HashMap::new() };
         touched.list(launch.body);
         touched.found
     };
     let (one, wave, all) = (boxes(1, blocks / 2), boxes(resident.clamp(1, blocks), 0), boxes(blocks, 0));
     let waves = blocks as f64 / resident.clamp(1, blocks) as f64;
-    let of = |boxes: &[Hull], sym: &Sym| {
-        boxes.iter().find(|b| b.buffer == *sym).map_or(0.0, |b| b.bytes(known, buffers))
+    let find = |boxes: &'_ [Hull], sym: &Sym, bytes: &dyn Fn(&Hull) -> f64| {
+        boxes.iter().find(|b| b.buffer == *sym).map_or(0.0, bytes)
     };
+    let in_the_box = |boxes: &[Hull], sym: &Sym| find(boxes, sym, &|b| b.bytes(known, buffers));
+    let by_one = |sym: &Sym| in_the_box(&one, sym).min(find(&one, sym, &|b| b.visited(buffers)));
+    let together = resident.clamp(1, blocks) as f64;
     all.iter()
         .map(|whole| Traffic {
             buffer: whole.buffer.name().to_string(),
             reads: whole.reads,
             writes: whole.writes,
-            by_blocks: of(&one, &whole.buffer) * blocks as f64,
-            by_waves: of(&wave, &whole.buffer) * waves,
+            by_blocks: by_one(&whole.buffer) * blocks as f64,
+            by_waves: in_the_box(&wave, &whole.buffer).min(by_one(&whole.buffer) * together) * waves,
             compulsory: whole.bytes(known, buffers),
         })
         .collect()
@@ -102,9 +107,17 @@ struct Hull {
     dims: Vec<Interval>,
     reads: bool,
     writes: bool,
+    /// How many elements loops visit, to read them and to write them.
+    visits: [f64; 2],
 }
 
 impl Hull {
+    /// Bytes that loops visit, those that they visit again too.
+    fn visited(&self, buffers: &HashMap<Sym, Buffer>) -> f64 {
+        let bytes = buffers.get(&self.buffer).map_or(0, Buffer::element_bytes);
+        self.visits[0].max(self.visits[1]) * bytes as f64
+    }
+
     /// Bytes of the elements that are there.
     fn bytes(&self, known: &Ranges, buffers: &HashMap<Sym, Buffer>) -> f64 {
         let Some(buffer) = buffers.get(&self.buffer) else { return 0.0 };
@@ -123,6 +136,8 @@ struct Touched<'a> {
     buffers: &'a HashMap<Sym, Buffer>,
     found: Vec<Hull>,
     lets: HashMap<Sym, Index>,
+    /// How many values the variable of each loop takes.
+    trips: HashMap<Sym, f64>,
 }
 
 impl Touched<'_> {
@@ -139,6 +154,12 @@ impl Touched<'_> {
                 for (var, extent) in t.vars.iter().zip(&t.extents) {
                     let hi = self.ranges.of(extent).hi.map(|n| n - 1);
                     self.ranges.set(var, Interval { lo: Some(0), hi });
+                    self.trips.insert(var.clone(), hi.map_or(1.0, |hi| (hi + 1).max(1) as f64));
+                }
+                // The block takes one task of so many.
+                let stride = self.ranges.of(&self.resolved(&t.stride)).lo.unwrap_or(1).max(1) as f64;
+                if let Some(first) = t.vars.first().and_then(|var| self.trips.get_mut(var)) {
+                    *first /= stride;
                 }
                 self.list(&t.body);
             }
@@ -147,13 +168,22 @@ impl Touched<'_> {
                     for (var, extent) in o.vars.iter().zip(o.extents(buffer)) {
                         let hi = self.ranges.of(&extent).hi.map(|n| n - 1);
                         self.ranges.set(var, Interval { lo: Some(0), hi });
+                        self.trips.insert(var.clone(), hi.map_or(1.0, |hi| (hi + 1).max(1) as f64));
                     }
                 }
                 self.list(&o.body);
             }
             Stmt::If(i) => {
+                let before: Vec<[f64; 2]> = self.found.iter().map(|hull| hull.visits).collect();
                 self.list(&i.then);
+                let then: Vec<[f64; 2]> = self.found.iter().map(|hull| hull.visits).collect();
+                for (hull, visits) in self.found.iter_mut().zip(before.into_iter().chain(std::iter::repeat([0.0; 2]))) {
+                    hull.visits = visits;
+                }
                 self.list(&i.otherwise);
+                for (hull, then) in self.found.iter_mut().zip(then) {
+                    hull.visits = [0, 1].map(|at| hull.visits[at].max(then[at]));
+                }
             }
             Stmt::On(on) => self.list(&on.body),
             Stmt::Let(sym, index) => {
@@ -197,8 +227,30 @@ impl Touched<'_> {
         if l.mode != Mode::Vector && interval.lo.zip(interval.hi).is_some_and(|(lo, hi)| hi < lo) {
             return;
         }
+        let step = match &l.range {
+            Range::Span { step, .. } => self.ranges.of(&self.resolved(step)).lo.unwrap_or(1).max(1) as f64,
+            Range::Part { parts, .. } => self.ranges.of(&self.resolved(parts)).lo.unwrap_or(1).max(1) as f64,
+            Range::List(_) => 1.0,
+        };
+        let trips = match &l.range {
+            Range::List(values) => values.len() as f64,
+            _ => interval.lo.zip(interval.hi).map_or(1.0, |(lo, hi)| ((hi - lo + 1) as f64 / step).ceil()),
+        };
+        self.trips.insert(l.var.clone(), trips.max(1.0));
         self.ranges.set(&l.var, interval);
         self.list(&l.body);
+    }
+
+    /// How many elements indices reach, as variables of loops take their values.
+    fn visits(&self, indices: &[Index]) -> f64 {
+        let mut vars: Vec<&Sym> = Vec::new();
+        let resolved: Vec<Index> = indices.iter().map(|i| self.resolved(i)).collect();
+        for (var, _) in &self.trips {
+            if resolved.iter().any(|index| index.mentions(var)) {
+                vars.push(var);
+            }
+        }
+        vars.iter().map(|var| self.trips[*var]).product()
     }
 
     fn resolved(&self, index: &Index) -> Index {
@@ -213,7 +265,7 @@ impl Touched<'_> {
 
     fn access(&mut self, access: &Access, writes: bool) {
         let dims = access.index.iter().map(|i| self.ranges.of(&self.resolved(i))).collect();
-        self.touch(&access.buffer, dims, !writes, writes);
+        self.touch(&access.buffer, dims, !writes, writes, self.visits(&access.index));
     }
 
     fn window(&mut self, window: &Window, access: OperandAccess) {
@@ -227,17 +279,25 @@ impl Touched<'_> {
         });
         let dims = dims.collect();
         let (reads, writes) = (access != OperandAccess::Write, access != OperandAccess::Read);
-        self.touch(&window.buffer, dims, reads, writes);
+        let starts: Vec<Index> = window.start();
+        let long = window.dims.iter().zip(&buffer.dims).map(|(span, dim)| match span {
+            Span::At(_) => 1.0,
+            Span::Slice(_, length) => *length as f64,
+            Span::All => self.ranges.of(&dim.extent).hi.unwrap_or(1) as f64,
+        });
+        let visits = self.visits(&starts) * long.product::<f64>();
+        self.touch(&window.buffer, dims, reads, writes, visits);
     }
 
-    fn touch(&mut self, sym: &Sym, dims: Vec<Interval>, reads: bool, writes: bool) {
+    fn touch(&mut self, sym: &Sym, dims: Vec<Interval>, reads: bool, writes: bool, visits: f64) {
         let in_device_memory =
             self.buffers.get(sym).is_some_and(|b| matches!(b.space, Space::Param(_) | Space::Global));
         if !in_device_memory {
             return;
         }
         let Some(known) = self.found.iter_mut().find(|b| b.buffer == *sym) else {
-            self.found.push(Hull { buffer: sym.clone(), dims, reads, writes });
+            let visits = [reads, writes].map(|does| if does { visits } else { 0.0 });
+            self.found.push(Hull { buffer: sym.clone(), dims, reads, writes, visits });
             return;
         };
         for (all, one) in known.dims.iter_mut().zip(dims) {
@@ -247,5 +307,7 @@ impl Touched<'_> {
         }
         known.reads |= reads;
         known.writes |= writes;
+        known.visits[0] += if reads { visits } else { 0.0 };
+        known.visits[1] += if writes { visits } else { 0.0 };
     }
 }

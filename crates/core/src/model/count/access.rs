@@ -156,7 +156,10 @@ impl Walk {
         } else {
             let addresses: Vec<i64> = active.map(|lane| address.of(lane)).collect();
             taken = Tally::sectors(&addresses, bytes) as f64;
-            self.counts.global_lines += weight * Tally::lines(&addresses, bytes) as f64;
+            let lines = weight * Tally::lines(&addresses, bytes) as f64;
+            self.counts.global_lines += lines;
+            self.counts.global_store_lines += if writes { lines } else { 0.0 };
+            add(&mut self.counts.lines, &buffer.sym.name().to_string(), lines);
             add(&mut self.counts.sectors, &buffer.sym.name().to_string(), weight * taken);
             (requests, passes) = if writes {
                 (&mut self.counts.global_store_requests, &mut self.counts.global_store_sectors)

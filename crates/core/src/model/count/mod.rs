@@ -61,8 +61,12 @@ pub struct Counts {
     pub barriers: f64,
     /// Distinct 128-byte lines of requests to device memory, loads and stores together: lookups in the first-level cache.
     pub global_lines: f64,
+    /// Those of stores alone.
+    pub global_store_lines: f64,
     /// Sectors of requests to device memory by buffer, loads and stores together.
     pub sectors: Vec<(String, f64)>,
+    /// Distinct lines of requests by buffer likewise.
+    pub lines: Vec<(String, f64)>,
 }
 
 impl Counts {
@@ -87,7 +91,9 @@ impl Counts {
             arithmetic: self.arithmetic + other.arithmetic,
             barriers: self.barriers + other.barriers,
             global_lines: self.global_lines + other.global_lines,
+            global_store_lines: self.global_store_lines + other.global_store_lines,
             sectors: joined(&self.sectors, &other.sectors),
+            lines: joined(&self.lines, &other.lines),
         }
     }
 
