@@ -6,6 +6,7 @@
 //! all that, and says what limits them.
 
 mod lanes;
+mod operations;
 mod registers;
 
 pub mod count;

@@ -9,12 +9,13 @@
 use std::collections::HashMap;
 
 use super::lanes::{Value, Values};
+use super::operations;
 use crate::dtype::DType;
 use crate::index::Index;
 use crate::instr::{Behaviour, Completion, by_name};
 use crate::ir::{
     Access, Assign, AssignOp, Buffer, For, Instruction, Launch, Mode, Operand, Own, Range, Ring, Role, Space,
-    Stmt, Sync, Tasks, Value as Data,
+    Stmt, Sync, Tasks,
 };
 use crate::sym::Sym;
 
@@ -155,17 +156,19 @@ struct WrittenOut {
 
 /// Loops that run no more often, a constant number of times, are written out by compilers.
 const SHORT_LOOP: i64 = 16;
-/// How many iterations of an innermost loop compilers put side by side where nothing forbids it.
+/// How many iterations of an innermost loop compilers put side by side where nothing forbids it, and how many words of loads from device
+/// memory they keep on their way for it.
 const SIDE_BY_SIDE: f64 = 16.0;
+const WORDS: f64 = 32.0;
 /// Schedulers of a multiprocessor.
 const SCHEDULERS: f64 = 4.0;
 /// How many times the time between two of its instructions a thread's operation takes.
 const OPERATION: f64 = 4.0;
 /// Cycles of an instruction of matrix units.
 const MATRIX_OPERATION: f64 = 33.0;
-/// Loads that compilers keep on their way at a time whose values are added up one after the other: as NVRTC 13.0 does it with
-/// 204 of them in a second pass of `tsmttsm`, which has 4 to 6.
-const CHAINED: f64 = 5.0;
+/// Loads that a warp has on their way at a time whose values are added up one after the other: NVRTC 13.0 asks for 4 to 6 of 204 before
+/// it adds the first in a second pass of `tsmttsm`, and of such passes, few blocks that read much, the times on an H100 say 2 to 4. Not fitted.
+const CHAINED: f64 = 3.0;
 /// Groups of copies that are remembered.
 const GROUPS: usize = 64;
 
@@ -308,7 +311,12 @@ impl Walk<'_> {
     fn serial(&mut self, vars: &[Sym], body: &[Stmt], count: f64, set: &dyn Fn(&mut Self, i64)) {
         let (weight, written_out) = (self.weight, self.written_out);
         let loops = std::mem::take(&mut self.loops);
-        let together = if is_plain(body) { SIDE_BY_SIDE.min(count) } else { 1.0 };
+        let together = if is_plain(body) {
+            let most = (WORDS / self.words(body).max(1.0)).floor().clamp(1.0, SIDE_BY_SIDE);
+            most.min(count)
+        } else {
+            1.0
+        };
         let rounds = written_out * count / together;
         self.written_out = together;
         self.named += 1;
@@ -330,6 +338,26 @@ impl Walk<'_> {
         }
         (self.weight, self.written_out) = (weight, written_out);
         self.loops = loops;
+    }
+
+    /// Words of 4 bytes that a body loads from device memory.
+    fn words(&self, body: &[Stmt]) -> f64 {
+        let of = |stmt: &Stmt| match stmt {
+            Stmt::For(l) if l.threads().is_some() => self.words(&l.body),
+            Stmt::For(l) => l.range.constant_trip_count().unwrap_or(1) as f64 * self.words(&l.body),
+            Stmt::If(i) => self.words(&i.then).max(self.words(&i.otherwise)),
+            Stmt::Own(o) => self.words(&o.body),
+            Stmt::Assign(a) => {
+                let mut words = 0.0;
+                a.value.for_each_access(&mut |access| {
+                    let buffer = self.buffer(access).filter(|b| b.is_global());
+                    words += buffer.map_or(0.0, |b| b.element_bytes() as f64 / 4.0);
+                });
+                words
+            }
+            _ => 0.0,
+        };
+        body.iter().map(of).sum()
     }
 
     /// The end of an iteration: what passes through it into arithmetic has been waited for.
@@ -397,9 +425,8 @@ impl Walk<'_> {
             let around = self.loops.iter().map(|l| l.name).collect();
             self.state.near.insert(a.target.buffer.clone(), around);
         }
-        let operations = operations(&a.value) + f64::from(u8::from(a.op != AssignOp::Store && !a.atomic));
-        let fused = a.op != AssignOp::Store && matches!(&a.value, Data::Binary(..));
-        let operations = operations - f64::from(u8::from(fused));
+        let dtype = self.buffer(&a.target).map(|b| b.dtype);
+        let operations = operations::of_assignment(a, dtype);
         if loads {
             let now = self.state.now;
             if a.op == AssignOp::Store && stays {
@@ -417,15 +444,15 @@ impl Walk<'_> {
         } else if operations > 0.0 {
             self.store_arrives();
         }
-        if operations > 0.0 {
-            let Some(dtype) = self.buffer(&a.target).map(|b| b.dtype) else { return };
-            let (each, at_once) = if dtype.is_complex() { (4.0, 2.0) } else { (1.0, 1.0) };
-            let rate = (self.pace.threads)(dtype);
+        if let Some(dtype) = dtype.filter(|_| operations > 0.0) {
+            let cycles = 32.0 / (self.pace.threads)(dtype);
             if a.op != AssignOp::Store {
-                let issue = 32.0 * each / (rate / SCHEDULERS);
-                self.chain(&a.target.index, issue, operations.max(1.0) * each / at_once * OPERATION * 32.0 / (rate / SCHEDULERS));
+                // Real and imaginary parts are added up beside each other.
+                let in_a_row = if dtype.is_complex() { operations / 2.0 } else { operations };
+                let issue = operations * cycles * SCHEDULERS;
+                self.chain(&a.target.index, issue, in_a_row * OPERATION * cycles * SCHEDULERS);
             }
-            self.work(operations * 32.0 * each, rate);
+            self.work(operations * cycles);
         }
     }
 
@@ -446,9 +473,9 @@ impl Walk<'_> {
         self.state.path.chains += self.weight * rest.max(0.0);
     }
 
-    /// All warps of the block do so many multiply-adds each.
-    fn work(&mut self, terms: f64, rate: f64) {
-        let cycles = terms * self.written_out * self.pace.warps / rate.max(1.0);
+    /// All warps of the block do what takes one of them so many cycles of the multiprocessor.
+    fn work(&mut self, cycles: f64) {
+        let cycles = cycles * self.written_out * self.pace.warps;
         self.state.now += cycles;
         self.state.path.work += self.weight * cycles;
     }
@@ -481,12 +508,13 @@ impl Walk<'_> {
         let Some(dtype) = windows().nth(1).and_then(|w| self.buffers.get(&w.buffer)).map(|b| b.dtype) else {
             return;
         };
-        let (real, at_once) = if dtype.is_complex() { (4.0, 2.0) } else { (1.0, 1.0) };
-        let rate = (self.pace.matrix_units)(dtype);
+        let products = operations::real(dtype) * operations::parts(dtype);
+        let cycles = terms * products / (self.pace.matrix_units)(dtype);
         if let Some(target) = windows().next() {
-            self.chain(&target.start(), terms * real / (rate / SCHEDULERS), MATRIX_OPERATION * real / at_once);
+            let in_a_row = if dtype.is_complex() { products / 2.0 } else { products };
+            self.chain(&target.start(), cycles * SCHEDULERS, MATRIX_OPERATION * in_a_row);
         }
-        self.work(terms * real, rate);
+        self.work(cycles);
     }
 }
 
@@ -503,15 +531,4 @@ fn is_plain(body: &[Stmt]) -> bool {
         Stmt::Assign(_) | Stmt::Let(..) | Stmt::Alloc(_) => true,
         _ => false,
     })
-}
-
-/// How many operations a value has.
-fn operations(value: &Data) -> f64 {
-    match value {
-        Data::Const(_) | Data::Scalar(_) | Data::Load(_) => 0.0,
-        Data::Unary(_, a) => operations(a) + 1.0,
-        Data::Cast(_, a) => operations(a),
-        Data::Binary(_, a, b) => operations(a) + operations(b) + 1.0,
-        Data::Select(_, a, b) => operations(a).max(operations(b)),
-    }
 }

@@ -26,7 +26,7 @@ use super::count::{self, Counts, Reuse};
 use super::lanes::{Value, Values};
 use super::path::{self, Pace, Path};
 use super::traffic::{self, Traffic};
-use super::{made, registers};
+use super::{made, operations, registers};
 
 /// What was fitted or chosen, not measured one by one.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -57,8 +57,6 @@ pub struct Constants {
     pub chain: f64,
     /// Cycles in which a multiprocessor passes on a line of a store.
     pub line: f64,
-    /// Sectors of the second-level cache that one takes for which a store asks once more, in those that it asks for once.
-    pub again: f64,
     /// By how much device memory takes longer where each line that is asked for is one sector, for each sector of it that is not.
     pub scattered: f64,
     /// The power in the sum of what a multiprocessor does and what device memory gives.
@@ -72,7 +70,7 @@ pub type Place = fn(&mut Constants) -> &mut f64;
 
 impl Constants {
     /// The names of all that can be fitted, and where each is.
-    pub const NAMED: [(&'static str, Place); 17] = [
+    pub const NAMED: [(&'static str, Place); 16] = [
         ("threads", |c| &mut c.threads),
         ("matrix_units", |c| &mut c.matrix_units),
         ("power", |c| &mut c.power),
@@ -86,7 +84,6 @@ impl Constants {
         ("load", |c| &mut c.load),
         ("chain", |c| &mut c.chain),
         ("line", |c| &mut c.line),
-        ("again", |c| &mut c.again),
         ("scattered", |c| &mut c.scattered),
         ("memory_power", |c| &mut c.memory_power),
         ("latency", |c| &mut c.latency),
@@ -96,22 +93,21 @@ impl Constants {
 /// The constants that predictions are made with.
 pub const CONSTANTS: Constants = Constants {
     threads: 0.9,
-    matrix_units: 0.9,
+    matrix_units: 0.99,
     power: 6.24,
-    copy: 8.79,
-    address: 2.724,
-    turn: 34.194,
-    barrier: 153.348,
-    overlap: 1.157,
+    copy: 9.297,
+    address: 1.908,
+    turn: 58.583,
+    barrier: 175.43,
+    overlap: 1.138,
     bandwidth: 0.85,
-    launch: 1.135e-6,
-    load: 5.174,
-    chain: 1.472,
+    launch: 9.540e-07,
+    load: 4.975,
+    chain: 0.569,
     line: 6.135,
-    again: 1.127,
-    scattered: 0.323,
-    memory_power: 3.85,
-    latency: 0.706,
+    scattered: 0.282,
+    memory_power: 3.5,
+    latency: 0.593,
 };
 
 /// Cycles from a load of device memory to its value where nobody measured it on the GPU. Chosen among those of the tables, 436 (V100) to 767
@@ -416,10 +412,7 @@ impl Machine<'_> {
     /// that requests write, since the first-level cache keeps none of them back.
     fn l2_bytes(&self, counts: &Counts, traffic: &[Traffic]) -> f64 {
         let read: f64 = traffic.iter().filter(|t| !t.writes).map(|t| t.by_blocks).sum();
-        let filled: f64 = traffic.iter().filter(|t| t.writes).map(|t| t.compulsory).sum();
-        let written = 32.0 * counts.global_store_sectors;
-        let again = (written - filled).max(0.0);
-        read.min(32.0 * counts.global_load_sectors) + written + (self.constants.again - 1.0) * again
+        read.min(32.0 * counts.global_load_sectors) + 32.0 * counts.global_store_sectors
     }
 
     /// Multiply-adds of a pipe in a cycle of a multiprocessor, as sustained.
@@ -488,7 +481,7 @@ impl Machine<'_> {
         let mut arithmetic = counts.arithmetic * f64::from(Limits::WARP) / by_threads;
         for (dtype, products) in &counts.products {
             let rate = matrix_pipe(*dtype).and_then(|p| self.rate(p)).ok_or_else(|| no_rate(*dtype))?;
-            arithmetic += products / rate;
+            arithmetic += products * operations::parts(*dtype) / rate;
         }
         // A multiprocessor looks up a line of a request at a time, and takes the addresses of as many lanes as the cache gives words.
         let given = self.target.levels.l1.bytes_per_cycle.map_or(128.0, |b| b.value);
@@ -501,6 +494,7 @@ impl Machine<'_> {
         let shared = counts.shared_load_requests + counts.shared_store_requests;
         let spills = counts.arithmetic * spilled * SPILL;
         let instructions = counts.arithmetic
+            + counts.matrix
             + requests * (1.0 + c.address)
             + shared
             + path.iterations * warps * blocks * c.turn;

@@ -1,10 +1,12 @@
 //! What accesses and instructions ask of memory, and what matrix units multiply.
 
+use crate::dtype::DType;
 use crate::index::Index;
 use crate::instr::{Behaviour, by_name};
 use crate::ir::{Access, Buffer, Instruction, Operand, Space, Span, Window};
 
 use super::super::lanes::{Mask, Value, WARP};
+use super::super::operations;
 use super::super::requests::{Tally, lanes_at_a_time};
 use super::super::sites::{Sample, Taken};
 use super::{Reuse, Walk, add, lanes_where};
@@ -189,12 +191,17 @@ impl Walk {
             .filter_map(|o| if let Operand::Window(w) = o { Some(w) } else { None })
             .collect();
         match record.behaviour {
-            Behaviour::Multiply { m, n, k, .. } => self.products(&windows, (m * n * k) as f64),
+            Behaviour::Multiply { m, n, k, .. } => {
+                if let Some(dtype) = self.products(&windows, (m * n * k) as f64) {
+                    self.counts.matrix += self.weight * operations::of_product([m, n, k], dtype);
+                }
+            }
             Behaviour::WarpgroupMultiply { k } => {
                 let columns = windows
                     .first()
                     .and_then(|w| self.buffers.get(&w.buffer)?.dims.last()?.extent.as_constant());
-                self.products(&windows, (64 * columns.unwrap_or(0) * k) as f64 / 4.0);
+                let real = (64 * columns.unwrap_or(0) * k) as f64 / 4.0;
+                self.counts.matrix += self.products(&windows, real).map_or(0.0, |_| self.weight);
             }
             Behaviour::LoadMatrix { turned, .. } => self.load_matrix(&windows, turned),
             Behaviour::CopyAsync { bytes } => self.copy(&windows, bytes, i),
@@ -203,12 +210,11 @@ impl Walk {
         }
     }
 
-    fn products(&mut self, windows: &[&Window], real: f64) {
-        let Some(dtype) = windows.get(1).and_then(|w| self.buffers.get(&w.buffer)).map(|b| b.dtype) else {
-            return;
-        };
-        let number = self.weight * real * if dtype.is_complex() { 4.0 } else { 1.0 };
-        add(&mut self.counts.products, &dtype, number);
+    /// Counts the multiply-adds of a product, and says of what type.
+    fn products(&mut self, windows: &[&Window], real: f64) -> Option<DType> {
+        let dtype = windows.get(1).and_then(|w| self.buffers.get(&w.buffer)).map(|b| b.dtype)?;
+        add(&mut self.counts.products, &dtype, self.weight * real * operations::real(dtype));
+        Some(dtype)
     }
 
     /// Lane `l` gives the address of row `l % 8` of tile `l / 8`; tiles are numbered down the columns of what is loaded.

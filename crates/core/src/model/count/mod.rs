@@ -23,6 +23,7 @@ use crate::sym::Sym;
 use std::collections::HashMap;
 
 use super::lanes::{Lanes, Mask, Value, Values, WARP};
+use super::operations;
 use super::requests::Tally;
 use super::sites::{Record, Recorder};
 
@@ -55,6 +56,8 @@ pub struct Counts {
     pub fma: f64,
     /// Real multiply-adds of matrix units, by the type that they multiply.
     pub products: Vec<(DType, f64)>,
+    /// Instructions of warps for them: those that multiply, and those that take numbers apart.
+    pub matrix: f64,
     /// Instructions of warps by which threads multiply and add, or do other arithmetic on data.
     pub arithmetic: f64,
     /// Barriers met, one for each range of threads that meets.
@@ -89,6 +92,7 @@ impl Counts {
             fma: self.fma + other.fma,
             products: joined(&self.products, &other.products),
             arithmetic: self.arithmetic + other.arithmetic,
+            matrix: self.matrix + other.matrix,
             barriers: self.barriers + other.barriers,
             global_lines: self.global_lines + other.global_lines,
             global_store_lines: self.global_store_lines + other.global_store_lines,
@@ -505,49 +509,44 @@ impl Walk {
     }
 
     fn assign(&mut self, a: &Assign) {
-        let multiply_adds = self.data(&a.value);
+        self.data(&a.value);
         let dtype = self.buffers.get(&a.target.buffer).map(|b| b.dtype);
         let wide = self.width(&a.target.index) as f64;
         let lanes = f64::from(self.mask.count_ones());
-        let real = if dtype.is_some_and(DType::is_complex) { 4.0 } else { 1.0 };
+        let real = dtype.map_or(1.0, operations::real);
         let adds_a_product = a.op != AssignOp::Store && matches!(&a.value, Data::Binary(BinaryOp::Mul, ..));
         if adds_a_product {
             self.counts.fma += self.weight * lanes * wide * real;
         }
-        let operations = if adds_a_product { multiply_adds - 1.0 } else { multiply_adds };
-        self.counts.arithmetic +=
-            self.weight * wide * real * (operations + f64::from(u8::from(adds_a_product)));
+        self.counts.arithmetic += self.weight * wide * operations::of_assignment(a, dtype);
         if a.op != AssignOp::Store && !a.atomic {
             self.access(&a.target, false);
         }
         self.access(&a.target, true);
     }
 
-    /// Counts the loads of a value; how many operations it has.
-    fn data(&mut self, value: &Data) -> f64 {
+    /// Counts the loads of a value.
+    fn data(&mut self, value: &Data) {
         match value {
-            Data::Const(_) | Data::Scalar(_) => 0.0,
-            Data::Load(access) => {
-                self.access(access, false);
-                0.0
+            Data::Const(_) | Data::Scalar(_) => {}
+            Data::Load(access) => self.access(access, false),
+            Data::Unary(_, a) | Data::Cast(_, a) => self.data(a),
+            Data::Binary(_, a, b) => {
+                self.data(a);
+                self.data(b);
             }
-            Data::Unary(_, a) => self.data(a) + 1.0,
-            Data::Cast(_, a) => self.data(a),
-            Data::Binary(_, a, b) => self.data(a) + self.data(b) + 1.0,
             // Arms that load the same, as a number or its negative, are one load.
-            Data::Select(_, a, b) if accesses(a) == accesses(b) => self.data(a).max(operations(b)),
-            Data::Select(cond, a, b) => {
-                let mut operations: f64 = 0.0;
-                self.in_parts(cond, &mut |walk, holds| {
-                    let all = walk.mask;
-                    for (arm, lanes) in [(a, all & holds), (b, all & !holds)] {
-                        walk.mask = lanes;
-                        operations = operations.max(if lanes == 0 { 0.0 } else { walk.data(arm) });
+            Data::Select(_, a, b) if accesses(a) == accesses(b) => self.data(a),
+            Data::Select(cond, a, b) => self.in_parts(cond, &mut |walk, holds| {
+                let all = walk.mask;
+                for (arm, lanes) in [(a, all & holds), (b, all & !holds)] {
+                    walk.mask = lanes;
+                    if lanes != 0 {
+                        walk.data(arm);
                     }
-                    walk.mask = all;
-                });
-                operations
-            }
+                }
+                walk.mask = all;
+            }),
         }
     }
 
@@ -591,17 +590,6 @@ fn accesses(value: &Data) -> Vec<&Access> {
     let mut found = Vec::new();
     value.for_each_access(&mut |access| found.push(access));
     found
-}
-
-/// How many operations a value has.
-fn operations(value: &Data) -> f64 {
-    match value {
-        Data::Const(_) | Data::Scalar(_) | Data::Load(_) => 0.0,
-        Data::Unary(_, a) => operations(a) + 1.0,
-        Data::Cast(_, a) => operations(a),
-        Data::Binary(_, a, b) => operations(a) + operations(b) + 1.0,
-        Data::Select(_, a, b) => operations(a).max(operations(b)),
-    }
 }
 
 /// Loops that run no more often, a constant number of times, are unrolled by compilers anyway.

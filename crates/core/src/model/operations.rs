@@ -1,0 +1,50 @@
+//! How many instructions arithmetic takes.
+
+use crate::dtype::DType;
+use crate::ir::{Assign, AssignOp, BinaryOp, Value};
+
+/// Instructions by which a thread takes a number in f32 apart into two of tf32.
+const TAKE_APART: f64 = 2.0;
+
+/// Instructions of a thread for the arithmetic of an assignment to an element of this type. A product that is added is one
+/// multiply-add, of complex numbers four; signs, conjugates and factors of i are part of what uses them.
+pub(super) fn of_assignment(a: &Assign, dtype: Option<DType>) -> f64 {
+    let [product, sum] = if dtype.is_some_and(DType::is_complex) { [4.0, 2.0] } else { [1.0, 1.0] };
+    let own = of_value(&a.value, product, sum);
+    let fused = matches!(&a.value, Value::Binary(BinaryOp::Mul, ..));
+    if a.op == AssignOp::Store || a.atomic || fused { own } else { own + sum }
+}
+
+fn of_value(value: &Value, product: f64, sum: f64) -> f64 {
+    match value {
+        Value::Const(_) | Value::Scalar(_) | Value::Load(_) => 0.0,
+        Value::Unary(_, a) | Value::Cast(_, a) => of_value(a, product, sum),
+        Value::Binary(op, a, b) => {
+            let one = if *op == BinaryOp::Mul { product } else { sum };
+            of_value(a, product, sum) + of_value(b, product, sum) + one
+        }
+        Value::Select(_, a, b) => of_value(a, product, sum).max(of_value(b, product, sum)),
+    }
+}
+
+/// How many products on matrix units make one of numbers of this type: numbers in f32 are taken apart into two of tf32, and the product of the
+/// small ones is left out.
+pub(super) fn parts(dtype: DType) -> f64 {
+    if matches!(dtype, DType::F32 | DType::C64) { 3.0 } else { 1.0 }
+}
+
+/// Real products that make one of numbers of this type.
+pub(super) fn real(dtype: DType) -> f64 {
+    if dtype.is_complex() { 4.0 } else { 1.0 }
+}
+
+/// Instructions of a warp for a product of fragments on matrix units: those that multiply, and those that take numbers apart.
+pub(super) fn of_product([m, n, k]: [i64; 3], dtype: DType) -> f64 {
+    let apart = if parts(dtype) > 1.0 {
+        let words = (m * k + k * n) as f64 * if dtype.is_complex() { 2.0 } else { 1.0 };
+        TAKE_APART * words / 32.0
+    } else {
+        0.0
+    };
+    real(dtype) * parts(dtype) + apart
+}
