@@ -9,6 +9,7 @@ pub mod measured;
 pub mod report;
 mod tables;
 
+use fastrand::Rng;
 use serde::{Deserialize, Serialize};
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::target::Target;
@@ -22,6 +23,9 @@ use crate::{modelled, parallel};
 
 /// Measured times of two candidates that differ by less than this part have no order for Kendall's tau.
 pub const CLOSER: f64 = 0.05;
+
+/// Candidates that are drawn of each problem of a table that has all there are.
+pub const DRAWN: usize = 50;
 
 /// The list of tables.
 #[derive(Clone, Debug, Deserialize)]
@@ -51,6 +55,9 @@ pub struct Entry {
     /// be compared too.
     #[serde(default, skip_serializing)]
     drawn: bool,
+    /// The seed by which candidates of each problem are drawn from all that the table has, for the time model of programs.
+    #[serde(default, skip_serializing)]
+    draw: Option<u64>,
     /// Whether the model was fitted on it, in a few words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fit: Option<String>,
@@ -198,16 +205,21 @@ pub fn validate() -> Result<Validation, Diagnosis> {
 }
 
 /// Compares both models on the tables whose candidates were drawn: that of families, that of programs, and the geometric mean of the two.
-/// Each candidate is made, lowered and validated, which takes some tens of milliseconds.
+/// Each candidate is made, lowered and validated, which takes some tens of milliseconds. Of tables that have all candidates there are, [`DRAWN`] of
+/// each problem are drawn.
 ///
 /// # Errors
 /// As [`validate`].
 pub fn validate_programs() -> Result<Validation, Diagnosis> {
     let mut tables = Vec::new();
-    for entry in entries()?.into_iter().filter(|entry| entry.drawn) {
+    for mut entry in entries()?.into_iter().filter(|entry| entry.drawn || entry.draw.is_some()) {
         let reader = entry.reader.ok_or_else(|| Diagnosis::new("it has no reader").at(entry.file.clone()))?;
         let target = Target::by_name(&entry.gpu)?;
-        let measured = reader.read(text_of(&entry)?).map_err(|d| d.at(entry.file.clone()))?;
+        let mut measured = reader.read(text_of(&entry)?).map_err(|d| d.at(entry.file.clone()))?;
+        if let Some(seed) = entry.draw {
+            measured = drawn(measured, seed);
+            entry.what = format!("{DRAWN} of each product, drawn with seed {seed} from {}", entry.what);
+        }
         let by_family = parallel::map(&measured, |kernel| seconds(kernel, target));
         let by_program = parallel::map(&measured, |kernel| seconds_of_program(kernel, target));
         let both = by_family.iter().zip(&by_program).map(|pair| match pair {
@@ -225,6 +237,21 @@ pub fn validate_programs() -> Result<Validation, Diagnosis> {
         }
     }
     Ok(Validation { kind: "modelled beside measured", closer: CLOSER, tables, not_covered: Vec::new() })
+}
+
+/// So many candidates of each problem, drawn by a seed, in the order of the table.
+fn drawn(measured: Vec<Measured>, seed: u64) -> Vec<Measured> {
+    let mut rng = Rng::with_seed(seed);
+    let sizes: Vec<usize> = measured.chunk_by(|a, b| a.group == b.group).map(<[Measured]>::len).collect();
+    let mut kept = Vec::with_capacity(measured.len());
+    for size in sizes {
+        let mut places: Vec<usize> = (0..size).collect();
+        rng.shuffle(&mut places);
+        let mut keep = vec![false; size];
+        places.iter().take(DRAWN).for_each(|place| keep[*place] = true);
+        kept.append(&mut keep);
+    }
+    measured.into_iter().zip(kept).filter_map(|(kernel, keep)| keep.then_some(kernel)).collect()
 }
 
 fn entries() -> Result<Vec<Entry>, Diagnosis> {

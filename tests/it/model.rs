@@ -266,3 +266,81 @@ fn registers_that_a_compiler_found_count() {
     let refused = with(Some(&[300])).unwrap_err().to_string();
     assert!(refused.contains("not one block") && refused.contains("300 registers"), "{refused}");
 }
+
+/// What the model says of a choice of a family on an H100.
+fn time_of_family(case: &(Kernel, Problem)) -> Time {
+    let (kernel, problem) = case;
+    let h100 = target::Target::by_name("h100-sxm").unwrap();
+    let valid = validated(kernel.program(), h100).unwrap_or_else(|e| panic!("{e}"));
+    let binding = Binding::new(valid.program(), problem, 8).unwrap();
+    time::of(valid.program(), &|s| binding.value(s), h100, None).unwrap_or_else(|e| panic!("{e}"))
+}
+
+#[test]
+fn blocks_that_take_every_so_many_rows_read_what_they_visit() {
+    let of = |leapfrog: &str| {
+        let parameters = format!(
+            "unit=fma,staging=registers,tm=4,tn=4,parts=528,block=128,reduction=two-pass,leapfrog={leapfrog}"
+        );
+        let case = of_family("tsmttsm", "f64", "tn", "8x8x1000000", &parameters);
+        traffic(&case, 132)[0].iter().find(|t| t.buffer == "A").unwrap().clone()
+    };
+    for leapfrog in ["true", "false"] {
+        let a = of(leapfrog);
+        // Four waves of blocks read a quarter of the rows each, and a part of a step more.
+        let all = 8.0 * 8.0 * 1e6;
+        assert_eq!(a.compulsory, all);
+        assert!(
+            (0.99 * all..1.6 * all).contains(&a.by_waves),
+            "leapfrog={leapfrog}: {} of {all}",
+            a.by_waves
+        );
+    }
+}
+
+#[test]
+fn a_second_pass_of_few_blocks_waits_for_its_loads() {
+    // 51 sums of each of 528 parts, that three blocks read: measured 972 us, of which a profiler gave the first launch 368 (H100).
+    let slow = "block=256,bounded=false,copy=bulk,depth=204,panel=false,parts=528,reduction=two-pass,\
+                stages=2,staging=shared,tm=3,tn=10,transposed=false,unit=fma";
+    let time = time_of_family(&of_family("tsmttsm", "f64", "tn", "3x50x2358000", slow));
+    let [first, second] = [0, 1].map(|at| time.launches[at].seconds);
+    assert!((300e-6..450e-6).contains(&first), "{first}");
+    assert!(second > 300e-6, "{second}");
+}
+
+#[test]
+fn instructions_of_matrix_units_count() {
+    let of = |dtype: &str, layout: &str, parameters: &str| {
+        let case = of_family("tsmttsm", dtype, layout, "16x16x100000", parameters);
+        time_of_family(&case).launches[0].counts.clone()
+    };
+    let common = "unit=mma,parts=132,depth=32,stages=2,wk=2,wm=1,wn=1";
+    // f64, 16 x 8 x 8 at a time: two instructions for 16 columns of eight terms.
+    let whole = of("f64", "tn", &format!("{common},instruction=m16n8k8"));
+    let steps = whole.products[0].1 / (16.0 * 16.0 * 8.0);
+    assert_eq!((whole.matrix, whole.small_products), (2.0 * steps, 0.0));
+    // Those of 8 rows are half as fast on GPUs that have others.
+    let small = of("f64", "tn", &format!("{common},instruction=m8n8k4"));
+    assert_eq!(small.small_products, small.products[0].1);
+    // f32: three products of tf32, and 6 numbers a lane to take apart for each instruction.
+    let split = of("f32", "tn", &format!("{common},numbers=split"));
+    let instructions = split.products[0].1 / (16.0 * 8.0 * 8.0);
+    assert_eq!(split.matrix, instructions * (3.0 + 2.0 * 6.0));
+}
+
+#[test]
+fn signs_are_free_and_complex_sums_are_two() {
+    let choice = "unit=fma,staging=shared,copy=one,tm=4,tn=2,parts=132,block=128,depth=32,stages=3";
+    let counts = |layout: &str| {
+        time_of_family(&of_family("tsmttsm", "c64", layout, "12x30x100000", choice)).launches[0]
+            .counts
+            .clone()
+    };
+    // 12 x 30 elements of C are whole tiles: four multiply-adds for each product, and nothing else.
+    let conjugated = counts("cn");
+    assert_eq!(conjugated.arithmetic, counts("tn").arithmetic);
+    // Two sets of 3 x 15 threads fill 90 of 96 lanes.
+    let lanes = conjugated.arithmetic * 32.0 / conjugated.fma;
+    assert!((lanes - 96.0 / 90.0).abs() < 0.001, "{lanes}");
+}

@@ -5,6 +5,7 @@
 //! what one request of a warp takes; the simulator asks the same function. [`sites`] is what each access in the text asks for. [`path`] is what one warp waits for. [`time`] makes seconds of
 //! all that, and says what limits them.
 
+mod constants;
 mod lanes;
 mod operations;
 mod registers;

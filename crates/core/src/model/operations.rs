@@ -2,6 +2,7 @@
 
 use crate::dtype::DType;
 use crate::ir::{Assign, AssignOp, BinaryOp, Value};
+use crate::target::{Capability, Target};
 
 /// Instructions by which a thread takes a number in f32 apart into two of tf32.
 const TAKE_APART: f64 = 2.0;
@@ -47,4 +48,10 @@ pub(super) fn of_product([m, n, k]: [i64; 3], dtype: DType) -> f64 {
         0.0
     };
     real(dtype) * parts(dtype) + apart
+}
+
+/// How many times as long a GPU takes for products of 8 rows: where there are instructions of 16 rows of f64, those of 8 reach
+/// half of the rate (30 of 67 TFLOP/s on an H200, bench/results/tuner-candidates-nvidia-h200-2026-11-22.csv).
+pub(super) fn small(target: &Target) -> f64 {
+    if target.has(Capability::MmaF64Wide) { 2.0 } else { 1.0 }
 }

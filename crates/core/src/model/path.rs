@@ -28,6 +28,8 @@ pub struct Pace<'a> {
     pub threads: &'a dyn Fn(DType) -> f64,
     /// Multiply-adds of matrix units likewise.
     pub matrix_units: &'a dyn Fn(DType) -> f64,
+    /// How many times as long products of 8 rows take.
+    pub small: f64,
     /// Warps of the block.
     pub warps: f64,
 }
@@ -509,7 +511,9 @@ impl Walk<'_> {
             return;
         };
         let products = operations::real(dtype) * operations::parts(dtype);
-        let cycles = terms * products / (self.pace.matrix_units)(dtype);
+        let small = matches!(record.behaviour, Behaviour::Multiply { m: 8, .. });
+        let rate = (self.pace.matrix_units)(dtype) / if small { self.pace.small } else { 1.0 };
+        let cycles = terms * products / rate;
         if let Some(target) = windows().next() {
             let in_a_row = if dtype.is_complex() { products / 2.0 } else { products };
             self.chain(&target.start(), cycles * SCHEDULERS, MATRIX_OPERATION * in_a_row);

@@ -6,14 +6,15 @@
 //! - `issue`: instructions of warps over the schedulers, one a cycle each;
 //! - `l1`: passes through the first-level cache and shared memory, which are one memory: a wavefront of shared memory, a line of
 //!   device memory, or as many bytes as the cache gives, each takes a cycle;
-//! - `l2`: bytes from the second-level cache over what it gives a multiprocessor;
+//! - `l2`: bytes from the second-level cache over what it gives a multiprocessor, or the lines that stores ask it to take;
 //! - `waits`: what a warp of the block waits for memory, for barriers and at the turn of loops, with nothing of its own to do
 //!   ([`path`]).
 //!
 //! The first four overlap where a scheduler has several warps, but near a tie they disturb each other: together they take the
-//! sum of powers, the higher the more warps there are, not the greatest. While a block waits, the others that are resident go
-//! on: a closed queue of as many customers. The busiest multiprocessor takes its blocks in rounds. `memory` is the traffic of
-//! all blocks with device memory over its bandwidth, beside all that; `launch` is what the launch itself takes, after it.
+//! sum of powers, the higher the more warps there are, not the greatest. While a warp waits for shared memory or for the operation before, the others of
+//! its scheduler go on; while a block waits, the others that are resident do: closed queues of as many customers. The busiest
+//! multiprocessor takes its blocks in rounds. `memory` is the traffic of all blocks with device memory over its bandwidth, less where
+//! requests ask for parts of lines, beside all that; `launch` is what the launch itself takes, after it.
 
 use crate::diag::Diagnosis;
 use crate::dtype::DType;
@@ -28,87 +29,7 @@ use super::path::{self, Pace, Path};
 use super::traffic::{self, Traffic};
 use super::{made, operations, registers};
 
-/// What was fitted or chosen, not measured one by one.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Constants {
-    /// The part of a pipe's peak at the boost clock that multiply-adds of threads reach.
-    pub threads: f64,
-    /// Likewise of matrix units.
-    pub matrix_units: f64,
-    /// The power in the sum of what overlaps.
-    pub power: f64,
-    /// Cycles of a request that copies to shared memory while the block has nothing else to do.
-    pub copy: f64,
-    /// Instructions for the address of a request to device memory.
-    pub address: f64,
-    /// Instructions of a warp at the turn of a loop that is not written out.
-    pub turn: f64,
-    /// Cycles of a barrier and of the first load from shared memory after it.
-    pub barrier: f64,
-    /// Warps of a scheduler with which half of that power is reached: one warp does one thing after the other.
-    pub overlap: f64,
-    /// The part of the bandwidth of device memory that kernels reach where nobody measured it.
-    pub bandwidth: f64,
-    /// Seconds of a launch that follows another.
-    pub launch: f64,
-    /// Cycles of a load from shared memory that a warp waits for.
-    pub load: f64,
-    /// Cycles of an operation of matrix units until another can use its result.
-    pub chain: f64,
-    /// Cycles in which a multiprocessor passes on a line of a store.
-    pub line: f64,
-    /// By how much device memory takes longer where each line that is asked for is one sector, for each sector of it that is not.
-    pub scattered: f64,
-    /// The power in the sum of what a multiprocessor does and what device memory gives.
-    pub memory_power: f64,
-    /// The part of a latency of memory that a warp waits for.
-    pub latency: f64,
-}
-
-/// Where a constant is.
-pub type Place = fn(&mut Constants) -> &mut f64;
-
-impl Constants {
-    /// The names of all that can be fitted, and where each is.
-    pub const NAMED: [(&'static str, Place); 16] = [
-        ("threads", |c| &mut c.threads),
-        ("matrix_units", |c| &mut c.matrix_units),
-        ("power", |c| &mut c.power),
-        ("copy", |c| &mut c.copy),
-        ("address", |c| &mut c.address),
-        ("turn", |c| &mut c.turn),
-        ("barrier", |c| &mut c.barrier),
-        ("overlap", |c| &mut c.overlap),
-        ("bandwidth", |c| &mut c.bandwidth),
-        ("launch", |c| &mut c.launch),
-        ("load", |c| &mut c.load),
-        ("chain", |c| &mut c.chain),
-        ("line", |c| &mut c.line),
-        ("scattered", |c| &mut c.scattered),
-        ("memory_power", |c| &mut c.memory_power),
-        ("latency", |c| &mut c.latency),
-    ];
-}
-
-/// The constants that predictions are made with.
-pub const CONSTANTS: Constants = Constants {
-    threads: 0.9,
-    matrix_units: 0.99,
-    power: 6.24,
-    copy: 9.297,
-    address: 1.908,
-    turn: 58.583,
-    barrier: 175.43,
-    overlap: 1.138,
-    bandwidth: 0.85,
-    launch: 9.540e-07,
-    load: 4.975,
-    chain: 0.569,
-    line: 6.135,
-    scattered: 0.282,
-    memory_power: 3.5,
-    latency: 0.593,
-};
+pub use super::constants::{CONSTANTS, Constants, Place};
 
 /// Cycles from a load of device memory to its value where nobody measured it on the GPU. Chosen among those of the tables, 436 (V100) to 767
 /// (H100); not fitted.
@@ -311,6 +232,7 @@ pub fn with(
             memory: machine.memory_cycles(&counts, &traffic),
             threads: &|dtype| machine.rate(threads_pipe(dtype)).unwrap_or(1.0),
             matrix_units: &|dtype| matrix_pipe(dtype).and_then(|pipe| machine.rate(pipe)).unwrap_or(1.0),
+            small: operations::small(target),
             warps: f64::from(demand.warps()),
         };
         let path = path::of_launch(launch, values, &buffers, &pace);
@@ -481,7 +403,9 @@ impl Machine<'_> {
         let mut arithmetic = counts.arithmetic * f64::from(Limits::WARP) / by_threads;
         for (dtype, products) in &counts.products {
             let rate = matrix_pipe(*dtype).and_then(|p| self.rate(p)).ok_or_else(|| no_rate(*dtype))?;
-            arithmetic += products * operations::parts(*dtype) / rate;
+            // All products of a launch are of one type and one instruction.
+            let small = counts.small_products.min(*products) * (operations::small(self.target) - 1.0);
+            arithmetic += (products + small) * operations::parts(*dtype) / rate;
         }
         // A multiprocessor looks up a line of a request at a time, and takes the addresses of as many lanes as the cache gives words.
         let given = self.target.levels.l1.bytes_per_cycle.map_or(128.0, |b| b.value);
@@ -536,7 +460,8 @@ impl Machine<'_> {
             let warps = blocks * asks.warps / schedulers;
             let uneven = warps.ceil() / warps;
             let power = 1.0 + (c.power - 1.0) * warps / (warps + c.overlap);
-            let all = blocks * sum(&[asks.arithmetic * uneven, asks.issue * uneven, asks.l1, asks.l2, asks.stores], power);
+            let all = blocks
+                * sum(&[asks.arithmetic * uneven, asks.issue * uneven, asks.l1, asks.l2, asks.stores], power);
             round(all / warps.ceil(), asks.near, warps.ceil())
         };
         let round = |blocks: f64| {

@@ -177,7 +177,9 @@ impl Touched<'_> {
                 let before: Vec<[f64; 2]> = self.found.iter().map(|hull| hull.visits).collect();
                 self.list(&i.then);
                 let then: Vec<[f64; 2]> = self.found.iter().map(|hull| hull.visits).collect();
-                for (hull, visits) in self.found.iter_mut().zip(before.into_iter().chain(std::iter::repeat([0.0; 2]))) {
+                for (hull, visits) in
+                    self.found.iter_mut().zip(before.into_iter().chain(std::iter::repeat([0.0; 2])))
+                {
                     hull.visits = visits;
                 }
                 self.list(&i.otherwise);

@@ -194,6 +194,10 @@ impl Walk {
             Behaviour::Multiply { m, n, k, .. } => {
                 if let Some(dtype) = self.products(&windows, (m * n * k) as f64) {
                     self.counts.matrix += self.weight * operations::of_product([m, n, k], dtype);
+                    if m == 8 {
+                        self.counts.small_products +=
+                            self.weight * (m * n * k) as f64 * operations::real(dtype);
+                    }
                 }
             }
             Behaviour::WarpgroupMultiply { k } => {
