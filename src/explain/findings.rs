@@ -267,6 +267,8 @@ fn stalled(launch: &LaunchTime) -> Vec<Finding> {
         (w.memory / all, "Long Scoreboard Stalls", "loads that nothing hides", launch.path.memory_waits),
         (w.barriers / all, "Barrier Stalls", "barriers", launch.path.barriers),
         (w.copies / all, "LG Throttle Stalls", "the issue of copies to shared memory", launch.path.copies),
+        (w.loads / all, "Short Scoreboard Stalls", "loads from shared memory", launch.path.loads),
+        (w.chains / all, "Wait Stalls", "the operation before, cycles in all", launch.path.chains),
     ];
     let (part, name, about, number) =
         parts.into_iter().fold((0.0, "", "", 0.0), |most, p| if p.0 > most.0 { p } else { most });

@@ -82,6 +82,8 @@ pub fn stalls(time: &Time) -> Vec<Stall> {
         add("Long Scoreboard", "loads that nothing hides", "waits", part * waits * of.memory / all);
         add("Barrier", "barriers", "waits", part * waits * of.barriers / all);
         add("LG Throttle", "issue of copies to shared memory", "waits", part * waits * of.copies / all);
+        add("Short Scoreboard", "loads from shared memory", "waits", part * waits * of.loads / all);
+        add("Wait", "results of the operations before", "waits", part * waits * of.chains / all);
         add("none", "launches", "launch", part * start);
     }
     stalls.retain(|s| s.share >= 1e-3);

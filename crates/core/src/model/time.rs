@@ -97,7 +97,7 @@ impl Terms {
     }
 }
 
-/// What a block waits for while it has nothing else to do, in cycles of the boost clock.
+/// What warps of a block wait for, in cycles of the boost clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Waits {
     /// For loads from device memory.
@@ -106,12 +106,26 @@ pub struct Waits {
     pub barriers: f64,
     /// For copies to shared memory to be issued.
     pub copies: f64,
+    /// For loads from shared memory. While one warp waits, others of its scheduler go on.
+    pub loads: f64,
+    /// For the operation before, likewise.
+    pub chains: f64,
 }
 
 impl Waits {
     /// All of it.
     pub fn sum(&self) -> f64 {
+        self.of_blocks() + self.of_warps()
+    }
+
+    /// That for which all warps of a block wait together.
+    fn of_blocks(&self) -> f64 {
         self.memory + self.barriers + self.copies
+    }
+
+    /// That for which each warp waits for itself.
+    fn of_warps(&self) -> f64 {
+        self.loads + self.chains
     }
 }
 
@@ -290,8 +304,6 @@ struct Asks {
     stores: f64,
     l2: f64,
     waits: Waits,
-    /// Cycles that a warp waits for what is near, and others of its scheduler can use.
-    near: f64,
     memory: f64,
     launch: f64,
 }
@@ -305,7 +317,7 @@ impl Asks {
             "l1" => self.l1 = 0.0,
             "l2" => (self.l2, self.stores) = (0.0, 0.0),
             "memory" => self.memory = 0.0,
-            "waits" => (self.waits, self.near) = (Waits::default(), 0.0),
+            "waits" => self.waits = Waits::default(),
             _ => self.launch = 0.0,
         }
         self
@@ -441,8 +453,9 @@ impl Machine<'_> {
                 memory: path.memory_waits * memory_cycles * c.latency,
                 barriers: path.barriers * c.barrier,
                 copies: path.copies * warps * c.copy,
+                loads: path.loads * c.load,
+                chains: path.chains * c.chain,
             },
-            near: path.loads * c.load + path.chains * c.chain,
             memory: self.memory_bytes(counts, traffic) / bandwidth
                 * (1.0 + c.scattered * self.scattered(counts, traffic)),
             launch: c.launch,
@@ -462,14 +475,14 @@ impl Machine<'_> {
             let power = 1.0 + (c.power - 1.0) * warps / (warps + c.overlap);
             let all = blocks
                 * sum(&[asks.arithmetic * uneven, asks.issue * uneven, asks.l1, asks.l2, asks.stores], power);
-            round(all / warps.ceil(), asks.near, warps.ceil())
+            round(all / warps.ceil(), asks.waits.of_warps(), warps.ceil())
         };
         let round = |blocks: f64| {
             if blocks <= 0.0 {
                 return 0.0;
             }
             let (one, each) = (work(1.0), work(blocks) / blocks);
-            round(each, (one - each).max(0.0) + asks.waits.sum(), blocks)
+            round(each, (one - each).max(0.0) + asks.waits.of_blocks(), blocks)
         };
         let busiest = self.busiest(asks.blocks);
         let whole = (busiest / self.resident).floor();

@@ -245,14 +245,15 @@ impl Touched<'_> {
 
     /// How many elements indices reach, as variables of loops take their values.
     fn visits(&self, indices: &[Index]) -> f64 {
-        let mut vars: Vec<&Sym> = Vec::new();
-        let resolved: Vec<Index> = indices.iter().map(|i| self.resolved(i)).collect();
-        for (var, _) in &self.trips {
-            if resolved.iter().any(|index| index.mentions(var)) {
-                vars.push(var);
-            }
+        let mut vars: Vec<Sym> = Vec::new();
+        for index in indices {
+            self.resolved(index).for_each_var(&mut |var| {
+                if !vars.contains(var) {
+                    vars.push(var.clone());
+                }
+            });
         }
-        vars.iter().map(|var| self.trips[*var]).product()
+        vars.iter().filter_map(|var| self.trips.get(var)).product()
     }
 
     fn resolved(&self, index: &Index) -> Index {
