@@ -212,31 +212,37 @@ pub fn validate() -> Result<Validation, Diagnosis> {
 /// As [`validate`].
 pub fn validate_programs() -> Result<Validation, Diagnosis> {
     let mut tables = Vec::new();
-    for mut entry in entries()?.into_iter().filter(|entry| entry.drawn || entry.draw.is_some()) {
-        let reader = entry.reader.ok_or_else(|| Diagnosis::new("it has no reader").at(entry.file.clone()))?;
-        let target = Target::by_name(&entry.gpu)?;
-        let mut measured = reader.read(text_of(&entry)?).map_err(|d| d.at(entry.file.clone()))?;
-        if let Some(seed) = entry.draw {
-            measured = drawn(measured, seed);
-            entry.what = format!("{DRAWN} of each product, drawn with seed {seed} from {}", entry.what);
-        }
-        let by_family = parallel::map(&measured, |kernel| seconds(kernel, target));
-        let by_program = parallel::map(&measured, |kernel| seconds_of_program(kernel, target));
-        let both = by_family.iter().zip(&by_program).map(|pair| match pair {
-            (Ok(a), Ok(b)) => Ok((a * b).sqrt()),
-            (Err(because), _) | (_, Err(because)) => Err(because.clone()),
-        });
-        let both = both.collect();
-        for (how, modelled) in [
-            ("by what their families say", by_family),
-            ("by their programs", by_program),
-            ("by the geometric mean of both", both),
-        ] {
-            let entry = Entry { what: format!("{how}: {}", entry.what), ..entry.clone() };
-            tables.push(Compared::of(entry, reader, &measured, modelled));
-        }
+    for entry in entries()?.into_iter().filter(|entry| entry.drawn || entry.draw.is_some()) {
+        tables.extend(by_both_models(entry)?);
     }
     Ok(Validation { kind: "modelled beside measured", closer: CLOSER, tables, not_covered: Vec::new() })
+}
+
+/// A table as the model of families has it, the one of programs, and the geometric mean of both.
+fn by_both_models(mut entry: Entry) -> Result<[Compared; 3], Diagnosis> {
+    let reader = entry.reader.ok_or_else(|| Diagnosis::new("it has no reader").at(entry.file.clone()))?;
+    let target = Target::by_name(&entry.gpu)?;
+    let mut measured = reader.read(text_of(&entry)?).map_err(|d| d.at(entry.file.clone()))?;
+    if let Some(seed) = entry.draw {
+        measured = drawn(measured, seed);
+        entry.what = format!("{DRAWN} of each product, drawn with seed {seed} from {}", entry.what);
+    }
+    let by_family = parallel::map(&measured, |kernel| seconds(kernel, target));
+    let by_program = parallel::map(&measured, |kernel| seconds_of_program(kernel, target));
+    let both = by_family.iter().zip(&by_program).map(|pair| match pair {
+        (Ok(a), Ok(b)) => Ok((a * b).sqrt()),
+        (Err(because), _) | (_, Err(because)) => Err(because.clone()),
+    });
+    let both = both.collect();
+    let of = |how: &str, modelled| {
+        let entry = Entry { what: format!("{how}: {}", entry.what), ..entry.clone() };
+        Compared::of(entry, reader, &measured, modelled)
+    };
+    Ok([
+        of("by what their families say", by_family),
+        of("by their programs", by_program),
+        of("by the geometric mean of both", both),
+    ])
 }
 
 /// So many candidates of each problem, drawn by a seed, in the order of the table.
