@@ -67,7 +67,7 @@ fn of_launch(launch: &Launch, known: &Ranges, buffers: &HashMap<Sym, Buffer>, re
         return Vec::new();
     }
     // So many neighbouring blocks, from the first one or from the middle of the grid.
-    let boxes = |number: i64, first: i64| {
+    let boxes = |number: i64, first: i64, counts: bool| {
         let mut ranges = known.clone();
         let (mut inner, mut first) = (1, first);
         for (block, extent) in launch.blocks.iter().zip(&extents).rev() {
@@ -76,12 +76,19 @@ fn of_launch(launch: &Launch, known: &Ranges, buffers: &HashMap<Sym, Buffer>, re
             ranges.set(&block.var, Interval::new(from, from + length - 1));
             (inner, first) = (inner * extent, first / extent);
         }
-        let mut touched =
-            Touched { ranges, buffers, found: Vec::new(), lets: HashMap::new(), trips: HashMap::new() };
+        let mut touched = Touched {
+            ranges,
+            buffers,
+            found: Vec::new(),
+            lets: HashMap::new(),
+            trips: HashMap::new(),
+            counts,
+        };
         touched.list(launch.body);
         touched.found
     };
-    let (one, wave, all) = (boxes(1, blocks / 2), boxes(resident.clamp(1, blocks), 0), boxes(blocks, 0));
+    let (one, wave, all) =
+        (boxes(1, blocks / 2, true), boxes(resident.clamp(1, blocks), 0, false), boxes(blocks, 0, false));
     let waves = blocks as f64 / resident.clamp(1, blocks) as f64;
     let find = |boxes: &'_ [Hull], sym: &Sym, bytes: &dyn Fn(&Hull) -> f64| {
         boxes.iter().find(|b| b.buffer == *sym).map_or(0.0, bytes)
@@ -138,6 +145,8 @@ struct Touched<'a> {
     lets: HashMap<Sym, Index>,
     /// How many values the variable of each loop takes.
     trips: HashMap<Sym, f64>,
+    /// Whether visits are wanted.
+    counts: bool,
 }
 
 impl Touched<'_> {
@@ -245,6 +254,9 @@ impl Touched<'_> {
 
     /// How many elements indices reach, as variables of loops take their values.
     fn visits(&self, indices: &[Index]) -> f64 {
+        if !self.counts {
+            return 0.0;
+        }
         let mut vars: Vec<Sym> = Vec::new();
         for index in indices {
             self.resolved(index).for_each_var(&mut |var| {

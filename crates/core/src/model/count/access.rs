@@ -1,5 +1,7 @@
 //! What accesses and instructions ask of memory, and what matrix units multiply.
 
+use std::rc::Rc;
+
 use crate::dtype::DType;
 use crate::index::Index;
 use crate::instr::{Behaviour, by_name};
@@ -9,7 +11,7 @@ use super::super::lanes::{Mask, Value, WARP};
 use super::super::operations;
 use super::super::requests::{Tally, lanes_at_a_time};
 use super::super::sites::{Sample, Taken};
-use super::{Reuse, Walk, add, lanes_where};
+use super::{Reuse, Walk, add, add_of, lanes_where};
 use crate::sym::Sym;
 
 impl Walk {
@@ -161,8 +163,8 @@ impl Walk {
             let lines = weight * Tally::lines(&addresses, bytes) as f64;
             self.counts.global_lines += lines;
             self.counts.global_store_lines += if writes { lines } else { 0.0 };
-            add(&mut self.counts.lines, &buffer.sym.name().to_string(), lines);
-            add(&mut self.counts.sectors, &buffer.sym.name().to_string(), weight * taken);
+            add_of(&mut self.counts.lines, buffer.sym.name(), lines);
+            add_of(&mut self.counts.sectors, buffer.sym.name(), weight * taken);
             (requests, passes) = if writes {
                 (&mut self.counts.global_store_requests, &mut self.counts.global_store_sectors)
             } else {
@@ -175,7 +177,7 @@ impl Walk {
     }
 
     /// The address of the first element of a window.
-    fn start(&mut self, window: &Window) -> Option<(Buffer, Value)> {
+    fn start(&mut self, window: &Window) -> Option<(Rc<Buffer>, Value)> {
         self.at(std::ptr::from_ref(window).addr());
         let buffer = self.buffers.get(&window.buffer)?.clone();
         let index: Vec<Value> = window.start().iter().map(|i| self.values.index(i)).collect();
@@ -284,7 +286,7 @@ impl Walk {
         let other = windows.iter().find(|w| w.buffer != shared.buffer);
         let c = &mut self.counts;
         if let Some(window) = other {
-            add(&mut c.sectors, &window.buffer.name().to_string(), self.weight * sectors);
+            add_of(&mut c.sectors, window.buffer.name(), self.weight * sectors);
         }
         if to_shared {
             c.global_load_requests += self.weight;

@@ -11,6 +11,7 @@
 
 mod access;
 mod sample;
+mod sums;
 
 use crate::diag::Diagnosis;
 use crate::dtype::DType;
@@ -21,7 +22,9 @@ use crate::ir::{
 };
 use crate::sym::Sym;
 use std::collections::HashMap;
+use std::rc::Rc;
 
+use self::sums::{add, add_of, joined};
 use super::lanes::{Lanes, Mask, Value, Values, WARP};
 use super::operations;
 use super::requests::Tally;
@@ -110,21 +113,6 @@ impl Counts {
     }
 }
 
-/// Sums of both by what they are of.
-fn joined<T: Clone + PartialEq>(a: &[(T, f64)], b: &[(T, f64)]) -> Vec<(T, f64)> {
-    let mut sums = a.to_vec();
-    b.iter().for_each(|(of, number)| add(&mut sums, of, *number));
-    sums
-}
-
-/// Adds to the sum of one of them.
-fn add<T: Clone + PartialEq>(sums: &mut Vec<(T, f64)>, of: &T, number: f64) {
-    match sums.iter_mut().find(|(other, _)| other == of) {
-        Some((_, sum)) => *sum += number,
-        None => sums.push((of.clone(), number)),
-    }
-}
-
 /// How often loads in unrolled loops count that do not depend on all of their variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reuse {
@@ -169,7 +157,7 @@ pub(super) fn recorded(
 
 struct Walk {
     values: Values,
-    buffers: HashMap<Sym, Buffer>,
+    buffers: HashMap<Sym, Rc<Buffer>>,
     reuse: Reuse,
     tally: Tally,
     /// The number of each lane's thread in its block.
@@ -226,7 +214,7 @@ impl Walk {
         }
         Walk {
             values,
-            buffers: program.buffers(),
+            buffers: program.buffers().into_iter().map(|(sym, buffer)| (sym, Rc::new(buffer))).collect(),
             reuse,
             tally: Tally::default(),
             threads: std::array::from_fn(|l| l as i64),
