@@ -7,6 +7,7 @@ use warpwright_core::instr::{self, Behaviour};
 use warpwright_core::ir::validate::Valid;
 use warpwright_core::ir::{Buffer, ParamKind, Program, Stmt, walk};
 use warpwright_core::sym::Sym;
+use warpwright_core::target::Target;
 use warpwright_cuda::{MeasureOptions, Timing};
 
 use crate::compile;
@@ -111,12 +112,12 @@ pub fn run(
     let (given, operands) = effective(problem, operands)?;
     let valid = compile::validated(&subject.program, device.target()).map_err(|d| d.at(&subject.name))?;
     let mut outcome = match device {
-        Device::Sim(_) => on_simulator(subject, &valid, &given, &operands, effort)?,
+        Device::Sim(target) => on_simulator(subject, &valid, &given, target, &operands, effort)?,
         Device::Cuda(gpu, target) => {
             let by = subject.multiplications;
             let options = GpuOptions { timing: effort.timing, cublas: effort.cublas, multiplications: by };
             let run = gpu::run(gpu, target, &valid, &given, &operands, &options)?;
-            beside_gpu(subject, &valid, &given, run, effort)?
+            beside_gpu(subject, &valid, &given, target, run, effort)?
         }
     };
     outcome.report.device = device.report();
@@ -129,10 +130,11 @@ fn on_simulator(
     subject: &Subject,
     valid: &Valid,
     problem: &Problem,
+    target: &Target,
     operands: &Operands,
     effort: &Effort,
 ) -> Result<Outcome, Diagnosis> {
-    let checked = simulator::check(subject, valid, problem, &effort.simulation)?;
+    let checked = simulator::check(subject, valid, problem, target, &effort.simulation)?;
     let simulated = simulator::run(valid, problem, operands, &effort.simulation, subject.multiplications)?;
     let comparison = simulated.comparison.clone().and(checked.comparison.clone());
     let mut faults = simulated.faults;
@@ -155,10 +157,11 @@ fn beside_gpu(
     subject: &Subject,
     valid: &Valid,
     problem: &Problem,
+    target: &Target,
     run: gpu::GpuRun,
     effort: &Effort,
 ) -> Result<Outcome, Diagnosis> {
-    let checked = simulator::check(subject, valid, problem, &effort.simulation)?;
+    let checked = simulator::check(subject, valid, problem, target, &effort.simulation)?;
     let comparison = run.comparison.clone().and(checked.comparison.clone());
     let mut faults: Vec<String> = run.comparison.first_wrong.iter().map(ToString::to_string).collect();
     faults.extend(checked.faults.iter().cloned());

@@ -1,7 +1,8 @@
 //! Products on the simulator: the exact check, hazards, counters, and the result.
 //!
 //! Three runs answer three questions. *Is the program equal to its specification?* is asked over the prime field, at
-//! the size of the problem where that is small, else at a stand-in that leaves the same remainders. *Does it treat
+//! the size of the problem where that is small, else at a stand-in that leaves the same remainders; of a kernel that has that size as a
+//! constant, what its choice makes for the stand-in is asked. *Does it treat
 //! infinities and NaNs as it must?* is asked at the same size with some sprinkled in. *What does it compute and what
 //! does that cost?* is asked at the size of the problem, of every block or of a sample.
 
@@ -10,11 +11,15 @@ use std::collections::BTreeMap;
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::ir::Program;
 use warpwright_core::ir::validate::Valid;
+use warpwright_core::target::Target;
 use warpwright_sim::exact::{self, Trials};
 use warpwright_sim::{Arguments, Blocks, Claim, Mode, Options, Tensor, simulate};
 
 use crate::bind::{Argument, Binding, Role};
+use crate::compile;
 use crate::inputs::{Operands, sprinkle};
+use crate::kernels;
+use crate::kernels::family::{Choice, Family};
 use crate::matrix::Matrix;
 use crate::problem::{Multiplications, Problem, Shape};
 use crate::reference::{Comparison, Region, expected};
@@ -102,15 +107,31 @@ pub fn check(
     subject: &Subject,
     valid: &Valid,
     problem: &Problem,
+    target: &Target,
     options: &SimOptions,
 ) -> Result<Checked, Diagnosis> {
+    // Binding says in the words of the command line what does not fit; the check itself chooses its own strides.
+    Binding::new(valid.program(), problem, options.launch_size)?;
     let mut small = *problem;
     if !options.full {
         small = at_size(problem, stand_in(problem.shape));
     }
+    let of_the_size = match fixed_at(subject, problem, &small) {
+        Fixed::Nothing => None,
+        Fixed::Made { family, sums } => {
+            if sums {
+                small = at_size(problem, stand_in_with_sums(problem.shape));
+            }
+            let made = of_the_same_choice(family, &subject.parameters, &small, target);
+            if made.is_none() {
+                small = *problem;
+            }
+            made
+        }
+    };
+    let (specification, valid) =
+        of_the_size.as_ref().map_or((&subject.specification, valid), |(s, valid)| (s, valid));
     let program = valid.program();
-    // Binding says in the words of the command line what does not fit; the check itself chooses its own strides.
-    Binding::new(program, problem, options.launch_size)?;
     let trials = Trials {
         count: options.trials,
         seed: options.seed,
@@ -118,7 +139,7 @@ pub fn check(
     };
     let sizes = sizes(program, &small, options);
     let sizes: Vec<(&str, i64)> = sizes.iter().map(|(n, v)| (n.as_str(), *v)).collect();
-    let exact = exact::check(&subject.specification, program, &sizes, &trials)?;
+    let exact = exact::check(specification, program, &sizes, &trials)?;
     let mut faults: Vec<String> = exact.run.hazards.iter().map(ToString::to_string).collect();
     if let Some(first) = &exact.first {
         faults.push(format!(
@@ -158,6 +179,37 @@ pub fn check(
         faults,
         claims,
     })
+}
+
+/// What a kernel has as a constant that differs at a smaller size.
+enum Fixed {
+    /// Nothing: the kernel serves both sizes.
+    Nothing,
+    /// Extents for which its family makes another kernel; whether the terms of a sum are among them.
+    Made { family: &'static Family, sums: bool },
+}
+
+fn fixed_at(subject: &Subject, problem: &Problem, small: &Problem) -> Fixed {
+    let Some(family) = kernels::family(&subject.family).filter(|_| !subject.parameters.is_empty()) else {
+        return Fixed::Nothing;
+    };
+    let extents = |problem: &Problem| (family.fixed)(problem).ok().map(|fixed| [fixed.m, fixed.n, fixed.k]);
+    match [extents(problem), extents(small)] {
+        [Some(here), Some(there)] if here != there => Fixed::Made { family, sums: here[2].is_some() },
+        _ => Fixed::Nothing,
+    }
+}
+
+/// What the same choice makes of a problem of another size, with its specification, if it makes something of it.
+fn of_the_same_choice(
+    family: &Family,
+    choice: &Choice,
+    small: &Problem,
+    target: &Target,
+) -> Option<(Program, Valid)> {
+    let kernel = family.build(small, choice).ok()?;
+    let valid = compile::validated(kernel.program(), target).ok()?;
+    Some((kernel.specification().clone(), valid))
 }
 
 /// What a run gave.
@@ -332,6 +384,14 @@ fn stand_in(shape: Shape) -> Shape {
         if e <= LARGEST_AS_IS.max(tiles) { e } else { tiles + e % 128 }
     };
     Shape { m: extent(shape.m), n: extent(shape.n), k: extent(shape.k) }
+}
+
+/// The same with sums as long as there is time for: they are shared out among blocks and sets of threads.
+fn stand_in_with_sums(shape: Shape) -> Shape {
+    let Shape { m, n, .. } = stand_in(shape);
+    let affordable = LARGEST_AS_IS.pow(3) / (m * n).max(1);
+    let terms = (affordable.min(LONGEST) / 128 - 1).max(2) * 128;
+    Shape { m, n, k: if shape.k <= terms { shape.k } else { terms + shape.k % 128 } }
 }
 
 /// The longest axis that stands in for a longer one.

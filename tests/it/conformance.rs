@@ -111,13 +111,16 @@ fn tiled_products_compile_for_every_family_of_targets() {
         );
         for name in FAMILIES {
             let target = Target::by_name(name).expect("is known");
-            let choice =
-                family.complete(&Choice::default(), &problem, target).unwrap_or_else(|e| panic!("{e}"));
-            let kernel = family.build(&problem, &choice).unwrap_or_else(|e| panic!("{e}"));
-            let valid = validated(kernel.program(), target)
-                .unwrap_or_else(|e| panic!("{} with {choice} for {name}: {e}", kernel.name));
-            let compiled = compiled(&cuda::emit(&valid).expect("has a spelling"), name);
-            assert_eq!(compiled.warnings(), "", "{} with {choice}: the compiler warns", kernel.name);
+            let by = |unit: &'static str| Choice::default().with("unit", unit);
+            let usual = family.complete(&by("fma"), &problem, target).unwrap_or_else(|e| panic!("{e}"));
+            // By matrix units where there are some.
+            for choice in [Ok(usual), family.complete(&by("mma"), &problem, target)].into_iter().flatten() {
+                let kernel = family.build(&problem, &choice).unwrap_or_else(|e| panic!("{e}"));
+                let valid = validated(kernel.program(), target)
+                    .unwrap_or_else(|e| panic!("{} with {choice} for {name}: {e}", kernel.name));
+                let compiled = compiled(&cuda::emit(&valid).expect("has a spelling"), name);
+                assert_eq!(compiled.warnings(), "", "{} with {choice}: the compiler warns", kernel.name);
+            }
         }
     }
 }

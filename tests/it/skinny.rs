@@ -208,3 +208,19 @@ fn atomics_are_used_where_they_are_asked_for() {
     let refused = refusal("gemm 8x8x5000 --dtype f64 --layout tn --device sim --param reduction=tree");
     assert!(refused.contains("try one of two-pass, global"), "{refused}");
 }
+
+#[test]
+fn products_of_few_rows_are_checked_at_a_smaller_size_by_kernels_of_the_same_choice() {
+    for (arguments, at) in [
+        ("5x1000x4096", "5x360x4096"),
+        ("16x4096x4096 --kernel tiled --param unit=mma --param parts=2 --param columns=64", "16x256x4096"),
+        ("300x1000x2100 --kernel tiled --beta 0.5 --ldc 1003", "300x360x436"),
+    ] {
+        let product = format!("gemm {arguments} --device sim --trials 1 --json");
+        let report = json(&product, 0);
+        assert_eq!(report["kernel"]["family"], "tiled", "{product}");
+        let exact = &report["check"]["exact"];
+        assert_eq!((&exact["at"], &exact["passed"]), (&at.into(), &true.into()), "{product}");
+        assert_eq!(report["check"]["passed"], true, "{product}");
+    }
+}

@@ -1,5 +1,7 @@
 //! The family `tiled`: what is chosen for its parameters changes nothing of what it computes.
 
+use std::collections::BTreeSet;
+
 use warpwright::choose;
 use warpwright::compile;
 use warpwright::kernels;
@@ -113,9 +115,38 @@ fn choices_drawn_from_the_space_compute_the_same() {
         ("48x200x100", "a_tile=turned"),
         ("80x130x70", "a_tile=turned"),
         ("100x257x66", "a_tile=turned"),
+        ("1x72x300", "unit=mma"),
+        ("16x136x1030", "unit=mma team=warp"),
+        ("20x131x520", "unit=mma team=block"),
+        ("48x200x260", "unit=mma"),
+        ("100x257x66", "unit=mma"),
+        ("130x70x270", "unit=mma"),
     ] {
         for choice in drawn(shape, given, 6) {
             holds(shape, &choice);
         }
+    }
+}
+
+#[test]
+fn short_sums_go_to_matrix_units_only_where_somebody_asks_for_it_or_permits_it() {
+    let units = |problem: &Problem, permissions| {
+        let mut units = BTreeSet::new();
+        family().choices(problem, target::DEFAULT, permissions, &Choice::default(), &mut |choice| {
+            units.insert(choice.word("unit").to_string());
+            true
+        });
+        units
+    };
+    let permitted = Permissions { split: true, ..Permissions::NONE };
+    for (shape, is_short) in [("64x4096x4096", false), ("64x4096x20", true)] {
+        let problem = problem(shape);
+        assert_eq!(units(&problem, Permissions::NONE).contains("mma"), !is_short, "{shape}");
+        assert!(units(&problem, permitted).contains("mma"), "{shape}");
+        let [by_unit, by_numbers] = ["unit=mma", "unit=mma numbers=split"]
+            .map(|given| family().complete(&choice(given), &problem, target::DEFAULT));
+        assert_eq!(by_unit.is_err(), is_short, "{shape}");
+        let needs = family().needs(problem.precision, problem.shape.k, &by_numbers.unwrap());
+        assert_eq!(needs.split, is_short, "{shape}");
     }
 }

@@ -1,9 +1,39 @@
 //! What has to hold between the parameters.
 
-use super::mapping::Tiles;
+use super::mapping::{HIGH, STEP, Tiles, Warps};
 use crate::kernels::family::Constraint;
+use crate::kernels::staging::ACROSS;
+use crate::problem::Multiplications;
+
+/// The most instructions, one after another, whose sum matrix units add up ([`crate::reference::bound`]).
+const MOST_STEPS: i64 = Multiplications::LONGEST_CHAIN as i64;
 
 pub(super) const CONSTRAINTS: &[Constraint] = &[
+    Constraint {
+        about: "a warp has whole instructions of 16 rows and 8 columns",
+        on: &["rows", "columns", "wm", "wn"],
+        holds: |c, _, _| {
+            c.int("rows") % (HIGH * c.int("wm")) == 0 && c.int("columns") % (ACROSS * c.int("wn")) == 0
+        },
+    },
+    Constraint {
+        about: "a lane's elements of C, their parts and those of the operands do not fit in its registers",
+        on: &["rows", "columns", "wm", "wn", "sets"],
+        holds: |c, _, t| {
+            let registers = Warps::of(c).registers() + 32;
+            registers <= 248 && Tiles::of(c).threads() * registers <= i64::from(t.limits.registers_per_block)
+        },
+    },
+    Constraint {
+        about: "a block has 64 to 512 threads",
+        on: &["wm", "wn", "sets"],
+        holds: |c, _, _| (64..=512).contains(&Tiles::of(c).threads()),
+    },
+    Constraint {
+        about: "matrix units add up the terms of at most 16 instructions before threads do",
+        on: &["wm", "sets", "depth"],
+        holds: |c, _, _| Tiles::of(c).terms_of_a_set() <= MOST_STEPS * STEP,
+    },
     Constraint {
         about: "a thread's elements of C and of the operands do not fit in 255 registers",
         on: &["tm", "tn"],

@@ -2,9 +2,9 @@
 
 use warpwright_core::target::Target;
 
-use super::mapping::{Tiles, blocks, copied};
+use super::mapping::{STEP, Tiles, Warps, blocks, copied};
 use crate::kernels::family::{Choice, Footprint};
-use crate::kernels::staging::ceil;
+use crate::kernels::staging::{self, ceil};
 use crate::problem::Problem;
 
 // The constants are fitted together on 8882 trials of 104 products, those of two H100s (2026-11-26) that the space still has. Of the 94 products
@@ -45,7 +45,10 @@ pub(super) fn footprint(problem: &Problem, choice: &Choice, _: &Target) -> Footp
     let terms = steps * (tiles.depth * parts) as f64;
     let multiply_adds = rows * columns * terms;
     // A thread reads its rows and columns of each term, in pieces of 16 bytes, each of which takes two passes of a warp.
-    let reads = multiply_adds / 32.0 * (1.0 / tiles.tm as f64 + 1.0 / tiles.tn as f64) / 4.0;
+    let by_threads = multiply_adds / 32.0 * (1.0 / tiles.tm as f64 + 1.0 / tiles.tn as f64) / 4.0;
+    let warps = tiles.matrix_units.then(|| MatrixUnits::of(problem, choice, &tiles, multiply_adds));
+    // Instructions that read operands, and their passes.
+    let (reads, passes) = warps.as_ref().map_or((by_threads, 2.0 * by_threads), |w| (w.reads, w.reads));
     let staged = terms * (rows * across + columns * down);
     let [piece_a, piece_b] = copied(problem, choice).map(|c| c.piece as f64);
     let copies = terms * (rows * across / piece_a + columns * down / piece_b) / 32.0;
@@ -53,13 +56,20 @@ pub(super) fn footprint(problem: &Problem, choice: &Choice, _: &Target) -> Footp
     // Sets leave their sums in shared memory, and threads add them up.
     let put_together = if tiles.sets > 1 { 2.0 * (tiles.sets * parts) as f64 * rows * columns } else { 0.0 };
     let lines = |elements: f64| elements * 4.0 / 128.0;
-    let near = 2.0 * reads + lines(staged + put_together);
+    let near = passes + lines(staged + put_together);
     let far = FAR * lines(staged + left_behind);
     let turned = if tiles.turned { TURN * terms * rows * across / 32.0 } else { 0.0 };
-    let others = reads + COPY * copies + turned + 2.0 * put_together / 32.0 + BESIDE * multiply_adds / 32.0;
-    let registers = tiles.tm * tiles.tn + tiles.tm * tiles.terms() + 2 * tiles.tn + 32;
+    let around = reads + COPY * copies + turned + 2.0 * put_together / 32.0;
+    let instructions = match &warps {
+        Some(warps) => around + warps.instructions,
+        None => (around + (BESIDE + 1.0) * multiply_adds / 32.0) * ISSUE - multiply_adds / 32.0,
+    };
+    let registers = match tiles.matrix_units {
+        true => Warps::of(choice).registers() + 32,
+        false => tiles.tm * tiles.tn + tiles.tm * tiles.terms() + 2 * tiles.tn + 32,
+    };
     let (threads, shared_bytes) = (tiles.threads(), tiles.shared_bytes(stages));
-    let elements = (tiles.tm * tiles.tn) as f64;
+    let elements = (tiles.rows * tiles.columns / tiles.of_a_set) as f64;
     let with_parts = if parts > 1 { OF_A_PART * parts as f64 } else { 0.0 };
     let with_sets = if tiles.sets > 1 { OF_AN_ELEMENT * elements } else { 0.0 };
     let meetings = match stages {
@@ -72,11 +82,11 @@ pub(super) fn footprint(problem: &Problem, choice: &Choice, _: &Target) -> Footp
         threads,
         registers,
         shared_bytes,
-        multiply_adds,
-        matrix_units: false,
+        multiply_adds: multiply_adds * warps.as_ref().map_or(1.0, |w| w.occupied),
+        matrix_units: tiles.matrix_units,
         dram_bytes: 4.0 * (m * k + k * n + m * n),
         wavefronts: near.max(far),
-        instructions: (others + multiply_adds / 32.0) * ISSUE - multiply_adds / 32.0,
+        instructions,
         steps: steps / (stages - 1).max(1) as f64 + 2.0,
         start: AROUND + with_parts + with_sets,
         overlaps: stages > 1,
@@ -85,6 +95,33 @@ pub(super) fn footprint(problem: &Problem, choice: &Choice, _: &Target) -> Footp
         teams: 1,
         launches: if parts > 1 { 2 } else { 1 },
         uneven: None,
-        lonely: Some(LONELY * (64.0 / elements).powf(ELEMENTS)),
+        lonely: (!tiles.matrix_units).then(|| LONELY * (64.0 / elements).powf(ELEMENTS)),
+    }
+}
+
+/// What warps do that multiply by matrix instructions.
+struct MatrixUnits {
+    /// How many times as long as instructions on numbers as they are those on split numbers keep matrix units busy.
+    occupied: f64,
+    /// Instructions that read fragments of the operands.
+    reads: f64,
+    /// Instructions that split and multiply, and add up.
+    instructions: f64,
+}
+
+impl MatrixUnits {
+    fn of(problem: &Problem, choice: &Choice, tiles: &Tiles, multiply_adds: f64) -> MatrixUnits {
+        let warps = Warps::of(choice);
+        let [below, beside] = warps.instructions();
+        let fragments = (4 * below + 2 * beside) as f64;
+        let apart = tiles.terms_of_a_set() / STEP;
+        let [occupied, of_a_product, of_a_read] = staging::cost_of_splitting(problem, choice, apart);
+        let steps = multiply_adds / (warps.rows * warps.columns * STEP) as f64;
+        MatrixUnits {
+            occupied,
+            reads: steps * fragments,
+            instructions: steps
+                * (fragments * (of_a_read - 1.0) + (below * beside) as f64 * of_a_product + 4.0),
+        }
     }
 }

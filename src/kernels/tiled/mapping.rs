@@ -1,7 +1,7 @@
 //! How the threads of a block share out its tile.
 
 use crate::kernels::family::Choice;
-use crate::kernels::staging::{By, Copied, Moved, ceil, copied_at_once};
+use crate::kernels::staging::{ACROSS, By, Copied, Moved, ceil, copied_at_once};
 use crate::problem::Problem;
 
 /// The name of the parameter that says how the tile of A lies in shared memory.
@@ -20,7 +20,43 @@ pub(super) const BY_WARPS: &str = "warp";
 pub(super) const PIECE: i64 = 4;
 
 /// Threads of a warp.
-const WARP: i64 = 32;
+pub(super) const WARP: i64 = 32;
+
+/// Rows of C and terms of a matrix instruction.
+pub(super) const HIGH: i64 = 16;
+pub(super) const STEP: i64 = 8;
+
+/// Whether matrix units multiply.
+pub(super) fn by_matrix_units(choice: &Choice) -> bool {
+    choice.word("unit") == "mma"
+}
+
+/// How the warps of a set share out the tile of a block, where matrix units multiply.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Warps {
+    /// Rows and columns of a warp.
+    pub(super) rows: i64,
+    pub(super) columns: i64,
+}
+
+impl Warps {
+    pub(super) fn of(choice: &Choice) -> Warps {
+        let one = |name: &str| choice.int(name).max(1);
+        Warps { rows: one("rows") / one("wm"), columns: one("columns") / one("wn") }
+    }
+
+    /// Instructions below one another and beside each other.
+    pub(super) fn instructions(&self) -> [i64; 2] {
+        [self.rows / HIGH, self.columns / ACROSS]
+    }
+
+    /// Registers of a lane: three for each element of C, which is added up in two parts before it is added to the sum, and the parts
+    /// of the fragments of both operands.
+    pub(super) fn registers(&self) -> i64 {
+        let [below, beside] = self.instructions();
+        3 * 4 * below * beside + 2 * (4 * below + 2 * beside)
+    }
+}
 
 /// The tiles of a choice.
 #[derive(Clone, Copy, Debug)]
@@ -29,9 +65,13 @@ pub(super) struct Tiles {
     pub(super) rows: i64,
     pub(super) columns: i64,
     pub(super) depth: i64,
-    /// Rows and columns of a thread.
+    /// Rows and columns of a thread, where threads multiply.
     pub(super) tm: i64,
     pub(super) tn: i64,
+    /// Whether matrix units do.
+    pub(super) matrix_units: bool,
+    /// Threads of a set.
+    pub(super) of_a_set: i64,
     /// Sets of threads that share out the terms.
     pub(super) sets: i64,
     /// Whether the tile of A is turned.
@@ -56,15 +96,31 @@ impl Tiles {
         let (lanes_down, lanes_across) = if in_warps { (lanes, WARP / lanes) } else { (down, across) };
         let sets = one("sets");
         let by_warps = choice.word(TEAM) == BY_WARPS;
+        let matrix_units = by_matrix_units(choice);
         // The sets of a warp take neighbouring terms, as many as they read at once.
-        let depth = if by_warps { PIECE * sets } else { one("depth") };
-        let turned = choice.word(A_TILE) == TURNED;
-        Tiles { rows, columns, depth, tm, tn, sets, turned, by_warps, down, across, lanes_down, lanes_across }
+        let depth = if by_warps && !matrix_units { PIECE * sets } else { one("depth") };
+        let of_a_set = if matrix_units { WARP * one("wm") * one("wn") } else { down * across };
+        Tiles {
+            rows,
+            columns,
+            depth,
+            tm,
+            tn,
+            matrix_units,
+            of_a_set,
+            sets,
+            turned: choice.word(A_TILE) == TURNED,
+            by_warps,
+            down,
+            across,
+            lanes_down,
+            lanes_across,
+        }
     }
 
     /// Threads of a block.
     pub(super) fn threads(&self) -> i64 {
-        self.sets * self.down * self.across
+        self.sets * self.of_a_set
     }
 
     /// Threads that copy tiles together.
@@ -74,12 +130,19 @@ impl Tiles {
 
     /// Neighbouring rows and columns of a thread.
     pub(super) fn pieces(&self) -> [i64; 2] {
+        if self.matrix_units {
+            return [1, 2];
+        }
         [if self.turned { PIECE.min(self.tm) } else { 1 }, PIECE.min(self.tn)]
     }
 
-    /// Terms that a thread reads of a row of A at once.
+    /// Terms that are multiplied at once: those that a thread reads of a row of A, or of an instruction.
     pub(super) fn terms(&self) -> i64 {
-        if self.turned { 1 } else { PIECE }
+        match (self.matrix_units, self.turned) {
+            (true, _) => STEP,
+            (false, true) => 1,
+            (false, false) => PIECE,
+        }
     }
 
     /// Terms of a tile that a set of threads multiplies.
@@ -89,12 +152,25 @@ impl Tiles {
 
     /// Sets whose threads stand in one warp.
     pub(super) fn sets_of_a_warp(&self) -> i64 {
-        (WARP / (self.down * self.across)).clamp(1, self.sets)
+        (WARP / self.of_a_set).clamp(1, self.sets)
+    }
+
+    /// Terms of each row of A that those who copy together bring at a time.
+    pub(super) fn copied_terms(&self) -> i64 {
+        match (self.by_warps, self.matrix_units) {
+            (false, _) => self.depth,
+            (true, false) => PIECE * self.sets_of_a_warp(),
+            (true, true) => self.terms_of_a_set(),
+        }
     }
 
     /// Elements by which rows of the tiles of A and B are longer in shared memory, so that lanes of a warp read them from other banks:
     /// threads below one another read rows of A, sets of a warp read terms of both, as many as are read at once apart.
+    /// An instruction's lanes read eight rows of A, four terms of each, and four terms of B, eight columns of each.
     pub(super) fn paddings(&self) -> [i64; 2] {
+        if self.matrix_units {
+            return [4, 8];
+        }
         let of_a = match (self.turned, self.by_warps) {
             (true, _) => PIECE,
             // Rows as long as what the sets of a warp read at once fill the banks one after the other.
@@ -108,7 +184,12 @@ impl Tiles {
     /// Bytes of the tiles of A and B in shared memory, and of what the sets have added up.
     pub(super) fn shared_bytes(&self, stages: i64) -> i64 {
         let [pad_a, pad_b] = self.paddings();
-        let a = if self.turned { self.depth * (self.rows + pad_a) } else { self.rows * (self.depth + pad_a) };
+        let rows_of_a = self.depth / self.copied_terms() * self.rows;
+        let a = match (self.turned, self.matrix_units) {
+            (true, _) => self.depth * (self.rows + pad_a),
+            (false, true) => rows_of_a * (self.copied_terms() + pad_a),
+            (false, false) => self.rows * (self.depth + pad_a),
+        };
         let b = self.depth * (self.columns + pad_b);
         let sums = if self.sets > 1 { self.sets * self.rows * self.columns } else { 0 };
         4 * (stages * (a + b) + sums)
@@ -133,8 +214,7 @@ pub(super) fn copied(problem: &Problem, choice: &Choice) -> [Copied; 2] {
         by: By::of(choice),
         asks_once: false,
     };
-    let terms = if tiles.by_warps { PIECE * tiles.sets_of_a_warp() } else { tiles.depth };
-    [of(terms, problem.shape.k, align.a), of(tiles.columns, problem.shape.n, align.b)]
+    [of(tiles.copied_terms(), problem.shape.k, align.a), of(tiles.columns, problem.shape.n, align.b)]
 }
 
 /// Blocks along the rows and the columns of C.

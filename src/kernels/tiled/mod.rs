@@ -1,10 +1,16 @@
-//! The family `tiled`: products in f32 by the multiply-adds of threads. C = alpha A B + beta C with A: M x K and B: K x N, M up to 1024,
-//! all extents constants of the kernel: the rows of a batch times the weights of a fully connected layer.
+//! The family `tiled`: products in f32 by tiles. C = alpha A B + beta C with A: M x K and B: K x N, M up to 1024, all extents constants
+//! of the kernel: the rows of a batch times the weights of a fully connected layer.
 //!
 //! A block computes `rows` x `columns` elements of C. Tiles of A and B, `depth` terms at a time, are copied to shared memory `stages`
-//! ahead; a thread multiplies `tm` x `tn` elements, its columns in pieces of 16 bytes that lie as far apart as possible. What keeps a
-//! GPU busy where C has too few tiles for it are sums that are split, always in the same way, so that bits are the same every
-//! time:
+//! ahead. There are two ways to multiply them:
+//!
+//! - `unit=fma`: a thread multiplies `tm` x `tn` elements, its columns in pieces of 16 bytes that lie as far apart as possible.
+//! - `unit=mma`: `wm` x `wn` warps multiply by matrix instructions on numbers that are split into tf32 parts (`numbers=split`, known as
+//!   3xTF32): for short sums, whose error has a larger bound then, only where somebody asks for it or permits it, as in the family
+//!   `tsmttsm`. A warp splits a number of B with six instructions for 16 rows, where threads need one multiply-add for each row.
+//!
+//! What keeps a GPU busy where C has too few tiles for it are sums that are split, always in the same way, so that bits are the same
+//! every time:
 //!
 //! - `sets` of threads of a block share out the terms of its sums: a set takes every so many groups of the terms that a thread reads at
 //!   once. What they have added up comes together in shared memory (`split_reduce` and `rfactor` with `combine=shared`).
@@ -32,10 +38,10 @@ use warpwright_core::diag::Diagnosis;
 use warpwright_core::dtype::DType;
 use warpwright_core::target::{Capability, Target};
 
-use self::mapping::{A_TILE, BY_WARPS, PIECE, ROWS, TEAM, TURNED};
+use self::mapping::{A_TILE, BY_WARPS, HIGH, PIECE, ROWS, TEAM, TURNED, by_matrix_units};
 use super::family::{Choice, Family, Parameter, Value};
 use super::gemm::{Fixed, Numbers};
-use super::staging::{self, By, ceil};
+use super::staging::{self, ACROSS, By, ceil};
 use crate::problem::{Op, Problem};
 
 /// The family.
@@ -55,17 +61,24 @@ pub const FAMILY: Family = Family {
     any_order: |_| false,
     // The terms of an element are added up one after the other, or by so many sets of threads that each take every so many fours.
     reproducible: |problem| match Height::of(problem) {
-        Height::Low => Choice::default().with(A_TILE, ROWS).with("sets", 16).with("parts", 1),
-        _ => Choice::default().with(A_TILE, TURNED).with("sets", 1).with("parts", 1),
+        Height::Low => by_threads().with(A_TILE, ROWS).with("sets", 16).with("parts", 1),
+        _ => by_threads().with(A_TILE, TURNED).with("sets", 1).with("parts", 1),
     },
     schedule: schedule::schedule,
     footprint: footprint::footprint,
 };
 
+/// What every GPU can do.
+fn by_threads() -> Choice {
+    Choice::default().with("unit", "fma")
+}
+
 /// The most rows that are served.
 const MOST_ROWS: i64 = 1024;
 /// The most rows of a thread that are worth trying.
 const MOST_ROWS_OF_A_THREAD: i64 = 20;
+/// Terms of each tile that a set of warps multiplies by matrix units.
+const TERMS_OF_A_SET: [i64; 4] = [16, 32, 8, 64];
 /// The most parts of a sum that are worth trying.
 const MOST_PARTS: i64 = 32;
 /// The most blocks of several parts, counted in multiprocessors.
@@ -85,7 +98,10 @@ fn fixed(problem: &Problem) -> Result<Fixed, Diagnosis> {
         || problem.result_dtype() != DType::F32
         || problem.precision.name() != "f32"
     {
-        return refuse("it multiplies numbers of f32 as they are", "use --dtype f32, or a rung of a ladder");
+        return refuse(
+            "it multiplies numbers of f32, in that precision",
+            "use --dtype f32, or a rung of a ladder",
+        );
     }
     if problem.layout.a != Op::None || problem.layout.b != Op::None {
         return refuse("it multiplies matrices as they are stored", "use --layout nn");
@@ -139,7 +155,11 @@ fn by_height(problem: &Problem, low: &[i64], middle: &[i64], high: &[i64]) -> Ve
 /// Rows of a block that share M out evenly, or are usual and leave little over.
 fn rows_of_a_block(choice: &Choice, problem: &Problem) -> Vec<i64> {
     let m = problem.shape.m;
-    let unit = if choice.word(A_TILE) == TURNED { PIECE } else { 1 };
+    let unit = match choice.word(A_TILE) {
+        _ if by_matrix_units(choice) => HIGH,
+        TURNED => PIECE,
+        _ => 1,
+    };
     let even = (1..=8).map(|blocks| ceil(ceil(m, blocks), unit) * unit);
     let usual =
         [128, 64, 32, 96].into_iter().filter(|rows| *rows < m && 8 * (ceil(m, *rows) * rows - m) <= m);
@@ -178,11 +198,36 @@ fn parts(choice: &Choice, problem: &Problem, target: &Target) -> Vec<i64> {
     parts
 }
 
+/// Numbers of warps that share out so many instructions, where matrix units multiply.
+fn warps(choice: &Choice, instructions: i64, likely: [i64; 4]) -> Vec<Value> {
+    if !by_matrix_units(choice) {
+        return Vec::new();
+    }
+    numbers(likely.into_iter().filter(|warps| instructions % warps == 0))
+}
+
 const PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "unit",
+        about: "what multiplies: threads (fma) or matrix units (mma)",
+        values: |_, _, target| {
+            if target.has(Capability::MmaTf32) {
+                vec!["fma".into(), "mma".into()]
+            } else {
+                vec!["fma".into()]
+            }
+        },
+    },
+    Parameter {
+        name: "numbers",
+        about: "how matrix units take numbers: split into tf32 parts",
+        values: |c, _, _| if by_matrix_units(c) { vec!["split".into()] } else { Vec::new() },
+    },
     Parameter {
         name: A_TILE,
         about: "how the tile of A lies in shared memory: as in memory (rows), or with the rows of each term side by side (turned)",
-        values: |_, problem, _| match Height::of(problem) {
+        values: |c, problem, _| match Height::of(problem) {
+            _ if by_matrix_units(c) => numbers([ROWS]),
             Height::Low => numbers([ROWS]),
             Height::Middle => numbers([ROWS, TURNED]),
             Height::High => numbers([TURNED]),
@@ -203,30 +248,53 @@ const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "columns",
         about: "columns of C of a block",
-        values: |_, problem, _| by_height(problem, &[32, 128, 64], &[128, 32, 64, 256], &[256, 128, 64]),
+        values: |c, problem, _| match by_matrix_units(c) {
+            true => by_height(problem, &[32, 64, 128], &[64, 32, 128], &[128, 64, 256]),
+            false => by_height(problem, &[32, 128, 64], &[128, 32, 64, 256], &[256, 128, 64]),
+        },
     },
-    Parameter { name: "tm", about: "rows of a thread", values: |c, _, _| numbers(rows_of_a_thread(c)) },
+    Parameter {
+        name: "wm",
+        about: "warps below one another",
+        values: |c, _, _| warps(c, ceil(c.int("rows"), HIGH), [1, 2, 4, 8]),
+    },
+    Parameter {
+        name: "wn",
+        about: "warps beside each other",
+        values: |c, problem, _| {
+            let likely = if Height::of(problem) == Height::High { [4, 2, 1, 8] } else { [1, 2, 4, 8] };
+            warps(c, ceil(c.int("columns"), ACROSS), likely)
+        },
+    },
+    Parameter {
+        name: "tm",
+        about: "rows of a thread",
+        values: |c, _, _| if by_matrix_units(c) { Vec::new() } else { numbers(rows_of_a_thread(c)) },
+    },
     Parameter {
         name: "tn",
         about: "columns of a thread",
-        values: |_, problem, _| by_height(problem, &[4, 8], &[8, 4], &[8]),
+        values: |c, problem, _| match by_matrix_units(c) {
+            true => Vec::new(),
+            false => by_height(problem, &[4, 8], &[8, 4], &[8]),
+        },
     },
     Parameter {
         name: "sets",
         about: "sets of threads of a block that share out the terms of its sums",
-        values: |_, problem, _| by_height(problem, &[16, 32, 8, 4], &[1, 4, 8, 2], &[1]),
+        values: |c, problem, _| match by_matrix_units(c) {
+            true => by_height(problem, &[8, 16, 4, 2], &[4, 8, 2, 1], &[1, 2, 4]),
+            false => by_height(problem, &[16, 32, 8, 4], &[1, 4, 8, 2], &[1]),
+        },
     },
     Parameter {
         name: "lanes",
         about: "lanes of a warp that stand below one another, where a set of threads is whole warps",
         values: |c, _, _| {
             let tiles = mapping::Tiles::of(c);
-            numbers(
-                [4, 2, 1, 8, 16]
-                    .into_iter()
-                    .filter(|l| mapping::may_have_lanes(tiles.down, tiles.across, *l))
-                    .take(2),
-            )
+            let may_have =
+                |l: &i64| !tiles.matrix_units && mapping::may_have_lanes(tiles.down, tiles.across, *l);
+            numbers([4, 2, 1, 8, 16].into_iter().filter(may_have).take(2))
         },
     },
     Parameter {
@@ -234,7 +302,7 @@ const PARAMETERS: &[Parameter] = &[
         about: "who copies tiles and waits for them together: a block, or each warp for itself, whose sets then take the terms that it has copied",
         values: |c, _, _| {
             let tiles = mapping::Tiles::of(c);
-            let set = tiles.down * tiles.across;
+            let set = tiles.of_a_set;
             let may = c.word(A_TILE) == ROWS && tiles.sets > 1 && 32 % set == 0 && set * tiles.sets % 32 == 0;
             if may { numbers([BY_WARPS, "block"]) } else { Vec::new() }
         },
@@ -243,6 +311,7 @@ const PARAMETERS: &[Parameter] = &[
         name: "depth",
         about: "terms that a block has in shared memory at a time",
         values: |c, problem, _| match (c.word(A_TILE), c.word(TEAM)) {
+            _ if by_matrix_units(c) => numbers(TERMS_OF_A_SET.map(|terms| terms * c.int("sets"))),
             (TURNED, _) => numbers([16, 8, 32]),
             (_, BY_WARPS) => Vec::new(),
             _ => by_height(problem, &[64, 128, 256, 32], &[32, 64, 16, 128], &[32]),

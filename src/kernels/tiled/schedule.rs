@@ -1,8 +1,8 @@
 //! The schedule of a choice.
 
-use super::mapping::{Tiles, copied};
+use super::mapping::{HIGH, PIECE, Tiles, WARP, Warps, copied};
 use crate::kernels::family::Choice;
-use crate::kernels::staging::{self, ceil};
+use crate::kernels::staging::{self, ACROSS, ceil};
 use crate::problem::Problem;
 
 /// The most multiply-adds of a thread in a row that are unrolled.
@@ -31,7 +31,12 @@ pub(super) fn schedule(problem: &Problem, choice: &Choice) -> String {
         aligned_rows(problem, choice),
         parts_of_sums(&tiles, parts, &stages),
         over_blocks(choice, &tiles, parts, &stages),
-        over_threads(&tiles, &stages),
+        together(&tiles, &stages),
+        if tiles.matrix_units {
+            over_warps(&tiles, Warps::of(choice), &stages)
+        } else {
+            over_threads(&tiles, &stages)
+        },
         products(problem, choice, &tiles, &stages),
         stores(problem, choice, &tiles, &stages),
         if parts > 1 { second_pass(problem, choice) } else { String::new() },
@@ -48,9 +53,9 @@ fn aligned_rows(problem: &Problem, choice: &Choice) -> String {
     if multiples.is_empty() { String::new() } else { format!("specialize({})\n", multiples.join(", ")) }
 }
 
-/// Elements of C that a thread stores at once, which are neighbours in the registers of one.
+/// Elements of C that a thread stores at once: neighbours in the registers of one, or as many as a second pass likes.
 fn wide_stores(problem: &Problem, choice: &Choice) -> i64 {
-    let [_, piece] = Tiles::of(choice).pieces();
+    let [_, piece] = if choice.int("parts") > 1 { [1, PIECE] } else { Tiles::of(choice).pieces() };
     let most = (problem.alignment().c / problem.result_dtype().bytes()).min(piece);
     if problem.shape.n % piece == 0 && most == piece { piece } else { 1 }
 }
@@ -65,11 +70,16 @@ fn parts_of_sums(tiles: &Tiles, parts: i64, stages: &Stages) -> String {
         whole = "part";
     }
     if tiles.sets > 1 {
-        steps += &format!(
-            "split({whole}.k, {terms}) -> q, k\nsplit({whole}.q, {sets}) -> kk, s\n",
-            terms = tiles.terms(),
-            sets = tiles.sets
-        );
+        steps += &if tiles.matrix_units {
+            // What a warp copies for itself are neighbouring terms.
+            format!("split({whole}.k, {}) -> s, k\n", tiles.terms_of_a_set())
+        } else {
+            format!(
+                "split({whole}.k, {terms}) -> q, k\nsplit({whole}.q, {sets}) -> kk, s\n",
+                terms = tiles.terms(),
+                sets = tiles.sets
+            )
+        };
         steps += &format!("rfactor({whole}.s, combine=shared) -> slice\ncache_write(slice, reg) -> mine\n");
         if parts > 1 {
             steps += "cache_write(part, reg) -> whole\n";
@@ -77,7 +87,7 @@ fn parts_of_sums(tiles: &Tiles, parts: i64, stages: &Stages) -> String {
     } else if parts > 1 {
         steps += "cache_write(part, reg) -> mine\n";
     }
-    if tiles.sets == 1 {
+    if tiles.sets == 1 || tiles.matrix_units {
         steps += &format!("split({}.k, {}) -> kk, k\n", stages.sum, tiles.terms());
     }
     steps
@@ -103,9 +113,55 @@ bind({stage}.bj, block.x{asked})
     )
 }
 
-/// The threads of a block: what sets have added up comes together in shared memory.
+/// What sets have added up comes together in shared memory.
+fn together(tiles: &Tiles, Stages { blocks, sum, .. }: &Stages) -> String {
+    if tiles.sets == 1 {
+        return if *sum == "acc" { "set_scope(acc, reg)\n".to_string() } else { String::new() };
+    }
+    let whole = if *blocks == "part" {
+        "compute_at(whole, part.j)\n"
+    } else {
+        "set_scope(acc, reg)\ncompute_at(acc, C.j)\n"
+    };
+    let threads = tiles.threads().min(tiles.rows * tiles.columns);
+    format!(
+        "{whole}compute_at(slice, {blocks}.bj)
+fuse({blocks}.i, {blocks}.j) -> e
+split({blocks}.e, {threads}) -> u, t
+reorder({blocks}.t, {blocks}.u)
+bind({blocks}.t, threads)
+"
+    )
+}
+
+/// The loops over the blocks of a stage whose blocks are its own, as the beginning of a list of loops.
+fn over_own_blocks(tiles: &Tiles, Stages { blocks, .. }: &Stages) -> String {
+    match (tiles.sets > 1, *blocks) {
+        (true, _) => String::new(),
+        (false, "part") => "part.g, part.bi, part.bj, ".to_string(),
+        (false, blocks) => format!("{blocks}.bi, {blocks}.bj, "),
+    }
+}
+
+/// The warps of a block that multiply by matrix instructions.
+fn over_warps(tiles: &Tiles, warps: Warps, stages: &Stages) -> String {
+    let Stages { tiled, sum, .. } = stages;
+    let Warps { rows, columns } = warps;
+    let set = if tiles.sets > 1 { format!("{tiled}.s, ") } else { String::new() };
+    format!(
+        "split({tiled}.i, {rows}) -> wm, i
+split({tiled}.j, {columns}) -> wn, j
+reorder({blocks}{set}{tiled}.wm, {tiled}.wn, {tiled}.i, {tiled}.j)
+bind({set}{tiled}.wm, {tiled}.wn, threads@{WARP})
+compute_at({sum}, {tiled}.wn)
+",
+        blocks = over_own_blocks(tiles, stages),
+    )
+}
+
+/// The threads of a block.
 fn over_threads(tiles: &Tiles, stages: &Stages) -> String {
-    let Stages { blocks, tiled, sum } = stages;
+    let Stages { tiled, sum, .. } = stages;
     let Tiles { tm, tn, lanes_down, lanes_across, .. } = tiles;
     let [high, wide] = tiles.pieces();
     let (outer, set) = if tiles.by_warps {
@@ -113,39 +169,18 @@ fn over_threads(tiles: &Tiles, stages: &Stages) -> String {
     } else if tiles.sets > 1 {
         (String::new(), format!("{tiled}.s, "))
     } else {
-        let part = if *blocks == "part" { "part.g, " } else { "" };
-        (format!("{part}{blocks}.bi, {blocks}.bj, "), String::new())
+        (over_own_blocks(tiles, stages), String::new())
     };
     let [warps, warps_bound] = if tiles.by_warps {
         [
             format!("split({tiled}.s, {}) -> w, s\n", tiles.sets_of_a_warp()),
-            format!("bind({tiled}.w, threads@32)\n"),
+            format!("bind({tiled}.w, threads@{WARP})\n"),
         ]
     } else {
         Default::default()
     };
-    let together = if tiles.sets > 1 {
-        let whole = if *blocks == "part" {
-            "compute_at(whole, part.j)\n"
-        } else {
-            "set_scope(acc, reg)\ncompute_at(acc, C.j)\n"
-        };
-        let threads = tiles.threads().min(tiles.rows * tiles.columns);
-        format!(
-            "{whole}compute_at(slice, {blocks}.bj)
-fuse({blocks}.i, {blocks}.j) -> e
-split({blocks}.e, {threads}) -> u, t
-reorder({blocks}.t, {blocks}.u)
-bind({blocks}.t, threads)
-"
-        )
-    } else if *sum == "acc" {
-        "set_scope(acc, reg)\n".to_string()
-    } else {
-        String::new()
-    };
     format!(
-        "{together}{warps}split({tiled}.i, {of_warp}) -> wi, i
+        "{warps}split({tiled}.i, {of_warp}) -> wi, i
 split({tiled}.i, {apart_i}) -> vi, i
 split({tiled}.i, {high}) -> ti, i
 split({tiled}.j, {across_warp}) -> wj, j
@@ -164,8 +199,61 @@ compute_at({sum}, {tiled}.ti)
     )
 }
 
-/// The copies of tiles to shared memory, what a thread reads of them, and its products.
-fn products(problem: &Problem, choice: &Choice, tiles: &Tiles, Stages { sum, .. }: &Stages) -> String {
+/// The copies of tiles to shared memory, what is read of them, and the products.
+fn products(problem: &Problem, choice: &Choice, tiles: &Tiles, stages: &Stages) -> String {
+    if tiles.matrix_units {
+        products_of_warps(problem, choice, tiles, stages)
+    } else {
+        products_of_threads(problem, choice, tiles, stages)
+    }
+}
+
+/// Those of warps by matrix instructions.
+fn products_of_warps(
+    problem: &Problem,
+    choice: &Choice,
+    tiles: &Tiles,
+    Stages { sum, .. }: &Stages,
+) -> String {
+    let [of_a, of_b] = copied(problem, choice);
+    let [pad_a, pad_b] = tiles.paddings();
+    let [below, beside] = Warps::of(choice).instructions();
+    let private = if tiles.by_warps { ", private" } else { "" };
+    let rows = if below > 1 { ", a.ro" } else { "" };
+    let columns = if beside > 1 { ", b.co" } else { "" };
+    format!(
+        "reorder({sum}.ko, {sum}.kk, {sum}.i, {sum}.j, {sum}.k)
+cache_read(A, {sum}, shared) -> As
+compute_at(As, {sum}.ko{private})
+{pad_of_a}{copy_a}cache_read(B, {sum}, shared) -> Bs
+compute_at(Bs, {sum}.ko{private})
+{pad_of_b}{copy_b}cache_read(As, {sum}, reg) -> a
+compute_at(a, {sum}.kk)
+cache_read(Bs, {sum}, reg) -> b
+compute_at(b, {sum}.kk)
+split({sum}.i, {HIGH}) -> mi, i
+split({sum}.j, {ACROSS}) -> ni, j
+reorder({sum}.kk, {sum}.mi, {sum}.ni, {sum}.i, {sum}.j, {sum}.k)
+tensorize({sum}.i, mma_m16n8k8_f32)
+pipeline({sum}.ko, {stages}, via={via})
+unroll({sum}.kk, {sum}.mi, {sum}.ni{rows}{columns})
+",
+        pad_of_a = staging::pad("As", pad_a),
+        copy_a = of_a.steps("As", false),
+        pad_of_b = staging::pad("Bs", pad_b),
+        copy_b = of_b.steps("Bs", false),
+        stages = choice.int("stages"),
+        via = staging::via(choice),
+    )
+}
+
+/// Those of threads.
+fn products_of_threads(
+    problem: &Problem,
+    choice: &Choice,
+    tiles: &Tiles,
+    Stages { sum, .. }: &Stages,
+) -> String {
     let [of_a, of_b] = copied(problem, choice);
     let [pad_a, pad_b] = tiles.paddings();
     let [high, wide] = tiles.pieces();
@@ -237,18 +325,36 @@ fn stores(
     tiles: &Tiles,
     Stages { blocks, tiled, .. }: &Stages,
 ) -> String {
+    let sums = match (tiles.sets > 1, *blocks) {
+        (false, _) => String::new(),
+        (true, "part") => "unroll(part.u, whole.s)\n".to_string(),
+        (true, _) => "unroll(C.u, acc.s)\n".to_string(),
+    };
     let [_, wide] = tiles.pieces();
     let at_once = if *tiled == "C" { wide_stores(problem, choice) } else { wide };
+    if tiles.matrix_units {
+        let aligned = *tiled == "slice" || problem.shape.n % wide == 0 && at_once == wide;
+        let pairs = if aligned { staging::pairs(tiled, problem.dtype(), wide) } else { String::new() };
+        let [below, beside] = Warps::of(choice).instructions();
+        let mut tiles_of_a_warp = Vec::new();
+        if below > 1 {
+            tiles_of_a_warp.push(format!("{tiled}.io"));
+        }
+        if beside > 1 {
+            tiles_of_a_warp.push(format!("{tiled}.jo"));
+        }
+        let unrolled = if tiles_of_a_warp.is_empty() {
+            String::new()
+        } else {
+            format!("unroll({})\n", tiles_of_a_warp.join(", "))
+        };
+        return format!("{pairs}{unrolled}{sums}");
+    }
     let aligned = *tiled != "part" || problem.shape.n % wide == 0;
     let tile = if at_once > 1 && aligned {
         wider(&format!("{tiled}.j"), at_once)
     } else {
         format!("unroll({tiled}.j)\n")
-    };
-    let sums = match (tiles.sets > 1, *blocks) {
-        (false, _) => String::new(),
-        (true, "part") => "unroll(part.u, whole.s)\n".to_string(),
-        (true, _) => "unroll(C.u, acc.s)\n".to_string(),
     };
     format!("{tile}unroll({tiled}.i)\n{sums}")
 }
