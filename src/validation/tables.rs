@@ -18,6 +18,12 @@ pub(super) const TEXTS: &[(&str, &str)] = &[
         include_str!("../../bench/results/drawn-candidates-nvidia-h100-80gb-hbm3-2026-11-26-seed-11.csv"),
     ),
     (
+        "bench/results/drawn-candidates-tiled-mma-nvidia-h100-80gb-hbm3-2026-11-26-seed-12.csv",
+        include_str!(
+            "../../bench/results/drawn-candidates-tiled-mma-nvidia-h100-80gb-hbm3-2026-11-26-seed-12.csv"
+        ),
+    ),
+    (
         "bench/results/tuner-trials-tiled-nvidia-h200-2026-11-26.csv",
         include_str!("../../bench/results/tuner-trials-tiled-nvidia-h200-2026-11-26.csv"),
     ),

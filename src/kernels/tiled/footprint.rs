@@ -34,6 +34,12 @@ const AROUND: f64 = 29.0;
 const OF_A_PART: f64 = 2.3;
 const OF_AN_ELEMENT: f64 = 0.15;
 
+/// How many times as long as `staging::cost_of_splitting` says, which knows tall and skinny products, matrix instructions on split numbers
+/// take here. Times by the model are then 0.9 of those measured in the median, with 1.0 they were 0.81 of them (4281 trials of 94
+/// products on an H100, 2026-11-26); the order within a product hardly depends on it: the best of the first eight takes 1.024 times as
+/// long as the best that was tried.
+const LONGER: f64 = 1.25;
+
 pub(super) fn footprint(problem: &Problem, choice: &Choice, _: &Target) -> Footprint {
     let tiles = Tiles::of(choice);
     let (m, n, k) = (problem.shape.m as f64, problem.shape.n as f64, problem.shape.k as f64);
@@ -118,7 +124,7 @@ impl MatrixUnits {
         let [occupied, of_a_product, of_a_read] = staging::cost_of_splitting(problem, choice, apart);
         let steps = multiply_adds / (warps.rows * warps.columns * STEP) as f64;
         MatrixUnits {
-            occupied,
+            occupied: occupied * LONGER,
             reads: steps * fragments,
             instructions: steps
                 * (fragments * (of_a_read - 1.0) + (below * beside) as f64 * of_a_product + 4.0),
