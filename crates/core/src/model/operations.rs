@@ -4,8 +4,8 @@ use crate::dtype::DType;
 use crate::ir::{Assign, AssignOp, BinaryOp, Value};
 use crate::target::{Capability, Target};
 
-/// Instructions by which a thread takes a number in f32 apart into two of tf32.
-const TAKE_APART: f64 = 2.0;
+/// Instructions by which a thread takes a number in f32 apart into two of tf32: it rounds, subtracts and scales.
+const TAKE_APART: f64 = 3.0;
 
 /// Instructions of a thread for the arithmetic of an assignment to an element of this type. A product that is added is one
 /// multiply-add, of complex numbers four; signs, conjugates and factors of i are part of what uses them.
@@ -54,4 +54,12 @@ pub(super) fn of_product([m, n, k]: [i64; 3], dtype: DType) -> f64 {
 /// half of the rate (30 of 67 TFLOP/s on an H200, bench/results/tuner-candidates-nvidia-h200-2026-11-22.csv).
 pub(super) fn small(target: &Target) -> f64 {
     if target.has(Capability::MmaF64Wide) { 2.0 } else { 1.0 }
+}
+
+/// The part of the rate of matrix units that instructions of one warp reach, where there are others of four warps: 301 to 325 TFLOP/s in
+/// tf32 of the 495 of the datasheet, with factors in registers (`bench/limits/tf32_rate.cu`, an H200,
+/// bench/results/h200-2026-11-25-parts-stored-once.txt). Those of f64 are of one warp everywhere.
+pub(super) fn of_one_warp(target: &Target, dtype: DType) -> f64 {
+    let is_f64 = matches!(dtype, DType::F64 | DType::C128);
+    if target.has(Capability::Wgmma) && !is_f64 { 313.0 / 495.0 } else { 1.0 }
 }

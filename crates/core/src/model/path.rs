@@ -26,8 +26,8 @@ pub struct Pace<'a> {
     pub memory: f64,
     /// Multiply-adds of threads in a cycle of the multiprocessor, by the type that they multiply.
     pub threads: &'a dyn Fn(DType) -> f64,
-    /// Multiply-adds of matrix units likewise.
-    pub matrix_units: &'a dyn Fn(DType) -> f64,
+    /// Multiply-adds of matrix units likewise, by instructions of one warp (true) or of four.
+    pub matrix_units: &'a dyn Fn(DType, bool) -> f64,
     /// How many times as long products of 8 rows take.
     pub small: f64,
     /// Warps of the block.
@@ -512,7 +512,8 @@ impl Walk<'_> {
         };
         let products = operations::real(dtype) * operations::parts(dtype);
         let small = matches!(record.behaviour, Behaviour::Multiply { m: 8, .. });
-        let rate = (self.pace.matrix_units)(dtype) / if small { self.pace.small } else { 1.0 };
+        let by_one_warp = matches!(record.behaviour, Behaviour::Multiply { .. });
+        let rate = (self.pace.matrix_units)(dtype, by_one_warp) / if small { self.pace.small } else { 1.0 };
         let cycles = terms * products / rate;
         if let Some(target) = windows().next() {
             let in_a_row = if dtype.is_complex() { products / 2.0 } else { products };

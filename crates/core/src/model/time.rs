@@ -245,7 +245,7 @@ pub fn with(
         let pace = Pace {
             memory: machine.memory_cycles(&counts, &traffic),
             threads: &|dtype| machine.rate(threads_pipe(dtype)).unwrap_or(1.0),
-            matrix_units: &|dtype| matrix_pipe(dtype).and_then(|pipe| machine.rate(pipe)).unwrap_or(1.0),
+            matrix_units: &|dtype, by_one_warp| machine.matrix_rate(dtype, by_one_warp).unwrap_or(1.0),
             small: operations::small(target),
             warps: f64::from(demand.warps()),
         };
@@ -349,6 +349,12 @@ impl Machine<'_> {
         read.min(32.0 * counts.global_load_sectors) + 32.0 * counts.global_store_sectors
     }
 
+    /// Multiply-adds of matrix units in a cycle, by instructions of one warp or of four.
+    fn matrix_rate(&self, dtype: DType, by_one_warp: bool) -> Option<f64> {
+        let part = if by_one_warp { operations::of_one_warp(self.target, dtype) } else { 1.0 };
+        matrix_pipe(dtype).and_then(|pipe| self.rate(pipe)).map(|rate| rate * part)
+    }
+
     /// Multiply-adds of a pipe in a cycle of a multiprocessor, as sustained.
     fn rate(&self, pipe: Pipe) -> Option<f64> {
         let rate = self.target.rates.iter().find(|r| r.pipe == pipe)?.fma_per_clock.value;
@@ -414,8 +420,9 @@ impl Machine<'_> {
         let by_threads = self.rate(threads_pipe(dtype)).ok_or_else(|| no_rate(dtype))?;
         let mut arithmetic = counts.arithmetic * f64::from(Limits::WARP) / by_threads;
         for (dtype, products) in &counts.products {
-            let rate = matrix_pipe(*dtype).and_then(|p| self.rate(p)).ok_or_else(|| no_rate(*dtype))?;
             // All products of a launch are of one type and one instruction.
+            let by_one_warp = counts.warpgroup_products == 0.0;
+            let rate = self.matrix_rate(*dtype, by_one_warp).ok_or_else(|| no_rate(*dtype))?;
             let small = counts.small_products.min(*products) * (operations::small(self.target) - 1.0);
             arithmetic += (products + small) * operations::parts(*dtype) / rate;
         }

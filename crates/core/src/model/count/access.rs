@@ -207,7 +207,10 @@ impl Walk {
                     .first()
                     .and_then(|w| self.buffers.get(&w.buffer)?.dims.last()?.extent.as_constant());
                 let real = (64 * columns.unwrap_or(0) * k) as f64 / 4.0;
-                self.counts.matrix += self.products(&windows, real).map_or(0.0, |_| self.weight);
+                if let Some(dtype) = self.products(&windows, real) {
+                    self.counts.matrix += self.weight;
+                    self.counts.warpgroup_products += self.weight * real * operations::real(dtype);
+                }
             }
             Behaviour::LoadMatrix { turned, .. } => self.load_matrix(&windows, turned),
             Behaviour::CopyAsync { bytes } => self.copy(&windows, bytes, i),

@@ -61,6 +61,8 @@ pub struct Counts {
     pub products: Vec<(DType, f64)>,
     /// Those of instructions of 8 rows among them.
     pub small_products: f64,
+    /// Those of instructions that four warps execute together among them.
+    pub warpgroup_products: f64,
     /// Instructions of warps for them: those that multiply, and those that take numbers apart.
     pub matrix: f64,
     /// Instructions of warps by which threads multiply and add, or do other arithmetic on data.
@@ -98,6 +100,7 @@ impl Counts {
             products: joined(&self.products, &other.products),
             arithmetic: self.arithmetic + other.arithmetic,
             small_products: self.small_products + other.small_products,
+            warpgroup_products: self.warpgroup_products + other.warpgroup_products,
             matrix: self.matrix + other.matrix,
             barriers: self.barriers + other.barriers,
             global_lines: self.global_lines + other.global_lines,
