@@ -13,6 +13,8 @@ use warpwright_core::index::Comparison;
 use warpwright_core::instr::Record;
 use warpwright_core::ir::{BinaryOp, Reduction, Stmt, UnaryOp};
 
+use crate::points::Nest;
+
 /// The lanes of a warp in SIMT mode.
 pub(crate) const WARP: usize = 32;
 
@@ -440,8 +442,8 @@ pub(crate) struct LaunchCode {
     pub locals: Vec<u32>,
     pub rings: Vec<u32>,
     pub shared_bytes: i64,
-    /// For a nest that is run point by point: the lane variables that hold the point.
-    pub points: Vec<u32>,
+    /// The nest of loops around the body, if it is run point by point.
+    pub nest: Option<Box<Nest>>,
 }
 
 /// What a register that never changes holds.

@@ -22,7 +22,8 @@ use crate::code::Code;
 use crate::lower::{Mode, Starts, lower, lower_points};
 use crate::machine::Watch;
 use crate::memory::Global;
-use crate::run::{Outcome, run, run_points};
+use crate::points::run_points;
+use crate::run::{Outcome, run};
 use crate::sample::Blocks;
 use crate::simulate::{Claim, Options, Report, dtypes, integers, report, tensor};
 
@@ -292,7 +293,7 @@ fn written<A: Arithmetic>(outputs: &[Output<A>]) -> Vec<i64> {
 /// The most loop bodies of a specification that is run as a whole because it cannot be run for single elements.
 const MOST_WORK: f64 = 2e9;
 
-/// The outputs by the specification: point by point where that is possible, else in order.
+/// The outputs by the specification: point by point where that is possible, nest after nest, else in order.
 fn specify<A: Arithmetic>(
     spec: &Program,
     sizes: &[(&str, i64)],
@@ -301,7 +302,7 @@ fn specify<A: Arithmetic>(
 ) -> Result<Vec<Output<A>>, Diagnosis> {
     let given = arguments(spec, sizes, trial)?;
     let values = integers(spec, &given)?;
-    let Some((code, extents)) = lower_points(spec, &values)? else {
+    let Some(code) = lower_points(spec, &values)? else {
         let work = sizes.iter().map(|(_, n)| (*n).max(1) as f64).product::<f64>();
         if wanted.is_some() && work > MOST_WORK {
             return Err(Diagnosis::new("it is too large to run as a whole")
@@ -312,7 +313,7 @@ fn specify<A: Arithmetic>(
         return execute::<A>(spec, sizes, trial, in_order).map(|(outputs, ..)| outputs);
     };
     let (globals, scalars) = inputs::<A>(spec, &code, trial);
-    let hazards = run_points(&code, &extents, &globals, &scalars, wanted);
+    let hazards = run_points(&code, &globals, &scalars, wanted);
     if let Some(hazard) = hazards.report(&|_| String::new()).first() {
         return Err(Diagnosis::new(format!("it is wrong itself: {}", hazard.what)));
     }
@@ -452,3 +453,6 @@ pub fn with_strides(
     }
     Err(last.unwrap_or_else(|| Diagnosis::new("no row strides fit the assumptions")))
 }
+
+#[cfg(test)]
+mod tests;

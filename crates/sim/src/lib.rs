@@ -21,6 +21,7 @@ mod machine;
 mod memory;
 pub mod mutate;
 mod order;
+mod points;
 mod run;
 mod sample;
 mod shadow;

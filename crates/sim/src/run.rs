@@ -12,53 +12,8 @@ use crate::memory::Global;
 use crate::sample::{Blocks, choose};
 use crate::shadow::GlobalShadow;
 
-/// Runs a specification point by point: all points of a box, or those listed (coordinates one after another).
-pub(crate) fn run_points<A: Arithmetic>(
-    code: &Code<'_>,
-    extents: &[i64],
-    globals: &[Global<A>],
-    scalars: &[A],
-    points: Option<&[i64]>,
-) -> Hazards {
-    let dims = extents.len().max(1);
-    let total = match points {
-        Some(points) => (points.len() / dims) as i64,
-        None => extents.iter().product(),
-    };
-    let mut hazards = Hazards::default();
-    for step in &code.steps {
-        let Step::Launch(launch) = step else { continue };
-        let pieces = (8 * rayon::current_num_threads() as i64).min(total.div_euclid(32) + 1);
-        let found: Vec<Hazards> = (0..pieces)
-            .into_par_iter()
-            .map(|piece| {
-                let mut machine =
-                    Machine::<A, WARP>::new(code, launch, globals, scalars, Watch { checks: false });
-                let end = total * (piece + 1) / pieces;
-                let mut first = total * piece / pieces;
-                let mut chunk = Vec::new();
-                while first < end {
-                    let last = (first + WARP as i64).min(end);
-                    chunk.clear();
-                    for n in first..last {
-                        match points {
-                            Some(points) => chunk.extend(&points[n as usize * dims..][..dims]),
-                            None => chunk.extend(coordinates(extents, n)),
-                        }
-                    }
-                    machine.run_points(&chunk);
-                    first = last;
-                }
-                machine.hazards
-            })
-            .collect();
-        found.into_iter().for_each(|h| hazards.merge(h));
-    }
-    hazards
-}
-
 /// The coordinates of element `n` of a box in C order.
-fn coordinates(extents: &[i64], n: i64) -> Vec<i64> {
+pub(crate) fn coordinates(extents: &[i64], n: i64) -> Vec<i64> {
     let mut at = vec![0; extents.len()];
     let mut rest = n;
     for (i, extent) in at.iter_mut().zip(extents).rev() {

@@ -372,7 +372,7 @@ impl<'p> Lowering<'p> {
             locals: (0..self.code.locals.len() as u32).collect(),
             rings: (0..self.code.rings.len() as u32).collect(),
             shared_bytes,
-            points: Vec::new(),
+            nest: None,
         }
     }
 

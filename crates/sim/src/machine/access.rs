@@ -35,8 +35,14 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
             Memory::Global(g) => {
                 let memory = &self.globals[g as usize];
                 let registers = &mut self.registers[at..at + W];
-                for lane in lanes(inside) {
-                    registers[lane] = memory.load(offsets[lane] as usize);
+                if inside == Self::ALL {
+                    for lane in 0..W {
+                        registers[lane] = memory.load(offsets[lane] as usize);
+                    }
+                } else {
+                    for lane in lanes(inside) {
+                        registers[lane] = memory.load(offsets[lane] as usize);
+                    }
                 }
             }
         }

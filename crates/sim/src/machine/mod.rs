@@ -14,11 +14,12 @@ mod warp;
 use warpwright_core::index::Comparison;
 
 use crate::arithmetic::{Arithmetic, Kernels, Level};
-use crate::code::{Code, Constant, Form, LaunchCode, Reg, Test, WARP};
+use crate::code::{Code, Constant, Form, LaunchCode, Op, Reg, Test, WARP};
 use crate::count::Counters;
 use crate::hazard::{HazardKind, Hazards};
 use crate::memory::Global;
 use crate::order::{Agent, Order, Stream};
+use crate::points::Nest;
 use crate::shadow::LocalShadow;
 use ring::Phases;
 use warpwright_core::model::requests::Tally;
@@ -37,6 +38,9 @@ struct Executing {
     size: usize,
 }
 
+/// How many iterations of a loop a machine runs before the next one takes its turn.
+const TURN: i64 = 64;
+
 /// The state of a block while it runs.
 pub(crate) struct Machine<'a, A: Arithmetic, const W: usize> {
     code: &'a Code<'a>,
@@ -53,6 +57,8 @@ pub(crate) struct Machine<'a, A: Arithmetic, const W: usize> {
     base: usize,
     warp: usize,
     executing: Executing,
+    /// The lanes that have taken points.
+    points: u32,
     locals: Vec<Vec<A>>,
     shadows: Vec<LocalShadow>,
     order: Order,
@@ -126,6 +132,7 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
             base: 0,
             warp: 0,
             executing: Executing { base: 0, size: launch.threads },
+            points: 0,
             locals: (0..code.locals.len()).map(|l| vec![A::POISON; size(l)]).collect(),
             shadows: (0..code.locals.len()).map(shadow).collect(),
             order: Order::new(launch.threads, simt && launch.asynchronous),
@@ -172,7 +179,7 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
         self.fences.fill(0);
         self.fill_constants();
         self.executing = Executing { base: 0, size: self.launch.threads };
-        let body: &'a [crate::code::Op] = &self.launch.body;
+        let body: &'a [Op] = &self.launch.body;
         if W == WARP {
             self.range(body);
             self.end_block();
@@ -182,21 +189,45 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
         self.counters.blocks_simulated += 1;
     }
 
-    /// Runs the body for some points, one in each lane; `points` holds their coordinates one after another.
-    pub fn run_points(&mut self, points: &[i64]) {
-        let launch = self.launch;
-        let dims = launch.points.len().max(1);
+    /// Takes points of a nest, one into each lane; `points` holds their coordinates one after another.
+    pub fn take_points(&mut self, nest: &Nest, points: &[i64]) {
+        let dims = nest.variables.len().max(1);
         let count = points.len() / dims;
         self.uniforms.fill(0);
-        for (dim, variable) in launch.points.iter().enumerate() {
+        for (dim, variable) in nest.variables.iter().enumerate() {
             for (lane, point) in points.chunks_exact(dims).enumerate() {
                 self.dynamics[*variable as usize][lane] = point[dim];
             }
         }
         self.fill_constants();
-        let mask = if count >= 32 { u32::MAX } else { (1 << count) - 1 };
-        if mask != 0 {
-            self.warp(&launch.body, mask & Self::ALL);
+        let lanes = if count >= 32 { u32::MAX } else { (1 << count) - 1 };
+        self.points = lanes & Self::ALL;
+    }
+
+    /// Runs the body for the points that machines have taken, each at least one. The machines take turns in its loops, a
+    /// few iterations at a time: what one of them reads there is still in a cache when the next one reads it.
+    pub fn run_points(machines: &mut [Self]) {
+        let Some(launch) = machines.first().map(|machine| machine.launch) else { return };
+        for op in &launch.body {
+            let Op::Loop { variable, lo, hi, step, counting: None, body } = op else {
+                machines.iter_mut().for_each(|machine| machine.warp_op(op, machine.points));
+                continue;
+            };
+            // Uniform integers are the same on all machines.
+            let uniform = |form: &Form| machines[0].uniform_part(form);
+            let (mut first, hi, step) = (uniform(lo), uniform(hi), uniform(step).max(1));
+            while first < hi {
+                let end = first.saturating_add(step.saturating_mul(TURN)).min(hi);
+                for machine in &mut *machines {
+                    let mut at = first;
+                    while at < end {
+                        machine.uniforms[*variable as usize] = at;
+                        machine.warp(body, machine.points);
+                        at = at.saturating_add(step);
+                    }
+                }
+                first = end;
+            }
         }
     }
 

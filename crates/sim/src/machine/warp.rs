@@ -16,7 +16,7 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
         }
     }
 
-    fn warp_op(&mut self, op: &'a Op, mask: u32) {
+    pub(super) fn warp_op(&mut self, op: &'a Op, mask: u32) {
         match op {
             Op::MultiplyAdds { first, count, dtype } => {
                 self.multiply_adds(*first as usize, *count as usize, *dtype, mask);
@@ -72,7 +72,7 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
             Op::Uniform(variable, value) => self.uniforms[*variable as usize] = self.uniform_integral(value),
             Op::Lanes(variable, value) => self.dynamics[*variable as usize] = self.lane_integral(value),
             Op::Poison { first, count } => {
-                if self.checks || W != WARP {
+                if self.checks || W != WARP || self.launch.nest.is_some() {
                     for slot in *first..first + count {
                         self.write(Reg(slot), &[A::POISON; W], mask);
                     }
