@@ -65,6 +65,14 @@ impl Placed {
     }
 }
 
+/// How many copies of so many bytes fill the second-level cache three times over: as many as there is room for, of no fewer than these.
+fn copies(device: &Device, bytes: usize, fewest: usize) -> Result<usize> {
+    let (free, _) = device.memory()?;
+    // A tenth of the memory stays free for scratch of the kernel, for cuBLAS and for others.
+    let room = (free / 10 * 9) / usize::max(bytes, 1);
+    Ok(measure::rotation(bytes, device.info().l2_bytes).max(fewest).min(room).max(1))
+}
+
 impl OperandSets {
     /// One copy of the matrices of a problem in buffers that others may use at other times.
     pub fn of(problem: &Problem, buffers: [Rc<Buffer>; 3]) -> OperandSets {
@@ -82,22 +90,27 @@ impl OperandSets {
 
     /// As many copies as fill the second-level cache three times over, or as many of them as there is room for.
     pub fn rotating(device: &Device, problem: &Problem, operands: &Operands) -> Result<OperandSets> {
-        OperandSets::rotating_among(device, problem, operands, 1)
+        let bytes = [&operands.a, &operands.b, &operands.c].iter().map(|m| m.bytes().len()).sum();
+        let copies = copies(device, bytes, 1)?;
+        OperandSets::upload(device, problem, operands, copies)
     }
 
-    /// The same, and no fewer copies than these where there is room.
-    pub fn rotating_among(
+    /// As many copies of B likewise, and no fewer than these where there is room, with one A and one C: the weights of layers that come one
+    /// after the other, whose input the layer before has just written.
+    pub fn rotating_weights(
         device: &Device,
         problem: &Problem,
         operands: &Operands,
         fewest: usize,
     ) -> Result<OperandSets> {
-        let bytes = [&operands.a, &operands.b, &operands.c].iter().map(|m| m.bytes().len()).sum();
-        let (free, _) = device.memory()?;
-        // A tenth of the memory stays free for scratch of the kernel, for cuBLAS and for others.
-        let room = (free / 10 * 9) / usize::max(bytes, 1);
-        let copies = measure::rotation(bytes, device.info().l2_bytes).max(fewest).min(room).max(1);
-        OperandSets::upload(device, problem, operands, copies)
+        let copies = copies(device, operands.b.bytes().len(), fewest)?;
+        let mut all = OperandSets::upload(device, problem, operands, 1)?;
+        let first = all.sets[0].clone();
+        for _ in 1..copies {
+            let b = Placed::upload(device, problem.offset.b, &operands.b)?;
+            all.sets.push(Set { b, ..first.clone() });
+        }
+        Ok(all)
     }
 
     fn upload(device: &Device, problem: &Problem, operands: &Operands, copies: usize) -> Result<OperandSets> {

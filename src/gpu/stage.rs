@@ -166,12 +166,12 @@ impl Stage {
         Stage::with(problem, |operands| upload(device, &problem, operands))
     }
 
-    /// A problem with random operands in so many copies at least, or as many more as timing wants.
+    /// A problem with random operands, of whose B there are so many copies at least, or as many more as timing wants.
     ///
     /// # Errors
     /// Memory that cannot be had.
-    pub fn random_among(device: &Device, problem: Problem, copies: usize) -> Result<Stage, Diagnosis> {
-        Stage::with(problem, |operands| OperandSets::rotating_among(device, &problem, operands, copies))
+    pub fn random_weights(device: &Device, problem: Problem, copies: usize) -> Result<Stage, Diagnosis> {
+        Stage::with(problem, |operands| OperandSets::rotating_weights(device, &problem, operands, copies))
     }
 
     fn with(

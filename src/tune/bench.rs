@@ -151,7 +151,12 @@ fn stages(
         return Ok((Some(short), whole));
     }
     let short = if short == problem { None } else { Some(Stage::random(device, short, false)?) };
-    Ok((short, Stage::random(device, problem, true)?))
+    let whole = if family.streams_weights {
+        Stage::random_weights(device, problem, 1)?
+    } else {
+        Stage::random(device, problem, true)?
+    };
+    Ok((short, whole))
 }
 
 /// A fault as it is recorded.

@@ -116,7 +116,7 @@ fn measured(
     let crashed = |d: Diagnosis| (Status::Runtime, d);
     let of_driver = |e| (Status::Runtime, diagnosis(e));
     let constraints = |d: Diagnosis| (Status::Constraints, d);
-    let mut stage = Stage::random_among(device, *problem, COPIES).map_err(crashed)?;
+    let mut stage = Stage::random_weights(device, *problem, COPIES).map_err(crashed)?;
     let valid = compile::validated(kernel.program(), target).map_err(constraints)?;
     let source = compile::cuda_for(&valid, problem).map_err(constraints)?;
     let executable = Executable::new(device, valid.program().clone(), source, target);

@@ -36,7 +36,7 @@ pub fn page(records: &[Record<Point>]) -> String {
 
 const INTRODUCTION: &str = "<p>y = x W against the rows of x. The roofline is the larger of the bytes of x, W and y over what reads of the \
 GPU's memory reach, and of the arithmetic over the most that any product of the type reaches. Every time is a median of graph \
-replays without a pause, over copies of the weights that together are larger than the second-level cache, beside cuBLAS on the same \
+replays without a pause, over copies of the weights that together are larger than the second-level cache, with x and y where they are, beside cuBLAS on the same \
 operands in the same run; every result was compared with a reference before and after. Grids and occupancies are those of the launch \
 with the most threads; occupancy is the part of a multiprocessor's warps that its blocks are, as far as there are as many \
 blocks. Means are geometric.</p>\n";
