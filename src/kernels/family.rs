@@ -137,9 +137,6 @@ pub struct Family {
     pub classes: fn(&Problem, &Choice) -> Option<Classes>,
     /// Whether the family should be taken where nobody asks for one.
     pub suits: fn(&Problem) -> bool,
-    /// Whether only B comes from device memory while kernels are timed, and A and C stay where the launch before has left them, as what a
-    /// kernel has just written and the next one reads; else all of them come from there.
-    pub streams_weights: bool,
     /// Its parameters, those that decide most first.
     pub parameters: &'static [Parameter],
     /// What has to hold between them.

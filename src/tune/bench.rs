@@ -151,12 +151,7 @@ fn stages(
         return Ok((Some(short), whole));
     }
     let short = if short == problem { None } else { Some(Stage::random(device, short, false)?) };
-    let whole = if family.streams_weights {
-        Stage::random_weights(device, problem, 1)?
-    } else {
-        Stage::random(device, problem, true)?
-    };
-    Ok((short, whole))
+    Ok((short, Stage::random(device, problem, true)?))
 }
 
 /// A fault as it is recorded.

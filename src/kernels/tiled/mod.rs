@@ -56,7 +56,6 @@ pub const FAMILY: Family = Family {
         let shape = problem.shape;
         fixed(problem).is_ok() && shape.k >= LONG.min(8 * shape.m) && shape.n * shape.k >= 1 << 21
     },
-    streams_weights: true,
     parameters: PARAMETERS,
     constraints: constraints::CONSTRAINTS,
     any_order: |_| false,

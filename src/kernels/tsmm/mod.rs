@@ -73,7 +73,6 @@ pub const FAMILY: Family = Family {
         let short = problem.shape.k.max(problem.shape.n);
         fixed(problem).is_ok() && problem.shape.m >= 8 * short
     },
-    streams_weights: false,
     parameters: PARAMETERS,
     constraints: constraints::CONSTRAINTS,
     any_order: |_| false,

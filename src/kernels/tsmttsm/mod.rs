@@ -91,7 +91,6 @@ pub const FAMILY: Family = Family {
         let short = problem.shape.m.max(problem.shape.n);
         fixed(problem).is_ok() && problem.shape.k >= 8 * short
     },
-    streams_weights: false,
     parameters: PARAMETERS,
     constraints: constraints::CONSTRAINTS,
     any_order: |choice| matches!(choice.word("reduction"), "global" | "local"),
