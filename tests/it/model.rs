@@ -326,7 +326,7 @@ fn instructions_of_matrix_units_count() {
     // f32: three products of tf32, and 6 numbers a lane to take apart for each instruction.
     let split = of("f32", "tn", &format!("{common},numbers=split"));
     let instructions = split.products[0].1 / (16.0 * 8.0 * 8.0);
-    assert_eq!(split.matrix, instructions * (3.0 + 2.0 * 6.0));
+    assert_eq!(split.matrix, instructions * (3.0 + 3.0 * 6.0));
 }
 
 #[test]

@@ -16,6 +16,9 @@ pub(super) const TEAM: &str = "team";
 /// Each warp for itself: its sets' terms of both operands.
 pub(super) const BY_WARPS: &str = "warp";
 
+/// The name of the parameter that says whether pieces of rows change places in shared memory, or rows are longer.
+pub(super) const SWIZZLED: &str = "swizzled";
+
 /// Elements of a row of B, or of the tile of A, that a thread reads at once: 16 bytes of f32.
 pub(super) const PIECE: i64 = 4;
 
@@ -109,6 +112,8 @@ pub(super) struct Tiles {
     pub(super) turned: bool,
     /// Whether each warp copies what its own sets multiply.
     pub(super) by_warps: bool,
+    /// Whether pieces of rows change places in shared memory.
+    pub(super) swizzled: bool,
     /// Threads of a set below one another and beside each other.
     pub(super) down: i64,
     pub(super) across: i64,
@@ -142,6 +147,7 @@ impl Tiles {
             sets,
             turned: choice.word(A_TILE) == TURNED,
             by_warps,
+            swizzled: choice.flag(SWIZZLED),
             down,
             across,
             lanes_down,
@@ -199,10 +205,11 @@ impl Tiles {
     /// of A, sets of a warp read terms of both, as many as are read at once apart. An instruction's lanes read four terms of each of eight
     /// rows of A, and eight columns of each of four rows of B.
     ///
-    /// Pieces of rows change places where they can; rows are as long as they are then, and start at multiples of 128 bytes like the lines
-    /// that are copied to them. With longer rows copies alone took 1.9 us of 25.5 more (16 x 4096 x 4096 by matrix units, an H100, 2026-11-26).
+    /// Rows are longer for that, or (`swizzled`) their pieces change places, so that rows start at multiples of 128 bytes like the lines that
+    /// are copied to them: where nothing is multiplied, copies took 23.6 us instead of 25.5 (16 x 4096 x 4096, an H100, 2026-11-26). But
+    /// each place in a swizzled tile takes an address of its own: with 64 rows, where instructions are the limit, kernels took 1.2 times as long.
     pub(super) fn spreads(&self) -> [Spread; 2] {
-        let whole = |elements: i64| elements.count_ones() == 1 && elements >= PIECE;
+        let whole = |elements: i64| self.swizzled && elements.count_ones() == 1 && elements >= PIECE;
         let terms = self.copied_terms();
         let of_a = match (self.matrix_units, self.by_warps) {
             _ if self.turned => Spread::Longer(PIECE),

@@ -321,6 +321,16 @@ const PARAMETERS: &[Parameter] = &[
         },
     },
     Parameter {
+        name: mapping::SWIZZLED,
+        about: "whether pieces of rows change places in shared memory, so that lanes read from different banks, or rows are longer",
+        values: |c, problem, _| match Height::of(problem) {
+            _ if c.word(A_TILE) == TURNED => Vec::new(),
+            Height::Low => numbers([true, false]),
+            Height::Middle => numbers([false, true]),
+            Height::High => numbers([false]),
+        },
+    },
+    Parameter {
         name: "parts",
         about: "parts of a sum, each for blocks of its own",
         values: |c, problem, target| numbers(parts(c, problem, target)),

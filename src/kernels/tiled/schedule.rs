@@ -199,8 +199,21 @@ compute_at({sum}, {tiled}.ti)
     )
 }
 
-/// The copies of tiles to shared memory, what is read of them, and the products. B is asked for first, which comes from further away: with 16
-/// rows of 4096 x 4096 kernels took 26.05 us instead of 26.25 by threads, 26.8 instead of 27.2 by matrix units (an H100, 2026-11-26).
+/// The copies of both tiles with each step, their own steps being given. Where few rows leave the time to reading B, it is asked for first:
+/// with 16 rows of 4096 x 4096 kernels took 26.05 us instead of 26.25 by threads, 26.8 instead of 27.2 by matrix units (an H100, 2026-11-26).
+fn in_order(tiles: &Tiles, sum: &str, steps: [String; 2]) -> [String; 2] {
+    let private = if tiles.by_warps { ", private" } else { "" };
+    let [of_a, of_b] = steps;
+    let copies = [("As", of_a), ("Bs", of_b)]
+        .map(|(tile, steps)| format!("compute_at({tile}, {sum}.ko{private})\n{steps}"));
+    if tiles.swizzled {
+        let [of_a, of_b] = copies;
+        return [of_b, of_a];
+    }
+    copies
+}
+
+/// The copies of tiles to shared memory, what is read of them, and the products.
 fn products(problem: &Problem, choice: &Choice, tiles: &Tiles, stages: &Stages) -> String {
     if tiles.matrix_units {
         products_of_warps(problem, choice, tiles, stages)
@@ -219,16 +232,16 @@ fn products_of_warps(
     let [of_a, of_b] = copied(problem, choice);
     let [of_tile_a, of_tile_b] = tiles.spreads();
     let [below, beside] = Warps::of(choice).instructions();
-    let private = if tiles.by_warps { ", private" } else { "" };
     let rows = if below > 1 { ", a.ro" } else { "" };
     let columns = if beside > 1 { ", b.co" } else { "" };
+    let copy_of_a = of_tile_a.steps("As", tiles.copied_terms()) + &of_a.steps("As", false);
+    let copy_of_b = of_tile_b.steps("Bs", tiles.columns) + &of_b.steps("Bs", false);
+    let copies = in_order(tiles, sum, [copy_of_a, copy_of_b]);
     format!(
         "reorder({sum}.ko, {sum}.kk, {sum}.i, {sum}.j, {sum}.k)
 cache_read(A, {sum}, shared) -> As
 cache_read(B, {sum}, shared) -> Bs
-compute_at(Bs, {sum}.ko{private})
-{spread_b}{copy_b}compute_at(As, {sum}.ko{private})
-{spread_a}{copy_a}cache_read(As, {sum}, reg) -> a
+{copies}cache_read(As, {sum}, reg) -> a
 compute_at(a, {sum}.kk)
 cache_read(Bs, {sum}, reg) -> b
 compute_at(b, {sum}.kk)
@@ -239,10 +252,7 @@ tensorize({sum}.i, mma_m16n8k8_f32)
 pipeline({sum}.ko, {stages}, via={via})
 unroll({sum}.kk, {sum}.mi, {sum}.ni{rows}{columns})
 ",
-        spread_a = of_tile_a.steps("As", tiles.copied_terms()),
-        copy_a = of_a.steps("As", false),
-        spread_b = of_tile_b.steps("Bs", tiles.columns),
-        copy_b = of_b.steps("Bs", false),
+        copies = copies.concat(),
         stages = choice.int("stages"),
         via = staging::via(choice),
     )
@@ -291,14 +301,8 @@ unroll(As.u)
         (true, false) => "unroll(As.v)\n".to_string(),
         (false, _) => String::new(),
     };
-    let private = if tiles.by_warps { ", private" } else { "" };
-    let copy_of_a = format!("compute_at(As, {sum}.ko{private})\n{a_lies}{copy_a}");
-    let copy_of_b = format!(
-        "compute_at(Bs, {sum}.ko{private})\n{b_lies}{copy_b}",
-        b_lies = of_tile_b.steps("Bs", tiles.columns),
-        copy_b = of_b.steps("Bs", false)
-    );
-    let copies = if tiles.turned { [copy_of_a, copy_of_b] } else { [copy_of_b, copy_of_a] };
+    let copy_of_b = of_tile_b.steps("Bs", tiles.columns) + &of_b.steps("Bs", false);
+    let copies = in_order(tiles, sum, [a_lies + &copy_a, copy_of_b]);
     let unrolled = if tiles.tm * tiles.tn * tiles.terms_of_a_set() <= MOST_UNROLLED {
         format!("{sum}.kk, ")
     } else {

@@ -4,7 +4,8 @@ use crate::dtype::DType;
 use crate::ir::{Assign, AssignOp, BinaryOp, Value};
 use crate::target::{Capability, Target};
 
-/// Instructions by which a thread takes a number in f32 apart into two of tf32: it rounds, subtracts and scales.
+/// Instructions by which a thread takes a number in f32 apart into two of tf32: it rounds, subtracts and scales. They count for each product
+/// that the number is in: its parts may serve several, but what threads add up between products does not count at all.
 const TAKE_APART: f64 = 3.0;
 
 /// Instructions of a thread for the arithmetic of an assignment to an element of this type. A product that is added is one
