@@ -65,7 +65,7 @@ pub fn parameters(
     let modelled = |choice: &Choice| rank::estimate(family, problem, choice, target).map(|e| e.seconds);
     let near = wisdom.near(teacher, family.name, &key, permissions);
     // The very problem on a sister tells more than others do on this GPU, but for those that differ in a long extent only.
-    if !near.iter().any(|(_, record)| is_same_but_long(&key, &record.problem)) {
+    if !near.iter().any(|(_, record)| is_same_but_long(family, problem, &key, &record.problem)) {
         let on_sisters = wisdom.elsewhere(gpu, family.name, &key, permissions);
         let mut on_sisters = on_sisters.into_iter().filter(|r| r.gpu.sm_count == gpu.sm_count);
         if let Some(kernel) = on_sisters.find_map(|record| make(&record.trial.choice)) {
@@ -83,7 +83,7 @@ pub fn parameters(
             Some(modelled(&kernel.parameters)? > much * modelled(&other)?)
         };
         let much_worse = || much_worse() == Some(true);
-        if is_same_but_long(&key, &record.problem) || !much_worse() {
+        if is_same_but_long(family, problem, &key, &record.problem) || !much_worse() {
             return Ok((kernel, ChosenBy::Neighbour));
         }
     }
@@ -108,7 +108,7 @@ pub fn is_tuned(
         || wisdom
             .near(gpu, family.name, &key, permissions)
             .iter()
-            .any(|(_, record)| is_same_but_long(&key, &record.problem))
+            .any(|(_, record)| is_same_but_long(family, problem, &key, &record.problem))
 }
 
 /// The best choices for the problems nearest to one, as they suit it: if one differs in a long extent only, that and then
@@ -120,7 +120,7 @@ fn of_neighbours<'a>(
     key: &Key,
     near: &[(f64, &'a Record)],
 ) -> Vec<(&'a Record, Choice)> {
-    let is_same = |record: &Record| is_same_but_long(key, &record.problem);
+    let is_same = |record: &Record| is_same_but_long(family, problem, key, &record.problem);
     // What has to be permitted need not be faster: of the nearest that need this or that, the one with the most done in a second.
     let mut needing: Vec<&Record> = Vec::new();
     for (_, record) in near.iter().filter(|(_, record)| is_same(record)) {
@@ -192,10 +192,14 @@ const WORSE_THAN_ANOTHER_KIND: f64 = 2.0;
 /// model calls the fastest by 5.9 % and 1.4 times at worst.
 const NEIGHBOURS: usize = 6;
 
-/// Whether two problems of one class of alignment differ in long extents only, by no more than the factor of [`NEAR_IF_SAME`].
-fn is_same_but_long(key: &Key, other: &Key) -> bool {
+/// Whether two problems of one class of alignment differ in long extents only, by no more than the factor of [`NEAR_IF_SAME`]. Of a
+/// family whose kernels have all extents as constants none is long: what fills a GPU with the one need not with the other.
+fn is_same_but_long(family: &Family, problem: &Problem, key: &Key, other: &Key) -> bool {
     let class = |key: &Key| (key.align, key.start, key.dense);
-    class(key) == class(other) && within(key, other, |shorter| if shorter >= LONG { NEAR_IF_SAME } else { 1 })
+    let has_long = (family.fixed)(problem).is_ok_and(|f| [f.m, f.n, f.k].contains(&None));
+    has_long
+        && class(key) == class(other)
+        && within(key, other, |shorter| if shorter >= LONG { NEAR_IF_SAME } else { 1 })
 }
 
 fn is_near(key: &Key, other: &Key) -> bool {
