@@ -7,21 +7,22 @@
 //! - `unit=fma`: a thread multiplies `tm` x `tn` elements, its columns in pieces of 16 bytes that lie as far apart as possible.
 //! - `unit=mma`: `wm` x `wn` warps multiply by matrix instructions on numbers that are split into tf32 parts (`numbers=split`, known as
 //!   3xTF32): for short sums, whose error has a larger bound then, only where somebody asks for it or permits it, as in the family
-//!   `tsmttsm`. A warp splits a number of B with six instructions for 16 rows, where threads need one multiply-add for each row.
+//!   `tsmttsm`. A number of B takes three instructions that split it and three that multiply it with 16 rows, where threads need a
+//!   multiply-add for each row.
 //!
 //! What keeps a GPU busy where C has too few tiles for it are sums that are split, always in the same way, so that bits are the same
 //! every time:
 //!
-//! - `sets` of threads of a block share out the terms of its sums: a set takes every so many groups of the terms that a thread reads at
-//!   once. What they have added up comes together in shared memory (`split_reduce` and `rfactor` with `combine=shared`).
+//! - `sets` of threads or warps of a block share out the terms of its sums: a set of threads takes every so many groups of the terms that a
+//!   thread reads at once, one of warps neighbouring terms. What they have added up comes together in shared memory (`split_reduce` and `rfactor` with `combine=shared`).
 //! - `parts` of a sum are added up by blocks of their own and come together in a second launch (`split_reduce` in two
 //!   passes). With few rows it is better to do without, and to have blocks of few columns: with 16 and 4096 x 4096 weights the best in
 //!   one part took 25.7 us, the best in two 26.8 (one H100, 2026-11-26).
 //!
 //! The tile of A lies in shared memory in one of two ways (`a_tile`):
 //!
-//! - `rows`: as in memory, so that asynchronous copies bring it; a thread reads four terms of a row at once. Sets of few threads share
-//!   warps, and rows are padded so that their lanes read from different banks. With `team=warp` each warp copies what its own sets
+//! - `rows`: as in memory, so that asynchronous copies bring it; a thread reads four terms of a row at once. So that lanes read from
+//!   different banks, pieces of rows change places (`swizzled`), or rows are longer. With `team=warp` each warp copies what its own sets
 //!   multiply, and waits for no other warp before the sums come together.
 //! - `turned`: rows of a term side by side, as in the last rungs of the ladder `sgemm`; a thread reads four rows of a term at once. Tiles of A
 //!   pass through registers on their way.
