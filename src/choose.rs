@@ -286,7 +286,7 @@ fn fitting(recipe: &Recipe, variant: Variant, problem: &Problem, target: &Target
 
 #[cfg(test)]
 mod tests {
-    use super::{LAST_SMALL_RUNG, kernel, parameters, rank, space};
+    use super::{LAST_SMALL_RUNG, is_same_but_long, kernel, parameters, rank, space};
     use crate::kernels;
     use crate::kernels::family::{Choice, Permissions};
     use crate::problem::Problem;
@@ -339,6 +339,20 @@ mod tests {
             assert_eq!(taken(Permissions { any_order: true, ..Permissions::NONE }), reduction);
             assert_eq!(taken(Permissions::NONE), "two-pass");
         }
+    }
+
+    #[test]
+    fn nothing_is_long_where_all_extents_are_constants_of_the_kernel() {
+        let layer =
+            |shape: &str| Problem::new(shape.parse().unwrap(), "f32".parse().unwrap(), "nn".parse().unwrap());
+        let same = |family: &str, one: Problem, other: Problem| {
+            let family = kernels::family(family).unwrap();
+            is_same_but_long(family, &one, &Key::of(&one), &Key::of(&other))
+        };
+        assert!(same("tsmttsm", skinny("28x28x1000000"), skinny("28x28x4000000")));
+        assert!(!same("tsmttsm", skinny("28x28x1000000"), skinny("29x28x1000000")));
+        // Half of the columns are half of the blocks.
+        assert!(!same("tiled", layer("1024x2048x2048"), layer("1024x4096x4096")));
     }
 
     /// It was chosen by the model, and took 33 times as long as cuBLAS: a thread of 512 has 128 registers, and this one wants 176.
