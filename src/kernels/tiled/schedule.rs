@@ -213,64 +213,85 @@ fn in_order(tiles: &Tiles, sum: &str, steps: [String; 2]) -> [String; 2] {
     copies
 }
 
-/// The copies of tiles to shared memory, what is read of them, and the products.
-fn products(problem: &Problem, choice: &Choice, tiles: &Tiles, stages: &Stages) -> String {
-    if tiles.matrix_units {
-        products_of_warps(problem, choice, tiles, stages)
-    } else {
-        products_of_threads(problem, choice, tiles, stages)
-    }
+/// What those who multiply do with the tiles in shared memory.
+struct Reads {
+    /// The loops around one product, below those over tiles and over the terms that are read at once.
+    loops: [&'static str; 3],
+    /// How tiles of A are copied, with how they lie.
+    copy_of_a: String,
+    /// The steps for what is read of each tile, and for the products.
+    of_a: String,
+    of_b: String,
+    /// Those after the pipeline.
+    after: String,
 }
 
-/// Those of warps by matrix instructions.
-fn products_of_warps(
-    problem: &Problem,
-    choice: &Choice,
-    tiles: &Tiles,
-    Stages { sum, .. }: &Stages,
-) -> String {
-    let [of_a, of_b] = copied(problem, choice);
-    let [of_tile_a, of_tile_b] = tiles.spreads();
-    let [below, beside] = Warps::of(choice).instructions();
-    let rows = if below > 1 { ", a.ro" } else { "" };
-    let columns = if beside > 1 { ", b.co" } else { "" };
-    let copy_of_a = of_tile_a.steps("As", tiles.copied_terms()) + &of_a.steps("As", false);
-    let copy_of_b = of_tile_b.steps("Bs", tiles.columns) + &of_b.steps("Bs", false);
-    let copies = in_order(tiles, sum, [copy_of_a, copy_of_b]);
+/// The copies of tiles to shared memory, what is read of them, and the products.
+fn products(problem: &Problem, choice: &Choice, tiles: &Tiles, Stages { sum, .. }: &Stages) -> String {
+    let Reads { loops: [outer, middle, inner], copy_of_a, of_a, of_b, after } = if tiles.matrix_units {
+        by_warps(problem, choice, tiles, sum)
+    } else {
+        by_threads(problem, choice, tiles, sum)
+    };
+    let [_, of_tile_b] = tiles.spreads();
+    let [_, copied_b] = copied(problem, choice);
+    let copy_of_b = of_tile_b.steps("Bs", tiles.columns) + &copied_b.steps("Bs", false);
     format!(
-        "reorder({sum}.ko, {sum}.kk, {sum}.i, {sum}.j, {sum}.k)
+        "reorder({sum}.ko, {sum}.kk, {sum}.{outer}, {sum}.{middle}, {sum}.{inner})
 cache_read(A, {sum}, shared) -> As
 cache_read(B, {sum}, shared) -> Bs
 {copies}cache_read(As, {sum}, reg) -> a
-compute_at(a, {sum}.kk)
-cache_read(Bs, {sum}, reg) -> b
-compute_at(b, {sum}.kk)
-split({sum}.i, {HIGH}) -> mi, i
-split({sum}.j, {ACROSS}) -> ni, j
-reorder({sum}.kk, {sum}.mi, {sum}.ni, {sum}.i, {sum}.j, {sum}.k)
-tensorize({sum}.i, mma_m16n8k8_f32)
-pipeline({sum}.ko, {stages}, via={via})
-unroll({sum}.kk, {sum}.mi, {sum}.ni{rows}{columns})
-",
-        copies = copies.concat(),
+{of_a}cache_read(Bs, {sum}, reg) -> b
+{of_b}pipeline({sum}.ko, {stages}, via={via})
+{after}",
+        copies = in_order(tiles, sum, [copy_of_a, copy_of_b]).concat(),
         stages = choice.int("stages"),
         via = staging::via(choice),
     )
 }
 
-/// Those of threads.
-fn products_of_threads(
-    problem: &Problem,
-    choice: &Choice,
-    tiles: &Tiles,
-    Stages { sum, .. }: &Stages,
-) -> String {
-    let [of_a, of_b] = copied(problem, choice);
-    let [of_tile_a, of_tile_b] = tiles.spreads();
+/// Warps with matrix instructions.
+fn by_warps(problem: &Problem, choice: &Choice, tiles: &Tiles, sum: &str) -> Reads {
+    let [copied_a, _] = copied(problem, choice);
+    let [of_tile_a, _] = tiles.spreads();
+    let [below, beside] = Warps::of(choice).instructions();
+    let rows = if below > 1 { ", a.ro" } else { "" };
+    let columns = if beside > 1 { ", b.co" } else { "" };
+    Reads {
+        loops: ["i", "j", "k"],
+        copy_of_a: of_tile_a.steps("As", tiles.copied_terms()) + &copied_a.steps("As", false),
+        of_a: format!("compute_at(a, {sum}.kk)\n"),
+        of_b: format!(
+            "compute_at(b, {sum}.kk)
+split({sum}.i, {HIGH}) -> mi, i
+split({sum}.j, {ACROSS}) -> ni, j
+reorder({sum}.kk, {sum}.mi, {sum}.ni, {sum}.i, {sum}.j, {sum}.k)
+tensorize({sum}.i, mma_m16n8k8_f32)
+"
+        ),
+        after: format!("unroll({sum}.kk, {sum}.mi, {sum}.ni{rows}{columns})\n"),
+    }
+}
+
+/// Threads.
+fn by_threads(problem: &Problem, choice: &Choice, tiles: &Tiles, sum: &str) -> Reads {
+    let [copied_a, _] = copied(problem, choice);
+    let [of_tile_a, _] = tiles.spreads();
     let [high, wide] = tiles.pieces();
-    let (a_lies, a_read, a_at) = if tiles.turned {
+    let (copy_of_a, a_read, a_at) = if tiles.turned {
+        let (piece, threads) = (copied_a.piece, tiles.threads());
         (
-            format!("storage_order(As, c, r)\nstorage_align(As, c, {PIECE})\n"),
+            format!(
+                "storage_order(As, c, r)
+storage_align(As, c, {PIECE})
+fuse(As.r, As.c) -> f
+split(As.f, {piece}) -> f, v
+split(As.f, {threads}) -> u, t
+reorder(As.t, As.u, As.v)
+bind(As.t, threads)
+unroll(As.u)
+"
+            ),
             format!(
                 "split(a.r, {high}) -> r, v\nreorder(a.c, a.r, a.v)\n{}unroll(a.r, a.c)\n",
                 wider("a.v", high)
@@ -278,52 +299,28 @@ fn products_of_threads(
             "k",
         )
     } else {
-        (of_tile_a.steps("As", tiles.copied_terms()), "vectorize(a.c)\n".to_string(), "kk")
-    };
-    let copy_a = if tiles.turned {
-        let (piece, threads) = (of_a.piece, tiles.threads());
-        format!(
-            "fuse(As.r, As.c) -> f
-split(As.f, {piece}) -> f, v
-split(As.f, {threads}) -> u, t
-reorder(As.t, As.u, As.v)
-bind(As.t, threads)
-unroll(As.u)
-"
-        )
-    } else {
-        of_a.steps("As", false)
+        let copy = of_tile_a.steps("As", tiles.copied_terms()) + &copied_a.steps("As", false);
+        (copy, "vectorize(a.c)\n".to_string(), "kk")
     };
     // A tile that is turned passes through registers, unless there is none to come.
     let ahead = ceil(ceil(problem.shape.k, tiles.depth), choice.int("parts").max(1)) > 1;
-    let after = match (tiles.turned, ahead) {
-        (true, true) => format!("{}unroll(As.v)\n", wider("As_next.v", of_a.piece)),
+    let stored = match (tiles.turned, ahead) {
+        (true, true) => format!("{}unroll(As.v)\n", wider("As_next.v", copied_a.piece)),
         (true, false) => "unroll(As.v)\n".to_string(),
         (false, _) => String::new(),
     };
-    let copy_of_b = of_tile_b.steps("Bs", tiles.columns) + &of_b.steps("Bs", false);
-    let copies = in_order(tiles, sum, [a_lies + &copy_a, copy_of_b]);
     let unrolled = if tiles.tm * tiles.tn * tiles.terms_of_a_set() <= MOST_UNROLLED {
         format!("{sum}.kk, ")
     } else {
         String::new()
     };
-    format!(
-        "reorder({sum}.ko, {sum}.kk, {sum}.k, {sum}.i, {sum}.j)
-cache_read(A, {sum}, shared) -> As
-cache_read(B, {sum}, shared) -> Bs
-{copies}cache_read(As, {sum}, reg) -> a
-compute_at(a, {sum}.{a_at})
-{a_read}cache_read(Bs, {sum}, reg) -> b
-compute_at(b, {sum}.k)
-{b_read}pipeline({sum}.ko, {stages}, via={via})
-{after}unroll({unrolled}{sum}.k, {sum}.i, {sum}.j)
-",
-        copies = copies.concat(),
-        b_read = wider("b.c", wide),
-        stages = choice.int("stages"),
-        via = staging::via(choice),
-    )
+    Reads {
+        loops: ["k", "i", "j"],
+        copy_of_a,
+        of_a: format!("compute_at(a, {sum}.{a_at})\n{a_read}"),
+        of_b: format!("compute_at(b, {sum}.k)\n{}", wider("b.c", wide)),
+        after: format!("{stored}unroll({unrolled}{sum}.k, {sum}.i, {sum}.j)\n"),
+    }
 }
 
 /// What a thread leaves behind, of one piece of its columns at once, and how the sets' sums become one.

@@ -59,7 +59,7 @@ pub(super) fn small(target: &Target) -> f64 {
 
 /// The part of the rate of matrix units that instructions of one warp reach, where there are others of four warps: 301 to 325 TFLOP/s in
 /// tf32 of the 495 of the datasheet, with factors in registers (`bench/limits/tf32_rate.cu`, an H200,
-/// bench/results/h200-2026-11-25-parts-stored-once.txt). Those of f64 are of one warp everywhere.
+/// bench/results/h200-2026-11-25-parts-stored-once.txt), which is taken for 16-bit types, too. Those of f64 are of one warp everywhere.
 pub(super) fn of_one_warp(target: &Target, dtype: DType) -> f64 {
     let is_f64 = matches!(dtype, DType::F64 | DType::C128);
     if target.has(Capability::Wgmma) && !is_f64 { 313.0 / 495.0 } else { 1.0 }
