@@ -3,8 +3,8 @@
 //! Tall and skinny products go to a family with parameters. Its parameters are those that were measured to be the best
 //! for this problem on this GPU; else those of a problem that differs in a long extent only; else those of a problem nearby
 //! that was tuned, of several the one whose parameters the model calls the fastest here, unless it says that they would be
-//! slow; else those that the model ranks first. Where nobody has tuned a family, or this very problem, on this kind of GPU, what
-//! was found on a sister counts, of the same compute capability and with as many multiprocessors. Other products go to a kernel
+//! slow; else those that the model ranks first. Where nobody has tuned a family, or this problem at any such length, on this kind of GPU,
+//! what was found on a sister counts, of the same compute capability and with as many multiprocessors. Other products go to a kernel
 //! of the ladders, by rule.
 
 use warpwright_core::diag::Diagnosis;
@@ -17,8 +17,9 @@ use crate::kernels::family::{Choice, Family, Permissions};
 use crate::kernels::{self, Kernel, Recipe, Variant};
 use crate::problem::{Alignment, Problem};
 use crate::report::ChosenBy;
+use crate::tune::alike::{is_near, is_same_but_long};
 use crate::tune::rank;
-use crate::tune::record::{Gpu, Key, LONG, Record};
+use crate::tune::record::{Gpu, Key, Record};
 use crate::tune::space;
 use crate::tune::wisdom::{self, Wisdom};
 
@@ -64,11 +65,16 @@ pub fn parameters(
     }
     let modelled = |choice: &Choice| rank::estimate(family, problem, choice, target).map(|e| e.seconds);
     let near = wisdom.near(teacher, family.name, &key, permissions);
-    // The very problem on a sister tells more than others do on this GPU, but for those that differ in a long extent only.
+    // The very problem on a sister, or one that differs in a long extent only, tells more than others do on this GPU.
     if !near.iter().any(|(_, record)| is_same_but_long(family, problem, &key, &record.problem)) {
-        let on_sisters = wisdom.elsewhere(gpu, family.name, &key, permissions);
+        let alike = |other: &Key| is_same_but_long(family, problem, &key, other);
+        let on_sisters = wisdom.elsewhere(gpu, family.name, &key, &alike, permissions);
         let mut on_sisters = on_sisters.into_iter().filter(|r| r.gpu.sm_count == gpu.sm_count);
-        if let Some(kernel) = on_sisters.find_map(|record| make(&record.trial.choice)) {
+        let of_sister = |record: &Record| match record.problem == key {
+            true => make(&record.trial.choice),
+            false => make(&space::adapted(family, &record.trial.choice, problem, target)),
+        };
+        if let Some(kernel) = on_sisters.find_map(of_sister) {
             return Ok((kernel, ChosenBy::Neighbour));
         }
     }
@@ -173,13 +179,6 @@ pub fn reproducible(family: Option<&Family>, given: &Choice, problem: &Problem) 
     }
 }
 
-/// A problem is near if each of its extents is within this factor, or within this one if it is long.
-const NEAR: i64 = 8;
-const NEAR_IF_LONG: i64 = 64;
-/// What differs in long extents only is taken for the same within this factor: what suits gigabytes suits a hundred megabytes. A^T B
-/// in f64, 16 wide with a million rows, is 8.4 times as short as what was tuned, and took 1.42 times as long by the
-/// choice for a width of 14 (one H200, 2026-11-23).
-const NEAR_IF_SAME: i64 = 16;
 /// A choice for a problem of other short extents is not taken if the model says that it takes this many times as long as
 /// another: more than the model's own error, a factor of 1.2 or so.
 const WORSE: f64 = 1.3;
@@ -191,28 +190,6 @@ const WORSE_THAN_ANOTHER_KIND: f64 = 2.0;
 /// than the best that was tried by 10.9 % in the geometric mean and 5.1 times as slow at worst, the one of six that the
 /// model calls the fastest by 5.9 % and 1.4 times at worst.
 const NEIGHBOURS: usize = 6;
-
-/// Whether two problems of one class of alignment differ in long extents only, by no more than the factor of [`NEAR_IF_SAME`]. Of a
-/// family whose kernels have all extents as constants none is long: what fills a GPU with the one need not with the other.
-fn is_same_but_long(family: &Family, problem: &Problem, key: &Key, other: &Key) -> bool {
-    let class = |key: &Key| (key.align, key.start, key.dense);
-    let has_long = (family.fixed)(problem).is_ok_and(|f| [f.m, f.n, f.k].contains(&None));
-    has_long
-        && class(key) == class(other)
-        && within(key, other, |shorter| if shorter >= LONG { NEAR_IF_SAME } else { 1 })
-}
-
-fn is_near(key: &Key, other: &Key) -> bool {
-    within(key, other, |shorter| if shorter >= LONG { NEAR_IF_LONG } else { NEAR })
-}
-
-/// Whether each extent of two problems differs by no more than a factor, which depends on the shorter of them.
-fn within(key: &Key, other: &Key, factor: impl Fn(i64) -> i64) -> bool {
-    [(key.m, other.m), (key.n, other.n), (key.k, other.k)].into_iter().all(|(a, b)| {
-        let (shorter, longer) = (a.min(b).max(1), a.max(b).max(1));
-        longer <= shorter.saturating_mul(factor(a.min(b)))
-    })
-}
 
 /// A sensible kernel for a problem on a GPU that no family with parameters suits: the highest rung of the ladder `hgemm`, else the tile of the ladder
 /// `sgemm` that should take the least time, else the highest rung below, in each case one that has a schedule for the
@@ -488,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn the_very_problem_on_a_sister_tells_more_than_its_neighbours_here() {
+    fn the_problem_on_a_sister_tells_more_than_its_neighbours_here() {
         let choice =
             |tm: i64| Choice::default().with("unit", "fma").with("staging", "registers").with("tm", tm);
         let own = record("24x24x4000000", choice(4));
@@ -498,6 +475,10 @@ mod tests {
         assert_eq!(chosen("20x20x4000000", &[own.clone(), there.clone()]).1, ChosenBy::Neighbour);
         assert_eq!(tm(&[own.clone(), there.clone()]), 5);
         assert_eq!(tm(std::slice::from_ref(&own)), 4, "without it the neighbour is asked");
+        let longer = Record { gpu: there.gpu.clone(), ..record("20x20x3800000", choice(5)) };
+        assert_eq!(tm(&[own.clone(), longer]), 5, "another length is as good");
+        let much_longer = Record { gpu: there.gpu.clone(), ..record("20x20x400000000", choice(5)) };
+        assert_eq!(tm(&[own.clone(), much_longer]), 4, "as long as it is not another altogether");
         // The same problem with another length, on this GPU, comes first; and its own record before all.
         assert_eq!(tm(&[own.clone(), there.clone(), record("20x20x3900000", choice(2))]), 2);
         assert_eq!(tm(&[own, there, record("20x20x4000000", choice(10))]), 10);

@@ -9,6 +9,7 @@
 //! Only `file` and `summary` touch files, `worker` processes, and `bench` a GPU.
 
 pub mod accuracy;
+pub mod alike;
 pub mod bench;
 pub mod compilers;
 pub mod file;

@@ -8,6 +8,7 @@ use std::time::Instant;
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::target::Target;
 
+use super::alike::is_same_but_long;
 use super::file::WisdomFile;
 use super::record::{Gpu, Key, Record, Status, Trial};
 use super::search::{Measure, Plan, Search, Trials};
@@ -198,10 +199,11 @@ impl Session<'_> {
             .instead("name another family with --kernel"))
     }
 
-    /// Choices that are likely to be good: those of the same problem on other GPUs like this one, those of near problems, and
-    /// the usual one.
+    /// Choices that are likely to be good: those of the same problem on other GPUs like this one, or of one that differs in a long extent
+    /// only, those of near problems, and the usual one.
     fn good(&self, wisdom: &Wisdom, key: &Key) -> Result<Vec<Choice>, Diagnosis> {
-        let elsewhere = wisdom.elsewhere(self.gpu, self.family.name, key, self.permissions);
+        let alike = |other: &Key| is_same_but_long(self.family, self.problem, key, other);
+        let elsewhere = wisdom.elsewhere(self.gpu, self.family.name, key, &alike, self.permissions);
         let choices = elsewhere.into_iter().take(OF_OTHERS).map(|record| &record.trial.choice);
         let complete = |choice: &Choice| self.family.complete(choice, self.problem, self.target).ok();
         let mut good: Vec<Choice> = choices.filter_map(complete).collect();

@@ -106,23 +106,25 @@ impl Wisdom {
         found
     }
 
-    /// Right configurations of a problem on other GPUs of the same compute capability, the fastest first: what to try early.
+    /// Right configurations on other GPUs of the same compute capability, of a problem and of those that are alike, the nearest first and of
+    /// each problem the fastest: what to try early.
     pub fn elsewhere(
         &self,
         gpu: &Gpu,
         family: &str,
         problem: &Key,
+        alike: &dyn Fn(&Key) -> bool,
         permissions: Permissions,
     ) -> Vec<&Record> {
         let is_sister = |other: &Gpu| other.compute == gpu.compute && other.kind() != gpu.kind();
-        let mut found: Vec<&Record> = self
-            .records
-            .iter()
-            .filter(|r| r.family == family && r.problem == *problem && is_sister(&r.gpu))
-            .filter(|r| is_good(r, permissions))
+        let is_of = |other: &Key| other == problem || alike(other);
+        let known = self.records.iter().filter(|r| r.family == family && is_sister(&r.gpu));
+        let mut found: Vec<(f64, &Record)> = known
+            .filter(|r| is_of(&r.problem) && is_good(r, permissions))
+            .filter_map(|r| problem.distance(&r.problem).map(|distance| (distance, r)))
             .collect();
-        found.sort_by(|a, b| faster(a, b));
-        found
+        found.sort_by(|(d, a), (e, b)| d.total_cmp(e).then(faster(a, b)));
+        found.into_iter().map(|(_, record)| record).collect()
     }
 
     /// The GPU whose records of a family are used on this one: one of its own kind where anybody has tuned the family on that, else a
@@ -291,8 +293,12 @@ mod tests {
         let wisdom = wisdom(&all);
         let gpu = Gpu::of_target(Target::by_name("h200").unwrap());
         assert_eq!(own.gpu.kind(), gpu.kind(), "the records of these tests are of this GPU");
-        let found = wisdom.elsewhere(&gpu, "tsmttsm", &own.problem, Permissions::NONE);
-        assert_eq!(found.iter().map(|r| r.trial.choice.int("tm")).collect::<Vec<_>>(), [3, 2]);
+        let found = |alike: &dyn Fn(&Key) -> bool| {
+            let found = wisdom.elsewhere(&gpu, "tsmttsm", &own.problem, alike, Permissions::NONE);
+            found.iter().map(|r| r.trial.choice.int("tm")).collect::<Vec<_>>()
+        };
+        assert_eq!(found(&|_| false), [3, 2]);
+        assert_eq!(found(&|other| other.m == 24), [3, 2, 5], "the problem itself comes first");
     }
 
     #[test]
