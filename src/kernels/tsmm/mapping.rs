@@ -78,6 +78,9 @@ pub(super) fn group(problem: &Problem, choice: &Choice) -> i64 {
     if in_parts(choice) { rows / choice.int("wm").max(1) } else { rows }
 }
 
+/// The name of the parameter that lets blocks take one group of rows each.
+pub(super) const PASSING: &str = "passing";
+
 /// Rows of a group by which so many multiprocessors have one or two groups each, in multiples of eight, where they have few rows each.
 /// The usual groups would leave some of them with one more than others: 10000 rows are 157 groups of 64 on 132, or 125 of 80.
 pub(super) fn even_groups(rows: i64, multiprocessors: u32) -> Vec<i64> {

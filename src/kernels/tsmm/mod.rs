@@ -38,6 +38,10 @@
 //! bring a group of rows of A (`copy=bulk`), which each warp gives back when it has multiplied them: to the warp that asks for the
 //! next (`release=warps`), or to one that does nothing else (`release=role`).
 //!
+//! Blocks stay on their multiprocessors and take every so many groups of rows, or each takes one and makes room for the next
+//! (`passing`): it has to bring the small matrix anew, but all that are on the GPU at a time read and write neighbouring rows,
+//! which device memory does faster (`bench/limits/walks.cu`).
+//!
 //! Where rows are staged, a large small matrix may be divided into `bands` of columns, each for blocks of its own, which
 //! read the same rows of A; and long rows of A may be copied in pieces of `depth` terms, one after the other, so that
 //! groups of more rows fit in shared memory. The first piece of a group is on its way while the last of the group before
@@ -52,7 +56,7 @@ use warpwright_core::diag::Diagnosis;
 use warpwright_core::dtype::DType;
 use warpwright_core::target::Capability;
 
-use self::mapping::{band, bands, in_parts, instructions_across, moved_a, moved_c, staged, wider};
+use self::mapping::{PASSING, band, bands, in_parts, instructions_across, moved_a, moved_c, staged, wider};
 use super::family::{Choice, Family, Parameter, Value};
 use super::gemm::Fixed;
 use super::staging::{self, By, Moved, ceil};
@@ -93,6 +97,9 @@ const MOST_COLUMNS: i64 = 20;
 
 /// Bytes of a band of the small matrix from which on smaller ones are worth trying.
 const LARGE_BAND: i64 = 16 << 10;
+
+/// Groups of rows for each multiprocessor from which on it is worth trying to have a block for each of them.
+const MANY_GROUPS: i64 = 16;
 
 /// Bytes of a row of A from which on it is worth trying to copy it in pieces.
 const LONG_ROW: i64 = 192;
@@ -420,9 +427,27 @@ const PARAMETERS: &[Parameter] = &[
         },
     },
     Parameter {
+        name: PASSING,
+        about: "whether a block takes one group of rows and makes room for the next, instead of staying and taking every so many",
+        values: |c, problem, target| {
+            let groups = ceil(problem.shape.m, mapping::rows(problem, c).max(1));
+            let many = groups * bands(problem, c) >= MANY_GROUPS * i64::from(target.sm_count.value);
+            // Nothing may be on its way while it multiplies but pieces of the same rows.
+            let one_group = c.int("stages") == 1 || mapping::depth(problem, c) < problem.shape.k;
+            if one_group {
+                with_stages(c, [false].into_iter().chain(many.then_some(true)))
+            } else {
+                Vec::new()
+            }
+        },
+    },
+    Parameter {
         name: "blocks",
         about: "blocks, of which each takes every so many groups of rows",
         values: |c, problem, target| {
+            if c.flag(PASSING) {
+                return Vec::new();
+            }
             // Blocks of several bands fill the multiprocessors together.
             let all = i64::from(target.sm_count.value) / bands(problem, c);
             let groups = ceil(problem.shape.m, mapping::rows(problem, c)).max(1);

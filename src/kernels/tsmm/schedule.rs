@@ -1,8 +1,8 @@
 //! The schedules of the forms.
 
 use super::mapping::{
-    Tiles, Warps, band, bands, chain, copied_a, depth, group, in_parts, is_three, moved_a, moved_c, numbers,
-    paddings, staged, steps_of_a_row, stored_extents, team, terms_at_once, threads, wider,
+    PASSING, Tiles, Warps, band, bands, chain, copied_a, depth, group, in_parts, is_three, moved_a, moved_c,
+    numbers, paddings, staged, steps_of_a_row, stored_extents, team, terms_at_once, threads, wider,
 };
 use warpwright_core::dtype::DType;
 
@@ -93,7 +93,7 @@ fn specialized(strides: &[(&str, i64)]) -> String {
     if multiples.is_empty() { String::new() } else { format!("specialize({})\n", multiples.join(", ")) }
 }
 
-/// Blocks, or parts of them each for itself, that take every so many groups of rows: A is copied to shared memory in the loop
+/// Blocks, or parts of them each for itself, that take every so many groups of rows, or one each: A is copied to shared memory in the loop
 /// over them, and the result leaves through shared memory, so that device memory sees whole lines, or straight from
 /// registers.
 pub(super) fn from_shared(problem: &Problem, choice: &Choice) -> String {
@@ -160,9 +160,12 @@ tail(C.u, hoist)
     } else {
         "set_scope(acc, reg)\n".to_string()
     };
+    // Where blocks do not stay, it is on its way together with the rows.
+    let together = choice.flag(PASSING) && !parted && !choice.flag(staging::SPLIT_ONCE);
+    let small_at = if together { "C.blk" } else { block };
     let [tiles, products, unrolled] = match choice.word("unit") {
-        "mma" => by_matrix_units(problem, choice, [block, tiled, sum]),
-        _ => by_tiles(problem, choice, [block, tiled, sum]),
+        "mma" => by_matrix_units(problem, choice, [small_at, tiled, sum]),
+        _ => by_tiles(problem, choice, [small_at, tiled, sum]),
     };
     // The loop in which rows of A are copied, and the steps that make it: once for each group, or piece after piece.
     let (copied_at, across, [before, after]) = if depth < problem.shape.k {
@@ -173,8 +176,9 @@ reorder({sum}.ko, {p}{sum}.i, {sum}.j, {sum}.k)
             terms = wider(problem, choice) * depth,
             p = over_products(problem, choice, sum),
         );
-        // The first piece of a group is on its way while the last one of the group before is multiplied.
-        (format!("{sum}.ko"), ", across=C.blk", [tiles + &pieces, String::new()])
+        // The first piece of a group is on its way while the last one of the group before is multiplied, if there was one.
+        let across = if choice.flag(PASSING) { "" } else { ", across=C.blk" };
+        (format!("{sum}.ko"), across, [tiles + &pieces, String::new()])
     } else {
         ("C.blk".to_string(), "", [String::new(), tiles])
     };
@@ -193,8 +197,7 @@ reorder({sum}.ko, {p}{sum}.i, {sum}.j, {sum}.k)
     format!(
         "{specialize}{copy_in_registers}cache_read(A, {sum}, shared{rows_in_shared}) -> As
 {small}split(C.i, {group}) -> blk, i
-split(C.blk, {groups}) -> blk, g
-{shared_out}{place}compute_at({sum}, C.blk)
+{walk}{shared_out}{place}compute_at({sum}, C.blk)
 {before}compute_at(As, {copied_at}{private})
 {longer_a}{read_a}{after}{copy}{products}{longer_b}{copy_b}{result}pipeline({copied_at}, {stages}, via={via}{across})
 {unrolled}",
@@ -202,7 +205,12 @@ split(C.blk, {groups}) -> blk, g
         rows_in_shared = in_rows(of_a, Moved::Rows),
         read_a = read_a,
         group = group(problem, choice),
-        groups = choice.int("blocks") * if parted { choice.int("wm") } else { 1 },
+        walk = if choice.flag(PASSING) {
+            "split(C.blk, 1) -> g, blk\n".to_string()
+        } else {
+            let groups = choice.int("blocks") * if parted { choice.int("wm") } else { 1 };
+            format!("split(C.blk, {groups}) -> blk, g\n")
+        },
         longer_a = staging::pad("As", pad_a),
         longer_b = staging::pad("Bs", pad_b),
         copy_b = staging::copied_once("Bs", small_dtype, small_extents, threads),
