@@ -13,6 +13,7 @@ mod skinny_bulk;
 mod skinny_classes;
 mod skinny_data;
 mod skinny_numbers;
+mod skinny_passing;
 mod skinny_reads;
 mod skinny_starts;
 mod synchronised;

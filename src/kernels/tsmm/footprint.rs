@@ -81,9 +81,10 @@ fn staged_footprint(problem: &Problem, choice: &Choice, target: &Target) -> Foot
     }
 }
 
-/// How much faster rows are read and written by blocks that take a group each than by blocks that stay: 2975 instead of 2860 GB/s in the
-/// median of all sizes of a group (one H100, 2026-11-26, `bench/limits/walks.cu`).
-const FASTER: f64 = 1.04;
+/// How much faster rows are read and written by blocks that take a group each than by blocks that stay. Not fitted: 26 products, 7 to 64
+/// wide in four types, took 1.074 times as long by the best that stay as by the best that pass (geometric mean, one H100, 2026-11-26); on an H200 products
+/// by registers, whose blocks never stay, reach 4239 GB/s in the median where those that stay reach 3955 (up to 24 wide, `bench tsm`).
+const FASTER: f64 = 1.07;
 
 /// Instructions by which a lane takes a piece of the result from shared memory to C, where it divides to find it.
 /// Estimated from machine code, not fitted.
@@ -254,7 +255,7 @@ fn thread_footprint(problem: &Problem, choice: &Choice) -> Footprint {
         shared_bytes,
         multiply_adds: blocks * (rows * unroll * across * columns) as f64 * k * parts_of_number,
         matrix_units: false,
-        dram_bytes: m * (k + passes_over_c * n) * size,
+        dram_bytes: m * (k + passes_over_c * n) * size / FASTER,
         wavefronts: warps * (a_passes + b_passes + c_passes) + fill,
         instructions: warps
             * (unroll as f64 * k / read

@@ -1,0 +1,75 @@
+//! Blocks of the family `tsmm` that take one group of rows each and make room for the next.
+
+use warpwright::compile;
+use warpwright::kernels;
+use warpwright_core::target;
+
+use crate::check::check;
+use crate::tall_skinny::{holds, parameters, problem};
+
+#[test]
+fn blocks_that_pass_compute_the_same() {
+    let family = kernels::family("tsmm").unwrap();
+    for (dtype, (wide, deep), form) in [
+        ("f64", (20, 17), "unit=mma,stages=1,rows=64,store=shared"),
+        ("f64", (33, 40), "unit=mma,stages=1,rows=32,store=direct,team=part,wm=2"),
+        ("f64", (64, 65), "unit=mma,depth=16,stages=2,rows=32,store=direct"),
+        ("f64", (7, 7), "unit=fma,staging=shared,stages=1,store=shared,team=part,copy=one"),
+        ("f32", (13, 20), "unit=fma,staging=shared,stages=1,store=shared,team=block,copy=one"),
+        ("f32", (128, 126), "unit=fma,staging=shared,stages=1,store=direct,bands=2,rows=64"),
+        ("f32", (24, 40), "unit=mma,numbers=split,split_once=true,stages=1,rows=64,store=shared"),
+        ("c64", (9, 16), "unit=fma,staging=shared,stages=1,store=direct"),
+        ("c64", (17, 21), "unit=mma,numbers=split-parts,stages=1,rows=64,store=shared,team=part"),
+        ("c128", (10, 9), "unit=mma,numbers=parts,stages=1,rows=32,store=shared"),
+        ("c128", (16, 12), "unit=mma,numbers=expanded,stages=1,rows=32,store=direct"),
+        ("c128", (40, 48), "unit=mma,numbers=three,depth=8,stages=3,rows=32,store=shared"),
+    ] {
+        let problem = problem(family, (wide, deep), dtype);
+        let given = parameters(form).with("passing", true);
+        let choice = family.complete(&given, &problem, target::DEFAULT).unwrap_or_else(|e| panic!("{e}"));
+        holds(family, &problem, &choice, &[0, 1, 331]);
+    }
+}
+
+#[test]
+fn every_prefix_of_blocks_that_pass_is_equal_to_the_specification() {
+    let family = kernels::family("tsmm").unwrap();
+    for (sizes, dtype, form) in [
+        ((9, 4), "f64", "unit=mma,stages=1,rows=32,wm=2,store=shared,passing=true"),
+        ((5, 7), "f32", "staging=shared,stages=1,team=part,wm=4,wn=1,store=shared,passing=true"),
+        (
+            (20, 70),
+            "c128",
+            "unit=mma,stages=2,team=part,rows=64,wm=4,wn=1,depth=16,store=shared,passing=true",
+        ),
+    ] {
+        let problem = problem(family, sizes, dtype);
+        let choice = family.complete(&parameters(form), &problem, target::DEFAULT).unwrap();
+        let kernel = family.build(&problem, &choice).unwrap();
+        for extent in [1, 37] {
+            check(&kernel.schedule, &[("M", extent)], 0, false, 5)
+                .unwrap_or_else(|e| panic!("{} with {choice}: {e}", kernel.name));
+        }
+    }
+}
+
+/// The small matrix is asked for once the rows are on their way, and waited for together with them.
+#[test]
+fn rows_are_on_their_way_before_the_small_matrix_is_copied() {
+    let family = kernels::family("tsmm").unwrap();
+    let problem = problem(family, (20, 20), "f64");
+    let text = |form: &str| {
+        let choice = family.complete(&parameters(form), &problem, target::DEFAULT).unwrap();
+        let kernel = family.build(&problem, &choice).unwrap();
+        let valid = compile::validated(kernel.program(), target::DEFAULT).unwrap();
+        compile::cuda(&valid).unwrap().text
+    };
+    let position = |text: &str, of: &str| text.find(of).unwrap_or_else(|| panic!("no `{of}` in\n{text}"));
+    let passing = text("unit=mma,stages=1,rows=64,passing=true");
+    let (rows, small) = (position(&passing, "cp_async16(&As"), position(&passing, "Bs[5*u + r]"));
+    assert!(rows < small && small < position(&passing, "cp_async_wait<0>();"), "{passing}");
+    assert!(!passing.contains("for (int blk"), "no block takes a second group:\n{passing}");
+    let staying = text("unit=mma,stages=1,rows=64");
+    assert!(position(&staying, "Bs[5*u + r]") < position(&staying, "cp_async16(&As"), "{staying}");
+    assert!(staying.contains("for (int blk"), "{staying}");
+}
