@@ -64,7 +64,7 @@ pub fn parameters(
         }
     }
     let modelled = |choice: &Choice| rank::estimate(family, problem, choice, target).map(|e| e.seconds);
-    let near = wisdom.near(teacher, family.name, &key, permissions);
+    let mut near = wisdom.near(teacher, family.name, &key, permissions);
     // The very problem on a sister, or one that differs in a long extent only, tells more than others do on this GPU.
     if !near.iter().any(|(_, record)| is_same_but_long(family, problem, &key, &record.problem)) {
         let alike = |other: &Key| is_same_but_long(family, problem, &key, other);
@@ -77,6 +77,11 @@ pub fn parameters(
         if let Some(kernel) = on_sisters.find_map(of_sister) {
             return Ok((kernel, ChosenBy::Neighbour));
         }
+    }
+    // Problems nearby may have been tuned on a sister only.
+    if let (ChosenBy::Wisdom, Some(sister)) = (by, wisdom.sister(gpu, family.name)) {
+        near.extend(wisdom.near(sister, family.name, &key, permissions));
+        near.sort_by(|(here, _), (there, _)| here.total_cmp(there));
     }
     for (record, choice) in of_neighbours(family, problem, target, &key, &near) {
         let Some(kernel) = make(&choice) else { continue };
@@ -477,6 +482,12 @@ mod tests {
         assert_eq!(tm(std::slice::from_ref(&own)), 4, "without it the neighbour is asked");
         let longer = Record { gpu: there.gpu.clone(), ..record("20x20x3800000", choice(5)) };
         assert_eq!(tm(&[own.clone(), longer]), 5, "another length is as good");
+        // Of a length at which nothing was tuned here, what a sister knows of others is asked for.
+        let short = |gpu: &Gpu, tm| Record { gpu: gpu.clone(), ..record("24x24x10000", choice(tm)) };
+        let of_short = |records: &[Record]| chosen("20x20x10000", records);
+        assert_eq!(of_short(std::slice::from_ref(&own)).1, ChosenBy::Model);
+        let (found, by) = of_short(&[own.clone(), short(&there.gpu, 4)]);
+        assert_eq!((found.int("tm"), by), (4, ChosenBy::Neighbour));
         let much_longer = Record { gpu: there.gpu.clone(), ..record("20x20x400000000", choice(5)) };
         assert_eq!(tm(&[own.clone(), much_longer]), 4, "as long as it is not another altogether");
         // The same problem with another length, on this GPU, comes first; and its own record before all.

@@ -7,7 +7,9 @@
 //!   35(1), 2021). The loop ends in a barrier of the warp, so that the compiler does not unroll it and put more loads
 //!   in flight than it should.
 //! - *How fast is it at best?* Read only, write only, and mixes of the two, each in several ways, of which the fastest
-//!   counts: elements of 8 and of 16 bytes, several loads in flight and several numbers of blocks.
+//!   counts: elements of 8 and of 16 bytes, several loads in flight and several numbers of blocks: blocks that stay and take every
+//!   so many steps, and blocks that take one step each and make room for the next, which is faster where memory is written
+//!   (`bench/limits/walks.cu`).
 //!
 //! What is read are random numbers, as in products: zeros take less power to move.
 
@@ -113,6 +115,8 @@ struct Way {
     blocks: i64,
     /// Blocks of a multiprocessor; none where there is one for the whole GPU.
     blocks_per_sm: Option<i64>,
+    /// Whether there is a block for each step instead.
+    passing: bool,
 }
 
 impl Way {
@@ -244,13 +248,14 @@ fn ways(target: &Target, multiprocessors: i64) -> Vec<Way> {
                 in_flight,
                 blocks: blocks_per_sm.map_or(1, |n| n * multiprocessors),
                 blocks_per_sm,
+                passing: false,
             });
         }
     }
     for (reads, writes) in MIXES {
         for dtype in [DType::F64, DType::C128] {
             for in_flight in IN_FLIGHT.into_iter().filter(|n| *n >= reads && *n * dtype.bytes() <= 128) {
-                ways.extend(MIX_BLOCKS.map(|per_sm| Way {
+                let staying = MIX_BLOCKS.map(|per_sm| Way {
                     question: Question::Mix,
                     reads,
                     writes,
@@ -258,7 +263,12 @@ fn ways(target: &Target, multiprocessors: i64) -> Vec<Way> {
                     in_flight,
                     blocks: per_sm * multiprocessors,
                     blocks_per_sm: Some(per_sm),
-                }));
+                    passing: false,
+                });
+                // Each block of those that read only leaves a sum behind: there are to be few of them.
+                let passing =
+                    (writes > 0).then(|| Way { passing: true, ..staying[MIX_BLOCKS.len() - 1].clone() });
+                ways.extend(staying.into_iter().chain(passing));
             }
         }
     }
@@ -335,8 +345,9 @@ impl Bench<'_> {
         let step_bytes = |elements: i64| (elements * THREADS * way.dtype.bytes()) as f64;
         let room = if way.blocks_per_sm.is_some() { self.x.bytes() as f64 } else { ALONE_BYTES };
         let steps = (room.min(self.x.bytes() as f64) / step_bytes(read.max(written))).floor() as i64;
+        let blocks = if way.passing { steps } else { way.blocks };
         let executable = Executable::new(self.device, program, source, self.target);
-        let given = Given { steps, blocks: way.blocks, x: self.x.pointer(), y: self.y.pointer() };
+        let given = Given { steps, blocks, x: self.x.pointer(), y: self.y.pointer() };
         let prepared = executable.prepare_with(self.device, &given)?;
         let options = MeasureOptions { warm_up_seconds: 0.02, seconds: 0.1, ..MeasureOptions::default() };
         let timing =
@@ -352,7 +363,7 @@ impl Bench<'_> {
             writes: way.writes,
             element_bytes: way.dtype.bytes(),
             in_flight: way.in_flight,
-            blocks: way.blocks,
+            blocks,
             warps_per_sm,
             occupancy: way.blocks_per_sm.map(|_| warps_per_sm as f64 / most as f64),
             registers,
@@ -445,6 +456,11 @@ mod tests {
         assert_eq!(counts("a6000"), [None, Some(1), Some(2), Some(4), Some(8), Some(12)]);
         let all = ways(target::DEFAULT, 10);
         assert!(MIXES.iter().all(|m| all.iter().any(|w| (w.reads, w.writes) == *m)));
+        // Where anything is written, blocks that pass are among the ways.
+        for (reads, writes) in MIXES {
+            let pass = all.iter().any(|w| (w.reads, w.writes) == (reads, writes) && w.passing);
+            assert_eq!(pass, writes > 0, "{reads}:{writes}");
+        }
     }
 
     #[test]

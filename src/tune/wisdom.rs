@@ -128,18 +128,20 @@ impl Wisdom {
     }
 
     /// The GPU whose records of a family are used on this one: one of its own kind where anybody has tuned the family on that, else a
-    /// sister of the same compute capability with as many multiprocessors, if there is one.
+    /// sister, if there is one.
     pub fn teacher<'a>(&'a self, gpu: &'a Gpu, family: &str) -> &'a Gpu {
         let own = gpu.kind();
-        let is_sister = |other: &Gpu| other.compute == gpu.compute && other.sm_count == gpu.sm_count;
-        let mut sister = None;
-        for record in self.records.iter().filter(|r| r.family == family) {
-            if record.gpu.kind() == own {
-                return gpu;
-            }
-            sister = sister.or(Some(&record.gpu).filter(|other| is_sister(other)));
-        }
-        sister.unwrap_or(gpu)
+        let is_own = self.records.iter().any(|r| r.family == family && r.gpu.kind() == own);
+        if is_own { gpu } else { self.sister(gpu, family).unwrap_or(gpu) }
+    }
+
+    /// A GPU of another kind, of the same compute capability and with as many multiprocessors, on which somebody has tuned a family.
+    pub fn sister(&self, gpu: &Gpu, family: &str) -> Option<&Gpu> {
+        let own = gpu.kind();
+        let is_sister = |other: &Gpu| {
+            other.compute == gpu.compute && other.sm_count == gpu.sm_count && other.kind() != own
+        };
+        self.records.iter().find(|r| r.family == family && is_sister(&r.gpu)).map(|r| &r.gpu)
     }
 
     /// The fastest right record of every problem, family and GPU among those that need the same permissions: what is
