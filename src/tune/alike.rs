@@ -12,7 +12,7 @@ const NEAR_IF_LONG: i64 = 64;
 /// choice for a width of 14 (one H200, 2026-11-23).
 const NEAR_IF_SAME: i64 = 16;
 
-/// Whether two problems of one class of alignment differ in long extents only, by no more than the factor of [`NEAR_IF_SAME`]. Of a
+/// Whether two problems of one class of alignment differ in long extents only, by no more than a factor of 16. Of a
 /// family whose kernels have all extents as constants none is long: what fills a GPU with the one need not with the other.
 pub fn is_same_but_long(family: &Family, problem: &Problem, key: &Key, other: &Key) -> bool {
     let class = |key: &Key| (key.align, key.start, key.dense);

@@ -149,6 +149,7 @@ fn kernels_use_the_public_schedule_language_only() {
 const TUNER: &[(&str, &[&str])] = &[
     ("accuracy", &["metrics"]),
     ("record", &[]),
+    ("alike", &["record"]),
     ("rank", &[]),
     ("space", &["parallel", "rank", "record"]),
     ("search", &["record", "space"]),
@@ -158,7 +159,7 @@ const TUNER: &[(&str, &[&str])] = &[
     ("prediction", &["rank", "report", "roofline", "why"]),
     ("file", &["record", "wisdom"]),
     ("summary", &["file", "record", "wisdom"]),
-    ("session", &["bench", "file", "record", "roofline", "search", "space", "summary", "wisdom"]),
+    ("session", &["alike", "bench", "file", "record", "roofline", "search", "space", "summary", "wisdom"]),
     ("worker", &["record"]),
     ("compilers", &[]),
     ("measure", &["compilers", "record", "search", "space", "worker"]),
