@@ -77,11 +77,11 @@ pub fn parameters(
         if let Some(kernel) = on_sisters.find_map(of_sister) {
             return Ok((kernel, ChosenBy::Neighbour));
         }
-    }
-    // Problems nearby may have been tuned on a sister only.
-    if let (ChosenBy::Wisdom, Some(sister)) = (by, wisdom.sister(gpu, family.name)) {
-        near.extend(wisdom.near(sister, family.name, &key, permissions));
-        near.sort_by(|(here, _), (there, _)| here.total_cmp(there));
+        // Problems nearby may have been tuned on a sister only.
+        if let (ChosenBy::Wisdom, Some(sister)) = (by, wisdom.sister(gpu, family.name)) {
+            near.extend(wisdom.near(sister, family.name, &key, permissions));
+            near.sort_by(|(here, _), (there, _)| here.total_cmp(there));
+        }
     }
     for (record, choice) in of_neighbours(family, problem, target, &key, &near) {
         let Some(kernel) = make(&choice) else { continue };
@@ -482,6 +482,13 @@ mod tests {
         assert_eq!(tm(std::slice::from_ref(&own)), 4, "without it the neighbour is asked");
         let longer = Record { gpu: there.gpu.clone(), ..record("20x20x3800000", choice(5)) };
         assert_eq!(tm(&[own.clone(), longer]), 5, "another length is as good");
+        // A sister that is faster, and knows a nearer length, knows no more than what was tuned here.
+        let faster = Record {
+            gpu: there.gpu.clone(),
+            trial: Trial { seconds: Some(1e-9), ..record("20x20x3950000", choice(5)).trial },
+            ..record("20x20x3950000", choice(5))
+        };
+        assert_eq!(tm(&[own.clone(), faster, record("20x20x3900000", choice(2))]), 2);
         // Of a length at which nothing was tuned here, what a sister knows of others is asked for.
         let short = |gpu: &Gpu, tm| Record { gpu: gpu.clone(), ..record("24x24x10000", choice(tm)) };
         let of_short = |records: &[Record]| chosen("20x20x10000", records);
