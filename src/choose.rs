@@ -78,7 +78,8 @@ pub fn parameters(
             return Ok((kernel, ChosenBy::Neighbour));
         }
         // Problems nearby may have been tuned on a sister only.
-        if let (ChosenBy::Wisdom, Some(sister)) = (by, wisdom.sister(gpu, family.name)) {
+        let nobody = !near.iter().any(|(_, record)| is_near(&key, &record.problem));
+        if let (true, ChosenBy::Wisdom, Some(sister)) = (nobody, by, wisdom.sister(gpu, family.name)) {
             near.extend(wisdom.near(sister, family.name, &key, permissions));
             near.sort_by(|(here, _), (there, _)| here.total_cmp(there));
         }

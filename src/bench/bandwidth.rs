@@ -19,7 +19,7 @@ use num_complex::Complex64;
 use serde::{Deserialize, Serialize};
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::dtype::DType;
-use warpwright_core::emit::cuda::Source;
+use warpwright_core::emit::cuda::{LARGEST_LAUNCH_PARAMETER, Source};
 use warpwright_core::ir::{Program, parse};
 use warpwright_core::occupancy;
 use warpwright_core::sym::Sym;
@@ -96,6 +96,8 @@ pub const IN_FLIGHT: [i64; 5] = [1, 2, 4, 8, 16];
 pub const MIXES: [(i64, i64); 9] = [(1, 0), (8, 1), (4, 1), (2, 1), (1, 1), (1, 2), (1, 4), (1, 8), (0, 1)];
 /// Blocks of a multiprocessor in the mixes: half of its threads, all, and four rounds of all.
 const MIX_BLOCKS: [i64; 3] = [8, 16, 64];
+/// Blocks that pass in one launch, as many as a launch takes. They move 1 GB at least.
+const MOST_PASSING: i64 = LARGEST_LAUNCH_PARAMETER;
 /// Stores of a thread in one step.
 const MOST_STORES: i64 = 32;
 /// Random numbers that are repeated over the memory that is read: 64 MiB of them.
@@ -218,6 +220,15 @@ impl Way {
 
     fn program(&self) -> Result<Program, Diagnosis> {
         parse::program(&self.text())
+    }
+
+    /// Steps and blocks of a launch where there is room for so many steps.
+    fn launched(&self, steps: i64) -> (i64, i64) {
+        if !self.passing {
+            return (steps, self.blocks);
+        }
+        let steps = steps.min(MOST_PASSING);
+        (steps, steps)
     }
 }
 
@@ -345,7 +356,7 @@ impl Bench<'_> {
         let step_bytes = |elements: i64| (elements * THREADS * way.dtype.bytes()) as f64;
         let room = if way.blocks_per_sm.is_some() { self.x.bytes() as f64 } else { ALONE_BYTES };
         let steps = (room.min(self.x.bytes() as f64) / step_bytes(read.max(written))).floor() as i64;
-        let blocks = if way.passing { steps } else { way.blocks };
+        let (steps, blocks) = way.launched(steps);
         let executable = Executable::new(self.device, program, source, self.target);
         let given = Given { steps, blocks, x: self.x.pointer(), y: self.y.pointer() };
         let prepared = executable.prepare_with(self.device, &given)?;
@@ -456,6 +467,10 @@ mod tests {
         assert_eq!(counts("a6000"), [None, Some(1), Some(2), Some(4), Some(8), Some(12)]);
         let all = ways(target::DEFAULT, 10);
         assert!(MIXES.iter().all(|m| all.iter().any(|w| (w.reads, w.writes) == *m)));
+        // Blocks that pass are as many as there are steps, in launches that the program takes.
+        let launched = |passing| all.iter().find(|w| w.passing == passing).unwrap().launched(1 << 30);
+        assert_eq!(launched(true), (1 << 20, 1 << 20));
+        assert_eq!(launched(false), (1 << 30, all[0].blocks));
         // Where anything is written, blocks that pass are among the ways.
         for (reads, writes) in MIXES {
             let pass = all.iter().any(|w| (w.reads, w.writes) == (reads, writes) && w.passing);
