@@ -25,11 +25,9 @@ pub(super) fn footprint(problem: &Problem, choice: &Choice, target: &Target) -> 
 fn staged_footprint(problem: &Problem, choice: &Choice, target: &Target) -> Footprint {
     let (m, n, k) = (problem.shape.m as f64, problem.shape.n as f64, problem.shape.k as f64);
     let (bytes, group) = (problem.dtype().bytes(), rows(problem, choice));
-    let (blocks, faster) = if choice.flag(PASSING) {
-        (ceil(problem.shape.m, group), FASTER)
-    } else {
-        (choice.int("blocks"), 1.0)
-    };
+    let passes = choice.flag(PASSING);
+    let (blocks, faster) =
+        if passes { (ceil(problem.shape.m, group), FASTER) } else { (choice.int("blocks"), 1.0) };
     let (depth, stages) = (depth(problem, choice), choice.int("stages"));
     // Pieces of rows follow each other from group to group.
     let steps = ceil(problem.shape.k, depth) as f64 / (stages - 1).max(1) as f64;
@@ -62,18 +60,20 @@ fn staged_footprint(problem: &Problem, choice: &Choice, target: &Target) -> Foot
         instructions: rows_of_a * copied.instructions(choice.flag(staging::KEEPS_PLACE))
             + copies_of_c / 32.0 * of_a_piece_of_c,
         steps: m / (blocks * group) as f64 * steps + 2.0,
-        // The small matrix is on its way before anything else.
+        // The small matrix is on its way before anything else, or together with the rows.
         start: {
             let (rows, columns) = stored_extents(problem, choice);
             (staged(problem, choice).1 * rows * columns) as f64 / threads(problem, choice) as f64
+                * if passes { PASSING_START } else { 1.0 }
         },
-        meetings: if staging::meets(choice) {
+        // While the threads of a block that passes meet, those of the others go on.
+        meetings: if staging::meets(choice) && !passes {
             m / (blocks * group) as f64 * ceil(problem.shape.k, depth) as f64
         } else {
             0.0
         },
         teams: if in_parts(choice) { choice.int("wm") } else { 1 },
-        overlaps: stages > 1,
+        overlaps: stages > 1 || passes,
         ahead: stages > 1,
         launches: 1,
         uneven: staging::uneven(choice, choice.int("wm") * choice.int("wn"), target),
@@ -85,6 +85,10 @@ fn staged_footprint(problem: &Problem, choice: &Choice, target: &Target) -> Foot
 /// wide in four types, took 1.074 times as long by the best that stay as by the best that pass (geometric mean, one H100, 2026-11-26); on an H200 products
 /// by registers, whose blocks never stay, reach 4239 GB/s in the median where those that stay reach 3955 (up to 24 wide, `bench tsm`).
 const FASTER: f64 = 1.07;
+
+/// The part of the time of its small matrix that a block that passes costs, while others do something else. Chosen from 0, 0.5 and 1: of 160 products of
+/// which both were measured (one H100, 2026-11-26) the model says of more of them which is faster than with 0 or 1.
+const PASSING_START: f64 = 0.5;
 
 /// Instructions by which a lane takes a piece of the result from shared memory to C, where it divides to find it.
 /// Estimated from machine code, not fitted.
