@@ -160,6 +160,14 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
         holds: |c, p, _| c.int("stages") > 1 || c.int("depth") == p.shape.k,
     },
     Constraint {
+        about: "a block that takes one group of rows has none to wait for while it multiplies: there is one stage, unless rows are copied piece by piece",
+        on: &["depth", mapping::PASSING, "stages"],
+        holds: |c, p, _| {
+            let one = c.flag(mapping::PASSING) && mapping::depth(p, c) == p.shape.k;
+            !one || c.int("stages") == 1
+        },
+    },
+    Constraint {
         about: "a warp that waits for nobody else asks for a group while another is multiplied: there are two at least",
         on: &[staging::COPY, "stages"],
         holds: |c, _, _| c.word(staging::COPY) != staging::BULK || c.int("stages") > 1,

@@ -414,9 +414,25 @@ const PARAMETERS: &[Parameter] = &[
         },
     },
     Parameter {
+        name: PASSING,
+        about: "whether a block takes one group of rows and makes room for the next, instead of staying and taking every so many",
+        values: |c, problem, target| {
+            let groups = ceil(problem.shape.m, mapping::rows(problem, c).max(1));
+            let many = groups * bands(problem, c) >= MANY_GROUPS * i64::from(target.sm_count.value);
+            // A block whose parts wait for nobody leaves when the last of them has stored: of 26 products none was faster (one H100, 2026-11-26).
+            let worth = many && !in_parts(c);
+            let passing = [false].into_iter().chain(worth.then_some(true));
+            if By::of(c) == By::Bulk { Vec::new() } else { with_stages(c, passing) }
+        },
+    },
+    Parameter {
         name: "stages",
         about: "groups of rows in shared memory at a time: one that is waited for while others compute, or more",
-        values: |c, _, _| with_stages(c, [2, 3, 4, 1]),
+        values: |c, problem, _| {
+            // Where a block takes one group of rows, there are others at a time only if it takes them piece by piece.
+            let one = c.flag(PASSING) && mapping::depth(problem, c) == problem.shape.k;
+            if one { with_stages(c, [1]) } else { with_stages(c, [2, 3, 4, 1]) }
+        },
     },
     Parameter {
         name: staging::KEEPS_PLACE,
@@ -424,21 +440,6 @@ const PARAMETERS: &[Parameter] = &[
         values: |c, problem, _| {
             let may = is_staged(c) && mapping::copied_a(problem, c).may_keep_place();
             if may { with_stages(c, [false, true]) } else { Vec::new() }
-        },
-    },
-    Parameter {
-        name: PASSING,
-        about: "whether a block takes one group of rows and makes room for the next, instead of staying and taking every so many",
-        values: |c, problem, target| {
-            let groups = ceil(problem.shape.m, mapping::rows(problem, c).max(1));
-            let many = groups * bands(problem, c) >= MANY_GROUPS * i64::from(target.sm_count.value);
-            // Nothing may be on its way while it multiplies but pieces of the same rows.
-            let one_group = c.int("stages") == 1 || mapping::depth(problem, c) < problem.shape.k;
-            if one_group {
-                with_stages(c, [false].into_iter().chain(many.then_some(true)))
-            } else {
-                Vec::new()
-            }
         },
     },
     Parameter {
