@@ -251,6 +251,23 @@ fn short_sums_take_few_threads_and_one_launch() {
 }
 
 #[test]
+fn few_threads_share_out_a_single_row() {
+    let family = kernels::family("tsmttsm").unwrap();
+    for (shape, form) in [
+        ("1x3x2", "transposed=false"),
+        ("1x5x3", "leapfrog=true"),
+        ("1x5x4", "transposed=true,tn=5"),
+        ("3x1x2", "transposed=false"),
+        ("2x3x2", "transposed=false"),
+    ] {
+        let problem = Problem::new(shape.parse().unwrap(), "f64".parse().unwrap(), "tn".parse().unwrap());
+        let given = parameters(form).with("staging", "registers").with("parts", 1);
+        let choice = family.complete(&given, &problem, target::DEFAULT).unwrap_or_else(|e| panic!("{e}"));
+        holds(family, &problem, &choice, &[0, 1, 4]);
+    }
+}
+
+#[test]
 fn large_blocks_have_rows_for_all_their_slices() {
     let family = kernels::family("tsmttsm").unwrap();
     for (width, block) in [(1, 512), (1, 1024), (4, 1024)] {

@@ -26,8 +26,17 @@ const FIRST: &str = "bind(C.i0, block.x)
 bind(C.j0, threads)
 ";
 
-/// The steps by which so many threads share out the elements of C in a stage, whose loops end in `number`.
-fn elements(stage: &str, number: &str, threads: i64) -> String {
+/// The steps by which so many threads share out the elements of C in a stage, whose loops end in `number`. Of a single row that has more
+/// elements than there are threads they are its columns: which row one lies in is not to be asked.
+fn elements(stage: &str, number: &str, threads: i64, [height, width]: [i64; 2]) -> String {
+    if height == 1 && threads < width {
+        return format!(
+            "split({stage}.j{number}, {threads}) -> u{number}, t{number}
+reorder({stage}.t{number}, {stage}.u{number})
+bind({stage}.t{number}, threads)
+"
+        );
+    }
     format!(
         "fuse({stage}.i{number}, {stage}.j{number}) -> e{number}
 split({stage}.e{number}, {threads}) -> u{number}, t{number}
@@ -63,7 +72,8 @@ pub(super) fn of_slices(problem: &Problem, choice: &Choice) -> Parts {
         _ => ("C.bj", over_areas("C", &[], &[], threads.area, asked)),
     };
     if reduction == "local" {
-        let (to_zero, to_result) = (elements("part", "0", owners), elements("C", "", owners));
+        let (to_zero, to_result) =
+            (elements("part", "0", owners, threads.area), elements("C", "", owners, threads.area));
         return Parts {
             split: format!(
                 "{split}rfactor(part.s, combine=shared_atomic) -> mine
@@ -106,7 +116,7 @@ bind(share.q, share.t, threads)
 cache_write(slice, reg) -> mine
 {shared_out}{in_registers}{blocks}{stored}{share}compute_at(slice, {block})
 {elements_of_shares}{elements}",
-            elements = elements(result, "", owners),
+            elements = elements(result, "", owners, threads.area),
         ),
         taken_by: "slice",
         block,
