@@ -90,7 +90,7 @@ pub fn parameters(
         let much_worse = || {
             let other = space::descend(family, problem, target, permissions).ok()?;
             let is_of_this_kind =
-                ["unit", "staging"].iter().all(|n| other.get(n) == kernel.parameters.get(n));
+                ["unit", "staging", "passing"].iter().all(|n| other.get(n) == kernel.parameters.get(n));
             let much = if is_of_this_kind { WORSE } else { WORSE_THAN_ANOTHER_KIND };
             Some(modelled(&kernel.parameters)? > much * modelled(&other)?)
         };

@@ -2,7 +2,7 @@
 // reach at most where rows are copied through shared memory. A piece is copied there by asynchronous copies of 16 bytes, and stored
 // from there. Either a block takes one piece and makes room for the next block, or blocks stay on their multiprocessors and have several
 // pieces on their way, of which each block takes every so many (cyclic), neighbouring ones (apart), or the next one that nobody has
-// taken yet (queue). Medians of nine launches, 2 GB read and 2 GB written.
+// taken yet (queue). Or they take a few neighbouring ones, and then make room (few). Medians of nine launches, 2 GB read and 2 GB written.
 //
 //     nvcc -O3 -std=c++17 -gencode=arch=compute_90a,code=sm_90a -o walks bench/limits/walks.cu && ./walks
 #include <algorithm>
@@ -140,6 +140,17 @@ template <int threads, int each> void measure() {
         }
         printf(" GB/s\n");
     };
+    // Neighbouring pieces of each block, and more blocks than stay.
+    auto leaving = [&](auto stages) {
+        constexpr int ring = bytes * decltype(stages)::value;
+        auto kernel = stay<threads, each, decltype(stages)::value, APART>;
+        check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, ring));
+        printf("%3d KB  few, %d on their way, pieces of a block:", bytes / 1024, decltype(stages)::value);
+        for (int few = 2; few <= 64; few *= 2) {
+            printf("  %d: %.0f", few, gigabytes_per_second([&] { kernel<<<(pieces + few - 1) / few, threads, ring>>>(from, to, n); }));
+        }
+        printf(" GB/s\n");
+    };
     constexpr std::integral_constant<int, 2> two;
     constexpr std::integral_constant<int, 4> four;
     staying(std::integral_constant<Walk, CYCLIC>(), two, "cyclic");
@@ -147,6 +158,8 @@ template <int threads, int each> void measure() {
     staying(std::integral_constant<Walk, APART>(), two, "apart");
     staying(std::integral_constant<Walk, QUEUE>(), two, "queue");
     staying(std::integral_constant<Walk, QUEUE>(), four, "queue");
+    leaving(two);
+    leaving(four);
 }
 
 int main() {

@@ -230,6 +230,9 @@ fn starts(
     permissions: Permissions,
 ) -> Vec<(Choice, Choice)> {
     let Some((first, others)) = family.parameters.split_first() else { return Vec::new() };
+    fn names(choice: &Choice) -> impl Iterator<Item = &'static str> {
+        choice.iter().map(|(name, _)| name)
+    }
     let mut starts = Vec::new();
     for value in (first.values)(&Choice::default(), problem, target) {
         let given = Choice::default().with(first.name, value);
@@ -242,14 +245,24 @@ fn starts(
             let values = (parameter.values)(&start, problem, target).into_iter();
             values.map(|value| given.clone().with(parameter.name, value))
         });
-        let is_start = |choice: &Choice| {
-            let needing = !family.permits(Permissions::NONE, problem, choice);
-            let word = |(name, value): (&str, &Value)| name != first.name && matches!(value, Value::Word(_));
-            if needing { family.permits(permissions, problem, choice) } else { choice.iter().any(word) }
+        let word = |given: &Choice| {
+            given.iter().any(|(name, value)| name != first.name && matches!(value, Value::Word(_)))
         };
-        let others: Vec<Choice> = asked.filter(is_start).collect();
-        let complete = |given: Choice| family.complete(&given, problem, target).ok().map(|c| (given, c));
-        starts.extend(others.into_iter().filter_map(complete).filter(|(_, c)| *c != start));
+        // A flag that decides which other parameters there are: changing it alone leads nowhere.
+        let decides = |given: &Choice, complete: &Choice| {
+            given.iter().any(|(_, value)| *value == Value::Flag(true)) && !names(complete).eq(names(&start))
+        };
+        let others = asked.filter_map(|given| {
+            let needing = !family.permits(Permissions::NONE, problem, &given);
+            let complete = family.complete(&given, problem, target).ok().filter(|c| *c != start)?;
+            let is_start = match needing {
+                true => family.permits(permissions, problem, &given),
+                false => word(&given) || decides(&given, &complete),
+            };
+            is_start.then_some((given, complete))
+        });
+        let others: Vec<_> = others.collect();
+        starts.extend(others);
         starts.push((given, start));
     }
     starts

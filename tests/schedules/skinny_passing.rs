@@ -1,4 +1,4 @@
-//! Blocks of the family `tsmm` that take one group of rows each and make room for the next.
+//! Blocks of the family `tsmm` that take one group of rows each, or a few, and make room for the next.
 
 use warpwright::compile;
 use warpwright::kernels;
@@ -23,6 +23,23 @@ fn blocks_that_pass_compute_the_same() {
         ("c128", (10, 9), "unit=mma,numbers=parts,stages=1,rows=32,store=shared"),
         ("c128", (16, 12), "unit=mma,numbers=expanded,stages=1,rows=32,store=direct"),
         ("c128", (40, 48), "unit=mma,numbers=three,depth=8,stages=3,rows=32,store=shared"),
+        ("f64", (20, 17), "unit=mma,groups=4,stages=2,rows=32,store=shared"),
+        ("f64", (33, 40), "unit=mma,groups=2,stages=2,rows=64,store=direct,team=part,wm=2,wn=1"),
+        ("f64", (64, 65), "unit=mma,groups=2,depth=16,stages=2,rows=32,store=direct"),
+        ("f32", (24, 40), "unit=mma,numbers=split,split_once=true,groups=8,stages=2,rows=32,store=shared"),
+        ("f32", (13, 20), "unit=fma,staging=shared,groups=3,stages=1,store=shared,team=block,copy=one"),
+        ("c64", (9, 16), "unit=fma,staging=shared,groups=4,stages=2,store=shared,team=part,wm=4,wn=1"),
+        ("c64", (17, 21), "unit=mma,numbers=split-parts,groups=4,stages=2,rows=64,store=shared,team=part"),
+        (
+            "c128",
+            (16, 12),
+            "unit=mma,numbers=parts,copy=bulk,release=warps,groups=4,stages=3,rows=32,store=direct,team=block",
+        ),
+        (
+            "c128",
+            (40, 48),
+            "unit=mma,numbers=parts,copy=bulk,release=role,groups=2,stages=2,rows=32,store=direct,team=block",
+        ),
     ] {
         let problem = problem(family, (wide, deep), dtype);
         let given = parameters(form).with("passing", true);
@@ -42,6 +59,8 @@ fn every_prefix_of_blocks_that_pass_is_equal_to_the_specification() {
             "c128",
             "unit=mma,stages=2,team=part,rows=64,wm=4,wn=1,depth=16,store=shared,passing=true",
         ),
+        ((9, 4), "f64", "unit=mma,stages=2,rows=32,wm=2,store=shared,passing=true,groups=2"),
+        ((5, 7), "f32", "staging=shared,stages=2,team=part,wm=2,wn=1,store=shared,passing=true,groups=2"),
     ] {
         let problem = problem(family, sizes, dtype);
         let choice = family.complete(&parameters(form), &problem, target::DEFAULT).unwrap();

@@ -3,9 +3,9 @@
 use warpwright_core::target::{Capability, Target};
 
 use super::mapping::{
-    self, PASSING, Tiles, Warps, band, bands, copied_a, depth, in_parts, is_three, moved_a, moved_c, numbers,
-    rows, small_extents, staged, staged_bytes, stored_extents, team, terms_at_once, threads,
-    threads_with_role, wider,
+    self, Tiles, Warps, band, bands, copied_a, depth, in_parts, is_three, moved_a, moved_c, numbers,
+    passing_groups, rows, small_extents, staged, staged_bytes, stored_extents, takes_one_group, team,
+    terms_at_once, threads, threads_with_role, wider,
 };
 use super::schedule::{columns, pieces_are_aligned, written_at_once};
 use crate::kernels::family::{Choice, Footprint};
@@ -25,9 +25,11 @@ pub(super) fn footprint(problem: &Problem, choice: &Choice, target: &Target) -> 
 fn staged_footprint(problem: &Problem, choice: &Choice, target: &Target) -> Footprint {
     let (m, n, k) = (problem.shape.m as f64, problem.shape.n as f64, problem.shape.k as f64);
     let (bytes, group) = (problem.dtype().bytes(), rows(problem, choice));
-    let passes = choice.flag(PASSING);
-    let (blocks, faster) =
-        if passes { (ceil(problem.shape.m, group), FASTER) } else { (choice.int("blocks"), 1.0) };
+    let (passing, takes_one) = (passing_groups(choice), takes_one_group(choice));
+    let (blocks, faster) = match passing {
+        Some(groups) => (ceil(problem.shape.m, group * groups), FASTER),
+        None => (choice.int("blocks"), 1.0),
+    };
     let (depth, stages) = (depth(problem, choice), choice.int("stages"));
     // Pieces of rows follow each other from group to group.
     let steps = ceil(problem.shape.k, depth) as f64 / (stages - 1).max(1) as f64;
@@ -64,16 +66,16 @@ fn staged_footprint(problem: &Problem, choice: &Choice, target: &Target) -> Foot
         start: {
             let (rows, columns) = stored_extents(problem, choice);
             (staged(problem, choice).1 * rows * columns) as f64 / threads(problem, choice) as f64
-                * if passes { PASSING_START } else { 1.0 }
+                * if passing.is_some() { PASSING_START } else { 1.0 }
         },
-        // While the threads of a block that passes meet, those of the others go on.
-        meetings: if staging::meets(choice) && !passes {
+        // While the threads of a block that takes one group meet, those of the others go on.
+        meetings: if staging::meets(choice) && !takes_one {
             m / (blocks * group) as f64 * ceil(problem.shape.k, depth) as f64
         } else {
             0.0
         },
         teams: if in_parts(choice) { choice.int("wm") } else { 1 },
-        overlaps: stages > 1 || passes,
+        overlaps: stages > 1 || takes_one,
         ahead: stages > 1,
         launches: 1,
         uneven: staging::uneven(choice, choice.int("wm") * choice.int("wn"), target),

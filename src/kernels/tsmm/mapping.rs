@@ -78,8 +78,21 @@ pub(super) fn group(problem: &Problem, choice: &Choice) -> i64 {
     if in_parts(choice) { rows / choice.int("wm").max(1) } else { rows }
 }
 
-/// The name of the parameter that lets blocks take one group of rows each.
+/// The name of the parameter that lets blocks take a few groups of rows and make room for the next.
 pub(super) const PASSING: &str = "passing";
+
+/// That of how many.
+pub(super) const GROUPS: &str = "groups";
+
+/// How many groups of rows a block takes, or each part of it, before it makes room; none where blocks stay.
+pub(super) fn passing_groups(choice: &Choice) -> Option<i64> {
+    choice.flag(PASSING).then(|| choice.int(GROUPS).max(1))
+}
+
+/// Whether a block takes one group only, so that there is no other to wait for meanwhile.
+pub(super) fn takes_one_group(choice: &Choice) -> bool {
+    passing_groups(choice) == Some(1)
+}
 
 /// Rows of a group by which so many multiprocessors have one or two groups each, in multiples of eight, where they have few rows each.
 /// The usual groups would leave some of them with one more than others: 10000 rows are 157 groups of 64 on 132, or 125 of 80.

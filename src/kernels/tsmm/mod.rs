@@ -38,8 +38,8 @@
 //! bring a group of rows of A (`copy=bulk`), which each warp gives back when it has multiplied them: to the warp that asks for the
 //! next (`release=warps`), or to one that does nothing else (`release=role`).
 //!
-//! Blocks stay on their multiprocessors and take every so many groups of rows, or each takes one and makes room for the next
-//! (`passing`): it has to bring the small matrix anew, but all that are on the GPU at a time read and write neighbouring rows,
+//! Blocks stay on their multiprocessors and take every so many groups of rows, or each takes a few neighbouring ones (`groups`) and makes room for
+//! the next (`passing`): it has to bring the small matrix anew, but all that are on the GPU at a time read and write neighbouring rows,
 //! which device memory does faster (`bench/limits/walks.cu`).
 //!
 //! Where rows are staged, a large small matrix may be divided into `bands` of columns, each for blocks of its own, which
@@ -54,9 +54,11 @@ mod schedule;
 
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::dtype::DType;
-use warpwright_core::target::Capability;
+use warpwright_core::target::{Capability, Target};
 
-use self::mapping::{PASSING, band, bands, in_parts, instructions_across, moved_a, moved_c, staged, wider};
+use self::mapping::{
+    GROUPS, PASSING, band, bands, in_parts, instructions_across, moved_a, moved_c, staged, wider,
+};
 use super::family::{Choice, Family, Parameter, Value};
 use super::gemm::Fixed;
 use super::staging::{self, By, Moved, ceil};
@@ -98,8 +100,8 @@ const MOST_COLUMNS: i64 = 20;
 /// Bytes of a band of the small matrix from which on smaller ones are worth trying.
 const LARGE_BAND: i64 = 16 << 10;
 
-/// Groups of rows for each multiprocessor from which on it is worth trying to have a block for each of them.
-const MANY_GROUPS: i64 = 16;
+/// Blocks for each multiprocessor from which on it is worth trying that they make room for each other.
+const MANY_BLOCKS: i64 = 16;
 
 /// Bytes of a row of A from which on it is worth trying to copy it in pieces.
 const LONG_ROW: i64 = 192;
@@ -131,6 +133,18 @@ fn fixed(problem: &Problem) -> Result<Fixed, Diagnosis> {
 /// The values of a parameter of the form that reads rows into registers.
 fn in_registers(choice: &Choice, values: impl IntoIterator<Item = impl Into<Value>>) -> Vec<Value> {
     if is_staged(choice) { Vec::new() } else { values.into_iter().map(Into::into).collect() }
+}
+
+/// How many groups of rows it is worth trying that a block takes before it makes room, so that there are many blocks. A block that is in
+/// parts, or asks for a group while it multiplies another, leaves when the last of them is stored: it should have taken several (of 26 products
+/// in parts none was faster with one, one H100, 2026-11-26).
+fn groups_of_a_pass(choice: &Choice, problem: &Problem, target: &Target) -> Vec<i64> {
+    let blocks = |groups: i64| {
+        ceil(problem.shape.m, groups * mapping::rows(problem, choice).max(1)) * bands(problem, choice)
+    };
+    let several = in_parts(choice) || By::of(choice) == By::Bulk;
+    let many = |groups: &i64| blocks(*groups) >= MANY_BLOCKS * i64::from(target.sm_count.value);
+    [1, 8, 4, 16, 32].into_iter().skip(several.into()).filter(many).collect()
 }
 
 /// The values of a parameter of the forms that stage rows in shared memory.
@@ -415,14 +429,22 @@ const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: PASSING,
-        about: "whether a block takes one group of rows and makes room for the next, instead of staying and taking every so many",
+        about: "whether a block takes a few groups of rows and makes room for the next, instead of staying and taking every so many",
         values: |c, problem, target| {
-            let groups = ceil(problem.shape.m, mapping::rows(problem, c).max(1));
-            let many = groups * bands(problem, c) >= MANY_GROUPS * i64::from(target.sm_count.value);
-            // A block whose parts wait for nobody leaves when the last of them has stored: of 26 products none was faster (one H100, 2026-11-26).
-            let worth = many && !in_parts(c);
-            let passing = [false].into_iter().chain(worth.then_some(true));
-            if By::of(c) == By::Bulk { Vec::new() } else { with_stages(c, passing) }
+            let worth = !groups_of_a_pass(c, problem, target).is_empty();
+            with_stages(c, [false].into_iter().chain(worth.then_some(true)))
+        },
+    },
+    Parameter {
+        name: GROUPS,
+        about: "groups of rows that a block takes, or each part of it, before it makes room for the next",
+        values: |c, problem, target| {
+            if !c.flag(PASSING) {
+                return Vec::new();
+            }
+            let few = if By::of(c) == By::Bulk { 2 } else { 1 };
+            let worth = groups_of_a_pass(c, problem, target);
+            with_stages(c, if worth.is_empty() { vec![few] } else { worth })
         },
     },
     Parameter {
@@ -430,7 +452,7 @@ const PARAMETERS: &[Parameter] = &[
         about: "groups of rows in shared memory at a time: one that is waited for while others compute, or more",
         values: |c, problem, _| {
             // Where a block takes one group of rows, there are others at a time only if it takes them piece by piece.
-            let one = c.flag(PASSING) && mapping::depth(problem, c) == problem.shape.k;
+            let one = mapping::takes_one_group(c) && mapping::depth(problem, c) == problem.shape.k;
             if one { with_stages(c, [1]) } else { with_stages(c, [2, 3, 4, 1]) }
         },
     },

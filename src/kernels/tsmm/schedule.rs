@@ -1,8 +1,9 @@
 //! The schedules of the forms.
 
 use super::mapping::{
-    PASSING, Tiles, Warps, band, bands, chain, copied_a, depth, group, in_parts, is_three, moved_a, moved_c,
-    numbers, paddings, staged, steps_of_a_row, stored_extents, team, terms_at_once, threads, wider,
+    Tiles, Warps, band, bands, chain, copied_a, depth, group, in_parts, is_three, moved_a, moved_c, numbers,
+    paddings, passing_groups, staged, steps_of_a_row, stored_extents, takes_one_group, team, terms_at_once,
+    threads, wider,
 };
 use warpwright_core::dtype::DType;
 
@@ -93,7 +94,7 @@ fn specialized(strides: &[(&str, i64)]) -> String {
     if multiples.is_empty() { String::new() } else { format!("specialize({})\n", multiples.join(", ")) }
 }
 
-/// Blocks, or parts of them each for itself, that take every so many groups of rows, or one each: A is copied to shared memory in the loop
+/// Blocks, or parts of them each for itself, that take every so many groups of rows, or a few each: A is copied to shared memory in the loop
 /// over them, and the result leaves through shared memory, so that device memory sees whole lines, or straight from
 /// registers.
 pub(super) fn from_shared(problem: &Problem, choice: &Choice) -> String {
@@ -113,7 +114,9 @@ pub(super) fn from_shared(problem: &Problem, choice: &Choice) -> String {
     let (block, parted) = (if bands(problem, choice) == 1 { "C.g" } else { "C.bj" }, in_parts(choice));
     let mut shared_out = String::new();
     if parted {
-        shared_out += &format!("split(C.g, {}) -> g, w\n", choice.int("wm"));
+        // Those that parts of a block that makes room take at a time are neighbours.
+        let of = if passing_groups(choice).is_some() { "blk" } else { "g" };
+        shared_out += &format!("split(C.{of}, {}) -> {of}, w\n", choice.int("wm"));
     }
     if block == "C.bj" {
         shared_out += &format!("split(C.j, {}) -> bj, j\n", band(problem, choice));
@@ -161,7 +164,7 @@ tail(C.u, hoist)
         "set_scope(acc, reg)\n".to_string()
     };
     // Where blocks do not stay, it is on its way together with the rows.
-    let together = choice.flag(PASSING) && !parted && !choice.flag(staging::SPLIT_ONCE);
+    let together = takes_one_group(choice) && !parted && !choice.flag(staging::SPLIT_ONCE);
     let small_at = if together { "C.blk" } else { block };
     let [tiles, products, unrolled] = match choice.word("unit") {
         "mma" => by_matrix_units(problem, choice, [small_at, tiled, sum]),
@@ -177,7 +180,7 @@ reorder({sum}.ko, {p}{sum}.i, {sum}.j, {sum}.k)
             p = over_products(problem, choice, sum),
         );
         // The first piece of a group is on its way while the last one of the group before is multiplied, if there was one.
-        let across = if choice.flag(PASSING) { "" } else { ", across=C.blk" };
+        let across = if takes_one_group(choice) { "" } else { ", across=C.blk" };
         (format!("{sum}.ko"), across, [tiles + &pieces, String::new()])
     } else {
         ("C.blk".to_string(), "", [String::new(), tiles])
@@ -205,11 +208,12 @@ reorder({sum}.ko, {p}{sum}.i, {sum}.j, {sum}.k)
         rows_in_shared = in_rows(of_a, Moved::Rows),
         read_a = read_a,
         group = group(problem, choice),
-        walk = if choice.flag(PASSING) {
-            "split(C.blk, 1) -> g, blk\n".to_string()
-        } else {
-            let groups = choice.int("blocks") * if parted { choice.int("wm") } else { 1 };
-            format!("split(C.blk, {groups}) -> blk, g\n")
+        walk = {
+            let parts = if parted { choice.int("wm") } else { 1 };
+            match passing_groups(choice) {
+                Some(groups) => format!("split(C.blk, {}) -> g, blk\n", groups * parts),
+                None => format!("split(C.blk, {}) -> blk, g\n", choice.int("blocks") * parts),
+            }
         },
         longer_a = staging::pad("As", pad_a),
         longer_b = staging::pad("Bs", pad_b),
