@@ -27,7 +27,9 @@ fn staged_footprint(problem: &Problem, choice: &Choice, target: &Target) -> Foot
     let (bytes, group) = (problem.dtype().bytes(), rows(problem, choice));
     let (passing, takes_one) = (passing_groups(choice), takes_one_group(choice));
     let (blocks, faster) = match passing {
-        Some(groups) => (ceil(problem.shape.m, group * groups), FASTER),
+        Some(groups) => {
+            (ceil(problem.shape.m, group * groups), FASTER.powf(1.0 / (1.0 + (groups as f64).log2())))
+        }
         None => (choice.int("blocks"), 1.0),
     };
     let (depth, stages) = (depth(problem, choice), choice.int("stages"));
@@ -85,7 +87,8 @@ fn staged_footprint(problem: &Problem, choice: &Choice, target: &Target) -> Foot
 
 /// How much faster rows are read and written by blocks that take a group each than by blocks that stay. Not fitted: 26 products, 7 to 64
 /// wide in four types, took 1.074 times as long by the best that stay as by the best that pass (geometric mean, one H100, 2026-11-26); on an H200 products
-/// by registers, whose blocks never stay, reach 4239 GB/s in the median where those that stay reach 3955 (up to 24 wide, `bench tsm`).
+/// by registers, whose blocks never stay, reach 4239 GB/s in the median where those that stay reach 3955 (up to 24 wide, `bench tsm`). The more groups a block takes, the less it gains: with
+/// 8 a quarter of it, which is what products of 29 to 36 columns have (one H200, 2026-11-26).
 const FASTER: f64 = 1.07;
 
 /// The part of the time of its small matrix that a block that passes costs, while others do something else. Chosen from 0, 0.5 and 1: of 160 products of

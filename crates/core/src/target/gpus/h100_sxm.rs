@@ -14,7 +14,10 @@ pub const GPU: Target = Target {
     memory_bytes: Fact::not_verified(80 << 30),
     dram_bytes_per_second: Fact::published(3350e9, "glennklockwood.com, H100 page"),
     dram_read_bytes_per_second: Some(Fact::measured(3139e9, BANDWIDTH)),
-    dram_copy_bytes_per_second: Some(Fact::measured(2874e9, BANDWIDTH)),
+    dram_copy_bytes_per_second: Some(Fact::measured(
+        3014e9,
+        "one H100 80GB HBM3, driver 580.159.04, 2026-11-26: by blocks that do not stay, through shared memory, bench/results/h100-2026-11-26-blocks-that-pass.txt",
+    )),
     l2_bytes: Fact::published(50 << 20, "glennklockwood.com, H100 page: two halves of 25 MB"),
     levels: Levels {
         shared: Level::after(Fact::not_verified(29))
@@ -57,4 +60,4 @@ pub const GPU: Target = Target {
     product_flops_per_second: &[],
 };
 
-const BANDWIDTH: &str = "one H100 80GB HBM3, driver 580.159.04, 2026-11-26: the most of reads, and of as many reads as writes, bench/results/bandwidth-nvidia-h100-80gb-hbm3-2026-11-26.json";
+const BANDWIDTH: &str = "one H100 80GB HBM3, driver 580.159.04, 2026-11-26: the most of reads, bench/results/bandwidth-nvidia-h100-80gb-hbm3-2026-11-26.json";

@@ -22,8 +22,8 @@ pub const GPU: Target = Target {
         "one H200, driver 580, CUDA 13.0, 2026-11-21: sum of 4 GiB of f64",
     )),
     dram_copy_bytes_per_second: Some(Fact::measured(
-        4069e9,
-        "one H200, driver 580, CUDA 13.0, 2026-11-21: scaling 4 GiB of f64",
+        4314e9,
+        "one H200, driver 580.159.04, CUDA 13.0, 2026-11-26: as many reads as writes, by blocks that do not stay, bench/results/bandwidth-nvidia-h200-2026-11-26.json",
     )),
     l2_bytes: Fact::published(50 << 20, "glennklockwood.com, H100 page: same die as the H100"),
     levels: Levels {
