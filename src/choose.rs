@@ -89,8 +89,7 @@ pub fn parameters(
         // What was best for another width or length altogether may have tiles or parts that this one has no use for.
         let much_worse = || {
             let other = space::descend(family, problem, target, permissions).ok()?;
-            let is_of_this_kind =
-                ["unit", "staging", "passing"].iter().all(|n| other.get(n) == kernel.parameters.get(n));
+            let is_of_this_kind = is_of_one_kind(&other, &kernel.parameters);
             let much = if is_of_this_kind { WORSE } else { WORSE_THAN_ANOTHER_KIND };
             Some(modelled(&kernel.parameters)? > much * modelled(&other)?)
         };
@@ -155,7 +154,9 @@ fn of_neighbours<'a>(
     }
     let adapted = |record: &'a Record| {
         let choice = space::adapted(family, &record.trial.choice, problem, target);
-        family.complete(&choice, problem, target).ok().map(|choice| (record, choice))
+        let choice = family.complete(&choice, problem, target).ok()?;
+        // What made it good may be what does not suit here.
+        is_of_one_kind(&record.trial.choice, &choice).then_some((record, choice))
     };
     let mut found: Vec<(&Record, Choice)> = best.into_iter().filter_map(adapted).collect();
     if !same {
@@ -165,6 +166,12 @@ fn of_neighbours<'a>(
         found.sort_by(|(_, a), (_, b)| seconds(a).total_cmp(&seconds(b)));
     }
     found
+}
+
+/// Whether two choices are ways of the same kind to compute a product: what is known of the one says something of the other.
+fn is_of_one_kind(one: &Choice, other: &Choice) -> bool {
+    let same_word = |name: &&str| one.get(name) == other.get(name);
+    ["unit", "staging"].iter().all(same_word) && one.flag("passing") == other.flag("passing")
 }
 
 /// The kernel for a problem that gives the same bits on every GPU, where values of parameters may be given: it is chosen

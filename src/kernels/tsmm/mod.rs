@@ -103,6 +103,10 @@ const LARGE_BAND: i64 = 16 << 10;
 /// Blocks for each multiprocessor from which on it is worth trying that they make room for each other.
 const MANY_BLOCKS: i64 = 16;
 
+/// The most columns of C of which that is worth trying. Of products that are wider nobody has measured it, and from 46 columns of f64 on half of those that were are
+/// faster by blocks that stay (one H200, 2026-11-26).
+const MOST_COLUMNS_OF_A_PASS: i64 = 64;
+
 /// Bytes of a row of A from which on it is worth trying to copy it in pieces.
 const LONG_ROW: i64 = 192;
 
@@ -144,7 +148,10 @@ fn groups_of_a_pass(choice: &Choice, problem: &Problem, target: &Target) -> Vec<
     };
     let several = in_parts(choice) || By::of(choice) == By::Bulk;
     let many = |groups: &i64| blocks(*groups) >= MANY_BLOCKS * i64::from(target.sm_count.value);
-    [1, 8, 4, 16, 32].into_iter().skip(several.into()).filter(many).collect()
+    if problem.shape.n > MOST_COLUMNS_OF_A_PASS {
+        return Vec::new();
+    }
+    [1, 2, 4, 8, 16, 32].into_iter().skip(several.into()).filter(many).collect()
 }
 
 /// The values of a parameter of the forms that stage rows in shared memory.
