@@ -139,14 +139,13 @@ fn in_registers(choice: &Choice, values: impl IntoIterator<Item = impl Into<Valu
     if is_staged(choice) { Vec::new() } else { values.into_iter().map(Into::into).collect() }
 }
 
-/// How many groups of rows it is worth trying that a block takes before it makes room, so that there are many blocks. A block that is in
-/// parts, or asks for a group while it multiplies another, leaves when the last of them is stored: it should have taken several (of 26 products
-/// in parts none was faster with one, one H100, 2026-11-26).
+/// How many groups of rows it is worth trying that a block takes before it makes room, so that there are many blocks. One that asks for a group
+/// by a bulk copy while it multiplies another takes several.
 fn groups_of_a_pass(choice: &Choice, problem: &Problem, target: &Target) -> Vec<i64> {
     let blocks = |groups: i64| {
         ceil(problem.shape.m, groups * mapping::rows(problem, choice).max(1)) * bands(problem, choice)
     };
-    let several = in_parts(choice) || By::of(choice) == By::Bulk;
+    let several = By::of(choice) == By::Bulk;
     let many = |groups: &i64| blocks(*groups) >= MANY_BLOCKS * i64::from(target.sm_count.value);
     if problem.shape.n > MOST_COLUMNS_OF_A_PASS {
         return Vec::new();
