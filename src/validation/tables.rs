@@ -24,6 +24,10 @@ pub(super) const TEXTS: &[(&str, &str)] = &[
         ),
     ),
     (
+        "bench/results/drawn-candidates-nvidia-h200-2026-11-26-seed-11.csv",
+        include_str!("../../bench/results/drawn-candidates-nvidia-h200-2026-11-26-seed-11.csv"),
+    ),
+    (
         "bench/results/tuner-trials-tiled-nvidia-h200-2026-11-26.csv",
         include_str!("../../bench/results/tuner-trials-tiled-nvidia-h200-2026-11-26.csv"),
     ),
