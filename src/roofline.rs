@@ -95,12 +95,13 @@ impl Ceilings {
 
     /// The bandwidth at the problem's own mix of reads and writes.
     pub fn bytes_per_second(&self, problem: &Problem) -> f64 {
-        if written_bytes(problem) > READ_ONLY * compulsory_bytes(problem) {
-            self.copy_bytes_per_second
-        } else {
-            self.read_bytes_per_second
-        }
+        if only_reads(problem) { self.read_bytes_per_second } else { self.copy_bytes_per_second }
     }
+}
+
+/// Whether a product writes so little that it counts as one that only reads.
+pub fn only_reads(problem: &Problem) -> bool {
+    written_bytes(problem) <= READ_ONLY * compulsory_bytes(problem)
 }
 
 /// A product that writes no more than this part of what it moves counts as one that only reads.

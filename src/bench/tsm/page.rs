@@ -10,6 +10,7 @@ use crate::bench::record::Record;
 use crate::kernels::family::{Choice, Value};
 use crate::report::page::{Size, document, escaped, figure, side_by_side, table};
 use crate::report::svg::{Axis, Chart, Line, Map};
+use crate::roofline::only_reads;
 
 /// A point, and where it was measured.
 #[derive(Clone, Debug)]
@@ -21,6 +22,7 @@ pub(super) struct Measured<'a> {
 
 /// The page of one GPU; of records on the same point the last counts. Of its memory it says what is known.
 pub fn page(records: &[Record<Point>], bandwidths: Option<&Record<Bandwidth>>) -> String {
+    let records = &under_one_roofline(records);
     let all = latest(records, |_| true);
     let cached = latest(records, |point| point.cached_rested.is_some());
     let gpu = records.last().map_or("", |r| r.gpu.as_str());
@@ -38,6 +40,34 @@ pub fn page(records: &[Record<Point>], bandwidths: Option<&Record<Bandwidth>>) -
     }
     body += &bandwidths.map_or(String::new(), memory::section);
     document(&format!("Tall and skinny products on {gpu}"), &body)
+}
+
+/// The records with all points under one roofline, that of the greatest bandwidth that any of them knows for reads, or for reads and writes: some
+/// were measured before the GPU was seen to reach it.
+fn under_one_roofline(records: &[Record<Point>]) -> Vec<Record<Point>> {
+    let reads = |point: &Point| {
+        let dtype = point.key.dtype.parse().unwrap_or(DType::F64);
+        only_reads(&point.key.operation.oblong(dtype, point.narrow(), point.length()))
+    };
+    let known = |only: bool| {
+        let of_this_kind = records.iter().flat_map(|r| &r.results).filter(|point| reads(point) == only);
+        of_this_kind.filter_map(|point| point.ceiling).map(|c| c.bytes_per_second).fold(0.0, f64::max)
+    };
+    let (read, copied) = (known(true), known(false));
+    let mut records = records.to_vec();
+    for point in records.iter_mut().flat_map(|r| &mut r.results) {
+        let greatest = if reads(point) { read } else { copied };
+        let arithmetic = point.flops;
+        let Some(ceiling) = &mut point.ceiling else { continue };
+        let arithmetic = arithmetic / ceiling.flops_per_second;
+        if ceiling.bytes_per_second < greatest {
+            let memory = ceiling.seconds * ceiling.bytes_per_second / greatest;
+            ceiling.seconds =
+                if ceiling.seconds > arithmetic { memory.max(arithmetic) } else { ceiling.seconds };
+            ceiling.bytes_per_second = greatest;
+        }
+    }
+    records
 }
 
 /// The last of the points that are wanted of each identity.
@@ -429,8 +459,32 @@ fn power(exponent: i32) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::page;
+    use super::{Operation, Point, page, under_one_roofline};
+    use crate::bench::record::Record;
+    use crate::bench::tsm::Size;
     use crate::bench::tsm::tests::record;
+
+    /// What was measured before the GPU was seen to reach more stands under the roofline of today.
+    #[test]
+    fn all_points_stand_under_the_greatest_bandwidth_that_is_known() {
+        let before = record();
+        let mut after = record();
+        let ceiling = |r: &Record<Point>| r.results[0].ceiling.unwrap();
+        after.results.truncate(1);
+        after.results[0].ceiling.as_mut().unwrap().bytes_per_second *= 2.0;
+        let found = under_one_roofline(&[before.clone(), after.clone()]);
+        assert_eq!(ceiling(&found[0]).bytes_per_second, ceiling(&after).bytes_per_second);
+        let arithmetic = before.results[0].flops / ceiling(&before).flops_per_second;
+        assert!(arithmetic < 0.5 * ceiling(&before).seconds, "the point is bound by memory");
+        assert!((ceiling(&found[0]).seconds / ceiling(&before).seconds - 0.5).abs() < 1e-12);
+        assert_eq!(found[1].results, after.results, "those of the greatest bandwidth stay");
+        // What writes as much as it reads has a bandwidth of its own.
+        let mut copied = before.results[0].clone();
+        copied.key.operation = Operation::Tsmm;
+        copied.key.size = Size { m: copied.key.size.k, n: 8, k: 8 };
+        let other = Record { results: vec![copied], ..before };
+        assert_eq!(under_one_roofline(&[other.clone(), after])[0].results, other.results);
+    }
 
     #[test]
     fn what_kernels_take_on_zeros_or_in_the_cache_has_a_figure_where_it_was_measured() {
