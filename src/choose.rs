@@ -155,8 +155,7 @@ fn of_neighbours<'a>(
     let adapted = |record: &'a Record| {
         let choice = space::adapted(family, &record.trial.choice, problem, target);
         let choice = family.complete(&choice, problem, target).ok()?;
-        // What made it good may be what does not suit here.
-        is_of_one_kind(&record.trial.choice, &choice).then_some((record, choice))
+        (record.trial.choice.flag(PASSING) == choice.flag(PASSING)).then_some((record, choice))
     };
     let mut found: Vec<(&Record, Choice)> = best.into_iter().filter_map(adapted).collect();
     if !same {
@@ -168,11 +167,13 @@ fn of_neighbours<'a>(
     found
 }
 
-/// Whether two choices are ways of the same kind to compute a product: what is known of the one says something of the other.
+/// Whether two choices are ways of the same kind to compute a product.
 fn is_of_one_kind(one: &Choice, other: &Choice) -> bool {
-    let same_word = |name: &&str| one.get(name) == other.get(name);
-    ["unit", "staging"].iter().all(same_word) && one.flag("passing") == other.flag("passing")
+    ["unit", "staging", PASSING].iter().all(|name| one.get(name) == other.get(name))
 }
+
+/// Of the family `tsmm`, whether blocks make room: what was good for that is not where it does not suit.
+const PASSING: &str = "passing";
 
 /// The kernel for a problem that gives the same bits on every GPU, where values of parameters may be given: it is chosen
 /// from the problem alone, by rule, and needs nothing that some GPU lacks.
