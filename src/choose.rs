@@ -420,6 +420,36 @@ mod tests {
         assert_eq!(by, ChosenBy::Model, "{choice}");
     }
 
+    /// Of products wider than 64 columns nobody has measured blocks that make room: there the choice by such blocks of a neighbour is passed over, and
+    /// that of one further away is taken.
+    #[test]
+    fn a_choice_by_blocks_that_make_room_is_no_guide_where_they_are_not_worth_trying() {
+        let (family, gpu) = (kernels::family("tsmm").unwrap(), Gpu::of_target(target::DEFAULT));
+        let product = |width: i64| {
+            let shape = format!("4000000x{width}x{width}").parse().unwrap();
+            Problem::new(shape, "f64".parse().unwrap(), "nn".parse().unwrap())
+        };
+        let given = |passing: bool| {
+            let rows = if passing { 64 } else { 32 };
+            Choice::default().with("unit", "mma").with("rows", rows).with("passing", passing)
+        };
+        let known = |width: i64, passing: bool| {
+            let problem = product(width);
+            let choice = family.complete(&given(passing), &problem, target::DEFAULT).unwrap();
+            Record { problem: Key::of(&problem), family: "tsmm".to_string(), ..record("8x8x1000000", choice) }
+        };
+        let mut wisdom = Wisdom::default();
+        wisdom.extend([known(64, true), known(60, false)]);
+        let taken = |width: i64| {
+            let problem = product(width);
+            let (kernel, by) =
+                parameters(family, &problem, target::DEFAULT, &gpu, &wisdom, Permissions::NONE).unwrap();
+            assert!(matches!(by, ChosenBy::Wisdom | ChosenBy::Neighbour), "{width}: {by:?}");
+            (kernel.parameters.flag("passing"), kernel.parameters.int("rows"))
+        };
+        assert_eq!([64, 62, 66, 60].map(taken), [(true, 64), (true, 64), (false, 32), (false, 32)]);
+    }
+
     #[test]
     fn what_makes_no_kernel_here_is_passed_over() {
         let wide = Choice::default().with("unit", "fma").with("tm", 100).with("tn", 100);

@@ -277,7 +277,7 @@ mod tests {
     use crate::kernels;
     use crate::kernels::family::{Choice, Permissions};
     use crate::problem::Problem;
-    use warpwright_core::target;
+    use warpwright_core::target::{self, Target};
 
     fn problem(shape: &str, layout: &str) -> Problem {
         Problem::new(shape.parse().unwrap(), "f64".parse().unwrap(), layout.parse().unwrap())
@@ -334,6 +334,16 @@ mod tests {
         let near: Vec<String> =
             space.neighbours(place).iter().map(|p| space.candidates()[*p].choice.to_string()).collect();
         assert_eq!(near, ["x=0 y=2", "x=1 y=0", "x=1 y=1"]);
+    }
+
+    /// Changing `passing` alone leads nowhere: a block that takes one group of rows has one stage, and no number of blocks.
+    #[test]
+    fn descending_finds_blocks_that_make_room() {
+        let (family, p) = (kernels::family("tsmm").unwrap(), problem("10000000x20x20", "nn"));
+        for gpu in ["a100-80gb", "h200"] {
+            let found = descend(family, &p, Target::by_name(gpu).unwrap(), Permissions::NONE).unwrap();
+            assert!(found.flag("passing"), "{gpu}: {found}");
+        }
     }
 
     #[test]

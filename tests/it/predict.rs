@@ -255,7 +255,7 @@ fn a_thousand_rows_are_answered_in_no_time() {
 fn validate_model_says_how_true_the_model_is_and_of_what_it_cannot_speak() {
     let found = json("validate-model --json", 0);
     let tables = found["tables"].as_array().unwrap();
-    assert_eq!(tables.len(), 11);
+    assert_eq!(tables.len(), 12);
     for table in tables {
         for field in ["file", "gpu", "source", "licence", "fit", "fit_because"] {
             assert!(table[field].is_string(), "{field} of {}", table["file"]);
