@@ -111,6 +111,9 @@ pub struct Footprint {
     pub meetings: f64,
     /// How many such teams a block has, if any.
     pub teams: i64,
+    /// The part of what a block computes that adds to the time, where no other block of the multiprocessor reads and writes meanwhile: of blocks that
+    /// have little on their way themselves.
+    pub bare: f64,
     /// Launches, this one and those that finish its work.
     pub launches: i64,
     /// How many times the mean what the fullest of the schedulers multiplies is, where that does not follow from the number of warps.

@@ -9,7 +9,8 @@
 //! - `issue`: instructions of warps, one a clock and scheduler;
 //! - `latency`: the steps of a block one after the other, each with a wait for memory, times the rounds in which the
 //!   blocks are resident (Little's law, read the other way round);
-//! - `meetings`: what threads that copy together wait for each other, less where a multiprocessor has several such teams;
+//! - `meetings`: what threads that copy together wait for each other, less where a multiprocessor has several such teams, and what blocks that have little
+//!   on their way compute meanwhile;
 //! - `start`: what each block loads, load after load, before its first step;
 //! - `launch`: what the launches themselves take.
 //!
@@ -203,8 +204,10 @@ pub fn of_footprint(footprint: &Footprint, problem: &Problem, target: &Target) -
     let start = rounds * footprint.start * START;
     let powers: f64 = [memory, arithmetic, cache, issue, latency].iter().map(|t| t.powf(POWER)).sum();
     // While one team meets, the others go on.
-    let teams = resident.min(blocks / multiprocessors).max(1.0) * footprint.teams.max(1) as f64;
-    let meetings = rounds * footprint.meetings * MEETING / teams;
+    let beside = resident.min(blocks / multiprocessors).max(1.0);
+    let teams = beside * footprint.teams.max(1) as f64;
+    let bare = footprint.bare * arithmetic.max(cache).max(issue) / beside;
+    let meetings = rounds * footprint.meetings * MEETING / teams + bare;
     Some(Estimate {
         seconds: powers.powf(1.0 / POWER) + meetings + start + launch,
         terms: Terms { memory, arithmetic, cache, issue, latency, meetings, start, launch },
@@ -273,6 +276,7 @@ mod tests {
         ahead: false,
         meetings: 0.0,
         teams: 1,
+        bare: 0.0,
         launches: 1,
         uneven: None,
         lonely: None,

@@ -99,6 +99,7 @@ pub(super) fn footprint(problem: &Problem, choice: &Choice, _: &Target) -> Footp
         ahead: stages > 1,
         meetings: steps * meetings,
         teams: 1,
+        bare: 0.0,
         launches: if parts > 1 { 2 } else { 1 },
         uneven: None,
         lonely: (!tiles.matrix_units).then(|| LONELY * (64.0 / elements).powf(ELEMENTS)),
