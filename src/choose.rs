@@ -89,7 +89,7 @@ pub fn parameters(
         // What was best for another width or length altogether may have tiles or parts that this one has no use for.
         let much_worse = || {
             let other = space::descend(family, problem, target, permissions).ok()?;
-            let is_of_this_kind = is_of_one_kind(&other, &kernel.parameters);
+            let is_of_this_kind = KIND.iter().all(|n| other.get(n) == kernel.parameters.get(n));
             let much = if is_of_this_kind { WORSE } else { WORSE_THAN_ANOTHER_KIND };
             Some(modelled(&kernel.parameters)? > much * modelled(&other)?)
         };
@@ -155,7 +155,9 @@ fn of_neighbours<'a>(
     let adapted = |record: &'a Record| {
         let choice = space::adapted(family, &record.trial.choice, problem, target);
         let choice = family.complete(&choice, problem, target).ok()?;
-        (record.trial.choice.flag(PASSING) == choice.flag(PASSING)).then_some((record, choice))
+        // What was good by a flag that does not suit here is no guide.
+        let flags_stay = KIND.iter().all(|n| record.trial.choice.flag(n) == choice.flag(n));
+        flags_stay.then_some((record, choice))
     };
     let mut found: Vec<(&Record, Choice)> = best.into_iter().filter_map(adapted).collect();
     if !same {
@@ -167,13 +169,8 @@ fn of_neighbours<'a>(
     found
 }
 
-/// Whether two choices are ways of the same kind to compute a product.
-fn is_of_one_kind(one: &Choice, other: &Choice) -> bool {
-    ["unit", "staging", PASSING].iter().all(|name| one.get(name) == other.get(name))
-}
-
-/// Of the family `tsmm`, whether blocks make room: what was good for that is not where it does not suit.
-const PASSING: &str = "passing";
+/// Parameters that tell kinds of kernels apart.
+const KIND: [&str; 3] = ["unit", "staging", "passing"];
 
 /// The kernel for a problem that gives the same bits on every GPU, where values of parameters may be given: it is chosen
 /// from the problem alone, by rule, and needs nothing that some GPU lacks.

@@ -30,7 +30,7 @@ use crate::problem::{Precision, Problem};
 /// The part of a pipe's peak at the boost clock that large products reach: cuBLAS on one H200, 56.4 of 67 TFLOP/s in
 /// f64 and 53.6 of 67 in f32, 2026-11-21.
 const SUSTAINED: f64 = 0.82;
-/// The part of the vendor's bandwidth that a kernel which reads and writes reaches, where nobody measured it: 4069 of
+/// The part of the vendor's bandwidth that a kernel which reads and writes reaches by blocks that stay on their multiprocessors: 4069 of
 /// 4800 GB/s on one H200, 2026-11-21.
 const REACHED: f64 = 0.85;
 /// Seconds from a load of device memory to its use under load. Idle it is 350 ns at 1980 MHz (gpu-benches, gpu-latency,
@@ -82,7 +82,7 @@ pub struct Terms {
     pub issue: f64,
     /// The waits for memory, one after the other.
     pub latency: f64,
-    /// What threads that copy together wait for each other.
+    /// What threads that copy together wait for each other, and what blocks that have little on their way compute meanwhile.
     pub meetings: f64,
     /// The loads before the first step.
     pub start: f64,

@@ -48,6 +48,22 @@ fn blocks_that_pass_compute_the_same() {
     }
 }
 
+/// Neither where rows are short, of which no pieces are made, nor where they are long.
+#[test]
+fn a_block_that_takes_one_group_has_nothing_to_wait_for_meanwhile() {
+    let family = kernels::family("tsmm").unwrap();
+    for (width, form) in
+        [(20, "unit=mma,passing=true,stages=3"), (64, "unit=mma,depth=64,passing=true,stages=3,rows=32")]
+    {
+        let problem = problem(family, (width, width), "f64");
+        let given = |groups: i64| parameters(form).with("groups", groups);
+        let complete = |groups| family.complete(&given(groups), &problem, target::DEFAULT);
+        let refused = complete(1).unwrap_err().to_string();
+        assert!(refused.contains("there is one stage"), "{width}: {refused}");
+        assert!(complete(2).is_ok(), "{width}");
+    }
+}
+
 #[test]
 fn every_prefix_of_blocks_that_pass_is_equal_to_the_specification() {
     let family = kernels::family("tsmm").unwrap();

@@ -161,7 +161,7 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
     },
     Constraint {
         about: "a block that takes one group of rows has none to wait for while it multiplies: there is one stage, unless rows are copied piece by piece",
-        on: &["depth", mapping::PASSING, mapping::GROUPS, "stages"],
+        on: &[mapping::PASSING, mapping::GROUPS, "stages"],
         holds: |c, p, _| {
             let one = mapping::takes_one_group(c) && mapping::depth(p, c) == p.shape.k;
             !one || c.int("stages") == 1
