@@ -6,6 +6,7 @@ use super::apart::Apart;
 use super::corner::Corner;
 use super::cursor::{Cursor, Slot, ThreadValues};
 use super::names::Names;
+use super::places::Place;
 use super::source::{Scratch, TensorMap};
 use super::spelling::Prelude;
 use super::text::Lines;
@@ -76,6 +77,9 @@ pub(super) struct Body<'a> {
     pub(super) cursors: Vec<Cursor>,
     pub(super) slots: Vec<Slot>,
     pub(super) thread_values: ThreadValues,
+    /// Places in shared memory that are computed before the loop around, and what is bound in that loop.
+    pub(super) places: Vec<Place>,
+    pub(super) bound_in_loop: Option<HashSet<Sym>>,
     /// The variables of the loops around the statement in hand that are not unrolled.
     pub(super) serial_loops: Vec<Sym>,
     /// The variables of those that are.

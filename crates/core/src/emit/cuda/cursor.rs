@@ -47,17 +47,21 @@ pub(super) struct Slot {
 pub(super) struct Travel {
     cursors: usize,
     slots: usize,
+    /// Whether this is a loop of which places in shared memory are computed before it.
+    has_places: bool,
 }
 
 impl Body<'_> {
     /// Declares what travels with a loop. A loop that counts from 0 by 1 and stands in no other may have some.
     pub(super) fn begin_travel(&mut self, l: &For, executing: &Executing) -> Result<Travel, Diagnosis> {
-        let before = Travel { cursors: self.cursors.len(), slots: self.slots.len() };
+        let mut before = Travel { cursors: self.cursors.len(), slots: self.slots.len(), has_places: false };
         let from_zero = matches!(&l.range, Range::Span { lo, step, .. }
             if lo.as_constant() == Some(0) && step.as_constant() == Some(1));
         if l.mode != Mode::Serial || !from_zero || l.counting.is_some() || !self.serial_loops.is_empty() {
             return Ok(before);
         }
+        before.has_places = true;
+        self.bound_in_loop = Some(Self::bound_within(l));
         let name = self.names.reserve("slot");
         self.slots.push(Slot { var: l.var.clone(), name, used: false });
         let mut fetches = Fetches { inner: HashSet::new(), accesses: Vec::new() };
@@ -105,14 +109,19 @@ impl Body<'_> {
         Ok(())
     }
 
-    /// Declares the slots that the body has used, and forgets what travelled.
-    pub(super) fn end_travel(&mut self, before: &Travel) {
+    /// Declares the slots and the places that the body has used, and forgets what travelled.
+    pub(super) fn end_travel(&mut self, before: &Travel) -> Result<(), Diagnosis> {
         for slot in self.slots.split_off(before.slots) {
             if slot.used {
                 self.line(format!("int {} = 0;", slot.name));
             }
         }
         self.cursors.truncate(before.cursors);
+        if before.has_places {
+            self.bound_in_loop = None;
+            self.declare_places()?;
+        }
+        Ok(())
     }
 
     /// The text of `x % 2` where it is the slot of a ring, or the other one.
@@ -128,7 +137,7 @@ impl Body<'_> {
         if self.cursors.is_empty() {
             return None;
         }
-        let [row, column] = rows_and_columns(self.in_thread(access))?;
+        let [row, column] = rows_and_columns(self.in_thread(&access.index))?;
         let near = |cursor: &Cursor| {
             let first = rows_and_columns(cursor.first.index.clone())?;
             let rest = |i: &Index, dim: usize| {
@@ -145,10 +154,10 @@ impl Body<'_> {
         Some(self.counted_from(&name, &row, &column, stride))
     }
 
-    /// The index of an access in terms of `threadIdx.x` and of loops that are not over threads.
-    fn in_thread(&self, access: &Access) -> Vec<Index> {
+    /// An index in terms of `threadIdx.x` and of loops that are not over threads.
+    pub(super) fn in_thread(&self, index: &[Index]) -> Vec<Index> {
         let value = |s: &Sym| self.thread_values.get(s).cloned();
-        access.index.iter().map(|i| self.ranges.simplify(&i.substitute(&value))).collect()
+        index.iter().map(|i| self.ranges.simplify(&i.substitute(&value))).collect()
     }
 
     /// Where an access is in the first iteration and how it moves, if it moves by constant rows and columns.
@@ -169,7 +178,7 @@ impl Body<'_> {
         }
         let (mut first, mut step) = (Vec::new(), [0, 0]);
         let row = 2 - access.index.len();
-        for (dim, index) in self.in_thread(access).into_iter().enumerate().map(|(d, i)| (d + row, i)) {
+        for (dim, index) in self.in_thread(&access.index).into_iter().enumerate().map(|(d, i)| (d + row, i)) {
             let mut start = Index::constant(index.constant_term());
             for (atom, c) in index.terms() {
                 let term = Index::atom(atom.clone());

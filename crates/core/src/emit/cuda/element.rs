@@ -300,6 +300,9 @@ impl Body<'_> {
                 if let Some(element) = self.element_of_a_tile(name, layout, index) {
                     return element;
                 }
+                if let Some(element) = self.element_by_place(&buffer.sym, name, layout, index) {
+                    return element;
+                }
                 let arguments: Vec<_> = index.iter().map(|i| self.index(i).text).collect();
                 let function = self.layout_function(buffer, layout);
                 return format!("{name}[{function}({})]", arguments.join(", "));

@@ -142,6 +142,8 @@ impl<'a> Body<'a> {
             cursors: Vec::new(),
             slots: Vec::new(),
             thread_values: HashMap::new(),
+            places: Vec::new(),
+            bound_in_loop: None,
             serial_loops: Vec::new(),
             unrolled_loops: Vec::new(),
             rolled: HashSet::new(),

@@ -92,7 +92,7 @@ impl Body<'_> {
             s.with_range(&l.var, interval, |s| s.statements(&l.body, executing))?;
             s.advance(&travel)
         })?;
-        self.end_travel(&travel);
+        self.end_travel(&travel)?;
         let around = if unrolled { &mut self.unrolled_loops } else { &mut self.serial_loops };
         around.pop();
         self.forget_corners(corners);
@@ -245,9 +245,14 @@ impl Body<'_> {
             let first = Index::var(&register).scaled(own.run);
             let place = (fragment.place)(&thread, &first);
             let bindings = [(row, place.0, rows - 1), (column, place.1, columns - own.run)];
-            for (var, _, last) in &bindings {
+            for (var, place, last) in &bindings {
                 s.names.declare(var);
                 s.ranges.set(var, Interval::new(0, *last));
+                s.thread_values.insert((*var).clone(), place.clone());
+            }
+            s.unrolled_loops.push(register.clone());
+            if let Some(bound) = &mut s.bound_in_loop {
+                bound.insert(register.clone());
             }
             s.owned.push(Owned {
                 row: row.clone(),
@@ -258,6 +263,7 @@ impl Body<'_> {
             });
             let body = s.captured(0, |s| s.statements(&own.body, executing));
             s.owned.pop();
+            s.unrolled_loops.pop();
             for (var, place, _) in &bindings {
                 if s.used.contains(var) {
                     let place = s.index(place).text;

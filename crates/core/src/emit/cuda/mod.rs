@@ -24,6 +24,7 @@ mod instruction;
 mod kernel;
 mod loops;
 mod names;
+mod places;
 mod residency;
 mod serpentine;
 mod source;

@@ -95,6 +95,55 @@ fn nobody_divides_for_an_element_of_a_tile_whose_place_in_it_is_known() {
     assert!(anywhere.contains("s[s_at(r, 4*j + tid)]"), "{anywhere}");
 }
 
+/// A warp reads a tile of 8 x 32 whose pieces of four change places, in one of three slots.
+fn of_a_swizzled_tile(around: &str, at: &str) -> String {
+    source(&format!(
+        "program swizzled(x: in f32[8, 32], y: out f32[32]) {{
+            for b in block.x(1) {{
+                alloc s: f32[3, 8, 32] shared layout (p, r, c) => 256*p + 32*r + 4*xor(c/4, r%8) + c%4
+                for t in threads(32@1) {{
+                    for p in 0..3, r in 0..8 {{ s[p, r, t] = x[r, t] }}
+                }}
+                for t in threads(32@1) {{
+                    alloc acc: f32[1] reg
+                    acc[0] = 0
+                    {around} {{ acc[0] += s[{at}] }}
+                    y[t] = acc[0]
+                }}
+            }}
+        }}"
+    ))
+    .text
+}
+
+#[test]
+fn places_that_no_loop_moves_are_computed_before_it() {
+    // What depends on the thread only.
+    let fixed = of_a_swizzled_tile("for k in 0..6, u in unroll 0..2", "k%3, t/8 + 4, 4*(t%8) + u");
+    assert!(fixed.contains("const int s_place = 32*(tid/8) + 4*(tid%8 ^ tid/8 + 4);"), "{fixed}");
+    assert!(fixed.contains("(&s[s_place + 256*(k%3)])[u + 128]"), "{fixed}");
+    // One for each iteration of an unrolled loop inside, and what that adds as it is.
+    let each = of_a_swizzled_tile("for k in 0..6, u in unroll 0..8", "k%3, u, t");
+    assert!(each.contains("int s_place[8];"), "{each}");
+    assert!(each.contains("for (int u = 0; u < 8; ++u) s_place[u] = 4*(tid/4 ^ u) + tid%4;"), "{each}");
+    assert!(each.contains("(&s[s_place[u] + 256*(k%3)])[32*u]"), "{each}");
+    let before = |text: &str, this: &str, that: &str| text.find(this).unwrap() < text.find(that).unwrap();
+    assert!(before(&each, "s_place[u] = ", "for (int k = 0"), "{each}");
+}
+
+#[test]
+fn places_that_a_loop_moves_are_computed_in_it() {
+    // Pieces of another row in every iteration, a loop around that is unrolled, and one inside that is not.
+    for (around, at) in [
+        ("for k in 0..6, u in unroll 0..2", "u, k, t"),
+        ("for k in unroll 0..6, u in unroll 0..2", "u, k, t"),
+        ("for k in 0..2, u in 0..8", "k, u, t"),
+    ] {
+        let text = of_a_swizzled_tile(around, at);
+        assert!(text.contains("s[s_at(") && !text.contains("s_place"), "{text}");
+    }
+}
+
 #[test]
 fn what_stands_in_for_an_unrolled_loop_stays_rolled() {
     let text = source(
