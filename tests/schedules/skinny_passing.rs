@@ -48,6 +48,35 @@ fn blocks_that_pass_compute_the_same() {
     }
 }
 
+/// Rows and results are as many numbers there, and a warp makes all results of the rows that it alone has read.
+#[test]
+fn results_may_lie_where_the_rows_lay_that_they_were_made_of() {
+    let family = kernels::family("tsmm").unwrap();
+    for (dtype, width, form) in [
+        ("f64", 20, "rows=64,wm=4"),
+        ("f64", 47, "rows=128,wm=8,instruction=m16n8k4"),
+        ("f64", 13, "rows=128,wm=4,team=part"),
+        ("f32", 21, "numbers=split,rows=64,wm=2"),
+        ("c64", 9, "numbers=split,rows=64,wm=4"),
+    ] {
+        let problem = problem(family, (width, width), dtype);
+        let given =
+            parameters(&format!("{form},unit=mma,passing=true,groups=1,stages=1,store=shared,copy=one,wn=1"));
+        let [apart, in_place] = [false, true].map(|in_place| {
+            let given = given.clone().with("in_place", in_place);
+            let choice = family.complete(&given, &problem, target::DEFAULT).unwrap_or_else(|e| panic!("{e}"));
+            holds(family, &problem, &choice, &[0, 1, 331]);
+            (family.footprint)(&problem, &choice, target::DEFAULT).shared_bytes
+        });
+        assert!(in_place < apart, "{dtype} {width}: {in_place} of {apart} bytes");
+    }
+    // Two warps side by side read the rows of one another.
+    let problem = problem(family, (20, 20), "f64");
+    let given =
+        parameters("unit=mma,passing=true,groups=1,stages=1,store=shared,copy=one,wn=2,in_place=true");
+    assert!(family.complete(&given, &problem, target::DEFAULT).is_err());
+}
+
 /// Neither where rows are short, of which no pieces are made, nor where they are long.
 #[test]
 fn a_block_that_takes_one_group_has_nothing_to_wait_for_meanwhile() {
@@ -74,6 +103,11 @@ fn every_prefix_of_blocks_that_pass_is_equal_to_the_specification() {
             (20, 70),
             "c128",
             "unit=mma,stages=2,team=part,rows=64,wm=4,wn=1,depth=16,store=shared,passing=true",
+        ),
+        (
+            (9, 9),
+            "f64",
+            "unit=mma,stages=1,rows=32,wm=2,wn=1,copy=one,store=shared,passing=true,groups=1,in_place=true",
         ),
         ((9, 4), "f64", "unit=mma,stages=2,rows=32,wm=2,store=shared,passing=true,groups=2"),
         ((5, 7), "f32", "staging=shared,stages=2,team=part,wm=2,wn=1,store=shared,passing=true,groups=2"),

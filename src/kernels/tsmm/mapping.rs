@@ -94,6 +94,24 @@ pub(super) fn takes_one_group(choice: &Choice) -> bool {
     passing_groups(choice) == Some(1)
 }
 
+/// The name of the parameter that lets results lie in shared memory where the rows lay that they were made of.
+pub(super) const IN_PLACE: &str = "in_place";
+
+/// Whether they may: a block takes one group of rows, rows and results are both moved as one piece of memory and have as many numbers, and a warp
+/// makes all of the results of the rows that it alone has read.
+pub(super) fn may_be_in_place(problem: &Problem, choice: &Choice) -> bool {
+    let shape = problem.shape;
+    choice.word("unit") == "mma"
+        && choice.word("store") == "shared"
+        && choice.int("wn") == 1
+        && takes_one_group(choice)
+        && shape.k == shape.n
+        && depth(problem, choice) == shape.k
+        && bands(problem, choice) == 1
+        && staged(problem, choice) == (problem.result_dtype(), 1)
+        && [moved_a(problem, choice), moved_c(problem, choice)] == [Moved::AsOne; 2]
+}
+
 /// Rows of a group by which so many multiprocessors have one or two groups each, in multiples of eight, where they have few rows each.
 /// The usual groups would leave some of them with one more than others: 10000 rows are 157 groups of 64 on 132, or 125 of 80.
 pub(super) fn even_groups(rows: i64, multiprocessors: u32) -> Vec<i64> {
@@ -434,7 +452,8 @@ pub(super) fn staged_bytes(problem: &Problem, choice: &Choice) -> i64 {
     let rows = rows(problem, choice);
     let sums = if is_three(problem, choice) { 3 } else { 1 };
     let of_a_row = wider(problem, choice) * band(problem, choice) + c;
-    let result = if choice.word("store") == "shared" { sums * rows * of_a_row } else { 0 };
+    let apart = choice.word("store") == "shared" && !choice.flag(IN_PLACE);
+    let result = if apart { sums * rows * of_a_row } else { 0 };
     let of_an_element = if choice.flag(staging::SPLIT_ONCE) { 2 } else { 1 };
     // What each part of a block has for itself begins at a multiple of 16 bytes; the small matrix, rows of A and the result lie one
     // behind the other, each at a multiple of 128 bytes, or of 1024 where rows or parts are longer than their elements.

@@ -57,7 +57,7 @@ use warpwright_core::dtype::DType;
 use warpwright_core::target::{Capability, Target};
 
 use self::mapping::{
-    GROUPS, PASSING, band, bands, in_parts, instructions_across, moved_a, moved_c, staged, wider,
+    GROUPS, IN_PLACE, PASSING, band, bands, in_parts, instructions_across, moved_a, moved_c, staged, wider,
 };
 use super::family::{Choice, Family, Parameter, Value};
 use super::gemm::Fixed;
@@ -460,6 +460,13 @@ const PARAMETERS: &[Parameter] = &[
             // Where a block takes one group of rows, there are others at a time only if it takes them piece by piece.
             let one = mapping::takes_one_group(c) && mapping::depth(problem, c) == problem.shape.k;
             if one { with_stages(c, [1]) } else { with_stages(c, [2, 3, 4, 1]) }
+        },
+    },
+    Parameter {
+        name: IN_PLACE,
+        about: "whether results lie in shared memory where the rows lay that they were made of, so that more blocks fit there",
+        values: |c, problem, _| {
+            if mapping::may_be_in_place(problem, c) { with_stages(c, [false, true]) } else { Vec::new() }
         },
     },
     Parameter {

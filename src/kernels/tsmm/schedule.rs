@@ -1,9 +1,9 @@
 //! The schedules of the forms.
 
 use super::mapping::{
-    Tiles, Warps, band, bands, chain, copied_a, depth, group, in_parts, is_three, moved_a, moved_c, numbers,
-    paddings, passing_groups, staged, steps_of_a_row, stored_extents, takes_one_group, team, terms_at_once,
-    threads, wider,
+    IN_PLACE, Tiles, Warps, band, bands, chain, copied_a, depth, group, in_parts, is_three, moved_a, moved_c,
+    numbers, paddings, passing_groups, staged, steps_of_a_row, stored_extents, takes_one_group, team,
+    terms_at_once, threads, wider,
 };
 use warpwright_core::dtype::DType;
 
@@ -203,7 +203,7 @@ reorder({sum}.ko, {p}{sum}.i, {sum}.j, {sum}.k)
 {walk}{shared_out}{place}compute_at({sum}, C.blk)
 {before}compute_at(As, {copied_at}{private})
 {longer_a}{read_a}{after}{copy}{products}{longer_b}{copy_b}{result}pipeline({copied_at}, {stages}, via={via}{across})
-{unrolled}",
+{unrolled}{in_place}",
         small = small,
         rows_in_shared = in_rows(of_a, Moved::Rows),
         read_a = read_a,
@@ -221,6 +221,7 @@ reorder({sum}.ko, {p}{sum}.i, {sum}.j, {sum}.k)
         copy = copied.steps("As", choice.flag(staging::KEEPS_PLACE)),
         stages = choice.int("stages"),
         via = staging::via(choice),
+        in_place = if choice.flag(IN_PLACE) { "storage_share(acc, As)\n" } else { "" },
     )
 }
 

@@ -161,6 +161,7 @@ impl Draw<'_> {
     fn open(&mut self, opening: Opening, product: Option<&Product>) {
         let names = Names::of(self.program());
         match (opening, product) {
+            (Opening::Free | Opening::Epilogue, _) if self.program().name == "staged" => self.in_turn(),
             (Opening::Free, _) | (Opening::Tiled | Opening::Warps, None) => {}
             (Opening::Warps, Some(p)) if matches!(p.dtype, "f16" | "bf16") && p.turned == [false, true] => {
                 if self.random.once_in(2) {
@@ -253,13 +254,14 @@ impl Draw<'_> {
                 format!("tensorize({}, {})", names.one_of(&names.innermost, random), pick(random, &known))
             }
             42 => format!("precompute({some_loop}, {}) -> b{number}", 1 + random.below(2)),
-            _ => match random.below(4) {
+            _ => match random.below(5) {
                 0 => format!("storage_align({buffer}, {axis}, {})", random.below(5)),
                 1 => format!(
                     "storage_order({buffer}, {})",
                     pick(random, &["c, r", "r, c", "r, c%2, c/2", "c%4, r, c/4"])
                 ),
                 2 => format!("store_split({buffer})"),
+                3 => format!("storage_share({buffer}, {})", names.one_of(&names.staging, random)),
                 _ => format!("swizzle({buffer})"),
             },
         };

@@ -411,4 +411,21 @@ impl Draw<'_> {
         }
         self.some_of(OF_EPILOGUES, 8, &names);
     }
+
+    /// Two stages of rows in shared memory of blocks, of which the first is done with when the second is begun.
+    pub fn in_turn(&mut self) {
+        let rows = pick(&mut self.random, &[1, 2, 4, 5]);
+        let text = format!(
+            "cache_write(u, reg) -> own
+            split(C.i, {rows}) -> b, i
+            bind(C.b, block.x)
+            set_scope(t, shared)
+            set_scope(u, shared)
+            compute_at(u, C.b)
+            compute_at(own, C.b)
+            compute_at(t, C.b)\n"
+        );
+        self.lines(&text, 24);
+        self.lines("storage_share(u, t)", 8);
+    }
 }

@@ -72,6 +72,13 @@ const OTHERS: &[&str] = &[
       for i in 0..M, j in 0..N { acc[i, j] = 0  for k in 0..K { acc[i, j] += A[i, j, k] * x[k] } }
       for j in 0..N, i in 0..M { C[j, i] = acc[i, j] }
     }",
+    "program staged(M: size, A: in f32[M, 8; lda], C: out f32[M, 8; ldc]) {
+      alloc t: f32[M, 8] global
+      alloc u: f32[M, 8] global
+      for i in 0..M, j in 0..8 { t[i, j] = A[i, j] + A[i, 7 - j] }
+      for i in 0..M, j in 0..8 { u[i, j] = t[i, j] * t[i, 7 - j] }
+      for i in 0..M, j in 0..8 { C[i, j] = u[i, 7 - j] - u[i, j] }
+    }",
     "program largest(M: size, K: size, A: in f32[M, K; lda], y: out f32[M]) {
       alloc acc: f32[M] global
       for i in 0..M { acc[i] = -inf  for k in 0..K { acc[i] max= A[i, k] } }

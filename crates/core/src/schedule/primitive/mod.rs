@@ -16,6 +16,7 @@ mod split;
 mod split_reduce;
 mod storage_align;
 mod storage_order;
+mod storage_share;
 mod store_split;
 mod swizzle;
 mod tail;
@@ -42,6 +43,7 @@ pub use split::Split;
 pub use split_reduce::{Combine, Parts, SplitReduce};
 pub use storage_align::StorageAlign;
 pub use storage_order::{Part, StorageOrder};
+pub use storage_share::StorageShare;
 pub use store_split::StoreSplit;
 pub use swizzle::{Bits, Swizzle};
 pub use tail::{Strategy, Tail};
@@ -120,6 +122,11 @@ const PRIMITIVES: &[Entry] = &[
         name: "storage_align",
         usage: storage_align::USAGE,
         read: |c| Ok(Box::new(StorageAlign::read(c)?)),
+    },
+    Entry {
+        name: "storage_share",
+        usage: storage_share::USAGE,
+        read: |c| Ok(Box::new(StorageShare::read(c)?)),
     },
     Entry { name: "swizzle", usage: swizzle::USAGE, read: |c| Ok(Box::new(Swizzle::read(c)?)) },
     Entry { name: "tail", usage: tail::USAGE, read: |c| Ok(Box::new(Tail::read(c)?)) },

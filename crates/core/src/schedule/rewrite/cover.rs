@@ -64,7 +64,8 @@ fn stored(stmt: &Stmt, buffer: &Buffer) -> Option<Vec<(Index, i64)>> {
     }
 }
 
-fn values_of(range: &Range) -> Option<Vec<i64>> {
+/// The values that a loop over a range goes through, if they are known.
+pub(in crate::schedule) fn values_of(range: &Range) -> Option<Vec<i64>> {
     match range {
         Range::Span { lo, hi, step } => {
             let (lo, hi, step) = (lo.as_constant()?, hi.as_constant()?, step.as_constant()?);

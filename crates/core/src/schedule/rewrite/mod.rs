@@ -9,10 +9,11 @@ mod region;
 mod retile;
 mod stages;
 mod storage;
+mod touched;
 mod unify;
 mod wide;
 
-pub(super) use cover::{alike, covers};
+pub(super) use cover::{alike, covers, values_of};
 pub(super) use effects::{Effects, count_uses};
 pub(super) use fission::{contains, distribute, inline_lets, interchange, map_accesses, refresh_loop, sink};
 pub(super) use guard::{bounds as guard_bounds, guard_leaves, guard_loads, guarded_load};
@@ -23,6 +24,7 @@ pub(super) use stages::Stages;
 pub(super) use storage::{
     Storage, at_block_scope, insert_alloc, is_block, none_allocated_by_blocks, strided, with_layout,
 };
+pub(super) use touched::Touched;
 pub(super) use unify::{Nest, Pattern};
 pub(super) use wide::Neighbours;
 

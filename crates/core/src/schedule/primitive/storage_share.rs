@@ -1,0 +1,337 @@
+//! `storage_share`: a buffer in shared memory takes the room of another, which nobody needs any more.
+//!
+//! ```
+//! # use warpwright_core::{ir::parse, schedule::Schedule};
+//! let before = parse::program("program p(x: in f32[32], y: out f32[32]) {
+//!   for b in block.x(1) {
+//!     alloc s: f32[32] shared
+//!     alloc d: f32[32] shared
+//!     for w in threads(1@32) {
+//!       alloc r: f32[32@1] reg
+//!       for t in threads(32@1) { s[t] = x[t] }
+//!       for t in threads(32@1) { r[t] = 2 * s[31 - t] }
+//!       for t in threads(32@1) { d[t] = r[t] }
+//!       for t in threads(32@1) { y[t] = d[31 - t] }
+//!     }
+//!   }
+//! }").unwrap();
+//! let after = Schedule::run(before, "storage_share(d, s)").unwrap();
+//! assert!(after.program().to_string().contains("s[t] = r[t]"));
+//! ```
+//!
+//! Elements take the places of those with the same number, counted in C order; what is left of the other buffer is not
+//! used. In every list of statements those that touch the other buffer stand before those that touch this one, or both
+//! stand in a loop over threads whose iterations keep to elements of their own, where it is so again: then nothing is
+//! overwritten that is read later.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::diag::Diagnosis;
+use crate::index::Index;
+use crate::ir::{Access, Buffer, For, Mode, Operand, Program, Space, Stmt, walk};
+use crate::layout::row_major_strides;
+use crate::schedule::rewrite::{Effects, Touched, map_elements, values_of};
+use crate::schedule::step::Call;
+use crate::sym::Sym;
+
+use super::Primitive;
+use super::vectorize::check_vectors;
+
+pub(super) const USAGE: &str = "storage_share(buffer, other)";
+
+/// See the module documentation.
+#[derive(Clone, Debug)]
+pub struct StorageShare {
+    /// The buffer that gives up its own room.
+    pub buffer: String,
+    /// The one whose room it takes.
+    pub other: String,
+}
+
+impl StorageShare {
+    pub(super) fn read(call: &Call) -> Result<StorageShare, Diagnosis> {
+        Ok(StorageShare { buffer: call.word_at(0)?.into(), other: call.word_at(1)?.into() })
+    }
+
+    fn refuse(&self, because: impl Into<String>) -> Diagnosis {
+        Diagnosis::new(format!("`{}` cannot take the room of `{}`", self.buffer, self.other)).because(because)
+    }
+
+    /// The list with the buffer in the room of the other, where both are allocated there; the number of lists where they are.
+    fn share(
+        &self,
+        stmts: &[Stmt],
+        buffers: &HashMap<Sym, Buffer>,
+        lists: &mut usize,
+    ) -> Result<Vec<Stmt>, Diagnosis> {
+        let allocated = |name: &str| {
+            stmts.iter().find_map(|stmt| match stmt {
+                Stmt::Alloc(buffer) if buffer.sym.name() == name => Some(buffer),
+                _ => None,
+            })
+        };
+        if let (Some(buffer), Some(other)) = (allocated(&self.buffer), allocated(&self.other)) {
+            *lists += 1;
+            return self.in_room_of(stmts, buffers, [buffer, other]);
+        }
+        let mut out = stmts.to_vec();
+        for stmt in &mut out {
+            for body in walk::bodies_mut(stmt) {
+                *body = self.share(body, buffers, lists)?.into();
+            }
+        }
+        Ok(out)
+    }
+
+    fn in_room_of(
+        &self,
+        stmts: &[Stmt],
+        buffers: &HashMap<Sym, Buffer>,
+        [buffer, other]: [&Buffer; 2],
+    ) -> Result<Vec<Stmt>, Diagnosis> {
+        let [of_buffer, of_other] = [self.extents(buffer)?, self.extents(other)?];
+        let [needed, there] = [&of_buffer, &of_other].map(|extents| extents.iter().product::<i64>());
+        if buffer.dtype != other.dtype {
+            return Err(self.refuse(format!("it has elements of {}, not of {}", buffer.dtype, other.dtype)));
+        }
+        if needed > there {
+            return Err(self.refuse(format!("it has {needed} elements, the other {there}")));
+        }
+        self.in_turn(stmts, [&buffer.sym, &other.sym], &mut Touched::new(buffers))?;
+        let (strides, room) = (row_major_strides(&of_buffer), row_major_strides(&of_other));
+        let place = |access: &mut Access| {
+            if access.buffer != buffer.sym {
+                return;
+            }
+            access.buffer = other.sym.clone();
+            if of_buffer == of_other {
+                return;
+            }
+            let number = access
+                .index
+                .iter()
+                .zip(&strides)
+                .fold(Index::default(), |sum, (index, stride)| &sum + &index.scaled(*stride));
+            access.index = of_other
+                .iter()
+                .zip(&room)
+                .enumerate()
+                .map(|(axis, (extent, stride))| {
+                    let whole = number.div(*stride);
+                    if axis == 0 { whole } else { whole.rem(*extent) }
+                })
+                .collect();
+        };
+        let own = |stmt: &Stmt| matches!(stmt, Stmt::Alloc(b) if b.sym == buffer.sym);
+        let rest = stmts.iter().filter(|stmt| !own(stmt)).cloned().collect();
+        Ok(map_elements(rest, &place))
+    }
+
+    /// The extents of a plain buffer in shared memory.
+    fn extents(&self, buffer: &Buffer) -> Result<Vec<i64>, Diagnosis> {
+        let refuse = |because: &str| Err(self.refuse(format!("`{}` {because}", buffer.sym)));
+        if buffer.space != Space::Shared {
+            return refuse("is not in shared memory");
+        }
+        if buffer.layout.is_some() || buffer.split || buffer.role.is_some() {
+            return refuse("has a layout or a role, or stores parts of numbers");
+        }
+        match buffer.constant_extents() {
+            Some(extents) => Ok(extents),
+            None => refuse("has extents that are no constants"),
+        }
+    }
+
+    /// Whether the other buffer is done with when this one is begun.
+    fn in_turn(
+        &self,
+        stmts: &[Stmt],
+        [buffer, other]: [&Sym; 2],
+        touched: &mut Touched,
+    ) -> Result<(), Diagnosis> {
+        let touches = |stmt: &Stmt, which: &Sym| Effects::of(std::slice::from_ref(stmt)).touches(which);
+        let begun = stmts.iter().position(|stmt| touches(stmt, buffer));
+        let done = stmts.iter().rposition(|stmt| touches(stmt, other));
+        let (Some(begun), Some(done)) = (begun, done) else { return Ok(()) };
+        if done < begun {
+            return Ok(());
+        }
+        if begun < done {
+            return Err(self.refuse(format!("`{other}` is still used when `{buffer}` is")));
+        }
+        match &stmts[begun] {
+            Stmt::For(l) => {
+                let values = values_of(&l.range).unwrap_or_default();
+                match l.mode {
+                    _ if values.len() == 1 => {}
+                    Mode::Threads { .. } => self.apart(l, &values, [buffer, other], touched)?,
+                    _ => {
+                        return Err(self.refuse(format!(
+                            "both are used in every iteration of the loop `{}`, and what one of them keeps for the next would be lost",
+                            l.var
+                        )));
+                    }
+                }
+                for value in values {
+                    touched.within(&l.var, value);
+                    self.in_turn(&l.body, [buffer, other], touched)?;
+                }
+                Ok(())
+            }
+            Stmt::If(i) => {
+                self.in_turn(&i.then, [buffer, other], touched)?;
+                self.in_turn(&i.otherwise, [buffer, other], touched)
+            }
+            _ => Err(self.refuse("one statement uses both of them")),
+        }
+    }
+
+    /// Whether no iteration of a loop over threads touches places of this buffer where another touches the other buffer.
+    fn apart(
+        &self,
+        l: &For,
+        values: &[i64],
+        [buffer, other]: [&Sym; 2],
+        touched: &mut Touched,
+    ) -> Result<(), Diagnosis> {
+        let unknown = || self.refuse(format!("it is not known what iterations of the loop `{}` use", l.var));
+        let mut elements = |which: &Sym, value: i64| {
+            touched.within(&l.var, value);
+            touched.of(&l.body, which).ok_or_else(unknown)
+        };
+        let mut of_other: HashMap<i64, i64> = HashMap::new();
+        let mut of_several: HashSet<i64> = HashSet::new();
+        for value in values {
+            for element in elements(other, *value)? {
+                if of_other.insert(element, *value).is_some() {
+                    of_several.insert(element);
+                }
+            }
+        }
+        for value in values {
+            let lost = elements(buffer, *value)?.into_iter().any(|element| {
+                of_several.contains(&element) || of_other.get(&element).is_some_and(|user| user != value)
+            });
+            if lost {
+                return Err(self.refuse(format!(
+                    "an iteration of the loop `{}` would overwrite what another uses",
+                    l.var
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Primitive for StorageShare {
+    fn call(&self) -> Call {
+        Call::new("storage_share").word(&self.buffer).word(&self.other)
+    }
+
+    fn apply(&self, program: &Program) -> Result<Program, Diagnosis> {
+        let mut by_instructions = false;
+        walk::for_each(&program.body, &mut |stmt| {
+            if let Stmt::Instruction(i) = stmt {
+                let is_it = |o: &Operand| matches!(o, Operand::Window(w) if w.buffer.name() == self.buffer);
+                by_instructions |= i.operands.iter().any(is_it);
+            }
+        });
+        if by_instructions {
+            return Err(self.refuse(format!("instructions work on `{}` where it is", self.buffer)));
+        }
+        let mut lists = 0;
+        let body = self.share(&program.body, &program.buffers(), &mut lists)?;
+        if lists == 0 {
+            return Err(self
+                .refuse("no list of statements allocates both")
+                .instead("attach both copies to the same loop of blocks with compute_at"));
+        }
+        check_vectors(program.with_body(body))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ir::parse;
+    use crate::passes::synchronise::synchronise;
+    use crate::schedule::Schedule;
+
+    fn shared(body: &str) -> String {
+        format!(
+            "program p(x: in f32[64], y: out f32[64]) {{
+                for b in block.x(1) {{
+                    alloc s: f32[64] shared
+                    alloc d: f32[2, 32] shared
+                    {body}
+                }}
+            }}"
+        )
+    }
+
+    fn after(program: &str) -> Result<Schedule, String> {
+        let program = parse::program(program).expect("reads");
+        Schedule::run(program, "storage_share(d, s)").map_err(|refused| refused.to_string())
+    }
+
+    const FILL: &str = "for t in threads(32@1), u in 0..2 { s[32*u + t] = x[32*u + t] }";
+    const READ: &str = "for t in threads(32@1), u in 0..2 { y[32*u + t] = d[u, 31 - t] }";
+
+    #[test]
+    fn elements_take_the_places_of_those_with_their_number() {
+        let made = "for w in threads(1@32) {
+            alloc r: f32[2, 32@1] reg
+            for t in threads(32@1), u in 0..2 { r[u, t] = s[2*t + u] }
+            for t in threads(32@1), u in 0..2 { d[u, t] = r[u, t] }
+        }";
+        let shared = after(&shared(&format!("{FILL} {made} {READ}"))).expect("is legal");
+        let text = shared.program().to_string();
+        assert!(text.contains("s[32*u + t] = r[u, t]") && text.contains("= s[32*u - t + 31]"), "{text}");
+        assert!(!text.contains("alloc d"), "{text}");
+        // What one thread reads another overwrites: they wait for each other in the middle.
+        let lowered = synchronise(shared.program().clone()).expect("barriers can stand").to_string();
+        let made = &lowered[lowered.find("r[u, t] = s[2*t + u]").expect("is there")..];
+        assert!(
+            made.find("barrier").expect("is there") < made.find("s[32*u + t] = r[u, t]").expect("is there")
+        );
+    }
+
+    #[test]
+    fn what_is_needed_later_keeps_its_room() {
+        let made = "for t in threads(32@1), u in 0..2 { d[u, t] = s[2*t + u] }";
+        let in_place = "for t in threads(32@1), u in 0..2 { d[u, t] = s[32*u + t] }";
+        let again = "for t in threads(32@1) { y[t] = s[t] }";
+        let every = format!("for k in 0..4 {{ {FILL} {READ} }}");
+        for (body, because) in [
+            (format!("{FILL} {made} {READ}"), "an iteration of the loop `t` would overwrite"),
+            (format!("{FILL} {in_place} {READ}"), "every iteration of the loop `u`"),
+            (format!("{FILL} for t in threads(32@1) {{ d[0, t] = s[t] }} {READ}"), "one statement uses both"),
+            (
+                format!("{FILL} for t in threads(32@1) {{ d[0, t] = 1 }} {again} {READ}"),
+                "`s` is still used when",
+            ),
+            (every, "every iteration of the loop `k`"),
+        ] {
+            let refused = after(&shared(&body)).expect_err("is refused");
+            assert!(refused.contains(because), "{refused}");
+        }
+    }
+
+    #[test]
+    fn only_plain_shared_memory_that_is_large_enough_is_taken() {
+        let program = shared(&format!("{FILL} {READ}"));
+        for (from, to, because) in [
+            ("d: f32[2, 32] shared", "d: f32[2, 48] shared", "it has 96 elements, the other 64"),
+            ("d: f32[2, 32] shared", "d: f32[2, 32] shared layout (r, c) => 33*r + c", "has a layout"),
+            ("s: f32[64] shared", "s: f64[64] shared", "it has elements of f32, not of f64"),
+            ("d: f32[2, 32] shared", "e: f32[2, 32] shared", "no list of statements allocates both"),
+        ] {
+            let refused = after(
+                &program
+                    .replacen(from, to, 1)
+                    .replace("d[u", if to.starts_with('e') { "e[u" } else { "d[u" }),
+            )
+            .expect_err("is refused");
+            assert!(refused.contains(because), "{refused}");
+        }
+    }
+}
