@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+"""Which of the project's goals hold by the tables of one GPU.
+
+    python3 bench/goals.py bench/results/tsm-nvidia-h200-*.csv bench/results/fc-nvidia-h200-*.csv [--list]
+
+Of every point the latest file has the last word, rested or sustained whichever is the better; with --list the points that are below their
+goal are listed. R is the roofline: bandwidth is the largest that `bench bandwidth` has found, which a file may name as GB/s with --read and
+--copy (4552 and 4314 for an H200), P the most that cuBLAS reaches in any product of the type (56.4 and 53.6 TFLOP/s for an H200, --double and
+--single). Times of padded rows are compared with distinct sectors of 32 bytes, as the tables have them.
+"""
+
+import argparse
+import csv
+import math
+
+BYTES = {"f32": 4, "f64": 8, "c64": 8, "c128": 16}
+NONE = {"", "-"}
+
+
+def number(text):
+    return 0.0 if text in NONE else float(text)
+
+
+def mean(values):
+    values = [v for v in values if v > 0]
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else float("nan")
+
+
+class Point:
+    """A measured product, tall and skinny."""
+
+    def __init__(self, row):
+        self.row = row
+        self.dtype, self.operation = row["dtype"], row["operation"]
+        self.m, self.n, self.k = (int(row[x]) for x in "mnk")
+        self.seconds = min(t for t in (number(row["seconds"]), number(row["rested_seconds"])) if t > 0)
+        self.times_cublas = max(number(row["times_cublas"]), number(row["rested_times_cublas"]))
+        self.fraction = max(number(row["fraction"]), number(row["rested_fraction"]))
+
+    @property
+    def width(self):
+        return max(sorted((self.m, self.n, self.k))[:2])
+
+    def of_roofline(self, machine):
+        """The part of R by one bandwidth for all points, where rows lie densely."""
+        bytes_ = BYTES[self.dtype]
+        flops = (8 if self.dtype[0] == "c" else 2) * self.m * self.n * self.k
+        if self.operation == "tsmm":
+            moved, bandwidth = bytes_ * (self.m * self.k + self.m * self.n + self.k * self.n), machine.copy
+        else:
+            moved, bandwidth = bytes_ * (self.k * self.m + self.k * self.n + self.m * self.n), machine.read
+        peak = machine.double if self.dtype in ("f64", "c128") else machine.single
+        return max(moved / (bandwidth * 1e9), flops / (peak * 1e12)) / self.seconds
+
+    def __str__(self):
+        strides = self.row["row_strides"] + ("" if self.row["offsets"] in ("", "0 0 0") else f" from {self.row['offsets']}")
+        return f"{self.operation} {self.dtype} {self.m}x{self.n}x{self.k} {strides}".strip()
+
+
+def latest(files, key, keep):
+    points = {}
+    for name in sorted(files):
+        with open(name) as file:
+            for row in csv.DictReader(file):
+                if keep(row):
+                    points[key(row)] = row
+    return list(points.values())
+
+
+class Judge:
+    def __init__(self, lists):
+        self.lists = lists
+
+    def of(self, what, points):
+        """Points are (name, what they reach, what they should)."""
+        below = [(name, reached, goal) for name, reached, goal in points if reached < goal - 5e-4]
+        print(f"{len(points) - len(below):5} of {len(points):5}  {what}")
+        if self.lists:
+            for name, reached, goal in sorted(below, key=lambda p: p[1] / p[2]):
+                print(f"               {name}: {reached:.3f} of {goal:.2f}")
+
+
+def goal_of_width(dtype, width):
+    if dtype in ("f64", "c128"):
+        return 0.95
+    return 0.95 if width <= (32 if dtype == "f32" else 16) else 0.90
+
+
+def skinny(files, machine, judge):
+    def key(row):
+        # Of the long side the latest counts, but where it is what is asked for.
+        long = "k" if row["operation"] == "tsmttsm" else "m"
+        sides = tuple(row[x] for x in "mnk" if x != long or row["figure"] == "short")
+        return row["figure"], row["operation"], row["dtype"], sides, row["row_strides"], row["offsets"]
+
+    figures = ("widths", "shapes", "strides", "short")
+    rows = latest(files, key, lambda row: row["status"] == "correct" and row["figure"] in figures)
+    widths = {(p.operation, p.dtype, p.n): p for p in (Point(row) for row in rows if row["figure"] == "widths")}
+    for operation in ("tsmttsm", "tsmm"):
+        for dtype in BYTES:
+            points = [p for (o, d, n), p in sorted(widths.items()) if (o, d) == (operation, dtype) and n <= 64]
+            if points:
+                parts = [(str(p), p.of_roofline(machine), goal_of_width(dtype, p.n)) for p in points]
+                judge.of(f"{operation} {dtype}: the part of R that is asked for, 1 to 64 columns; {mean(p for _, p, _ in parts):.3f} in the geometric mean", parts)
+    judge.of("every width: 0.98 times cuBLAS", [(str(p), p.times_cublas, 0.98) for p in widths.values()])
+    print(f"               {mean(p.times_cublas for p in widths.values()):.2f} times cuBLAS in the geometric mean of every width")
+    for figure, what in (("shapes", "M and N that differ"), ("strides", "padded rows and unaligned starts")):
+        points = [Point(row) for row in rows if row["figure"] == figure]
+        judge.of(f"{what}: 0.90 of R up to 32 columns", [(str(p), p.fraction, 0.90) for p in points if p.width <= 32])
+        judge.of(f"{what}: 0.98 times cuBLAS", [(str(p), p.times_cublas, 0.98) for p in points])
+    short = [Point(row) for row in rows if row["figure"] == "short"]
+    length = lambda p: max(p.m, p.k)
+    judge.of("short, 1e4: as fast as cuBLAS", [(str(p), p.times_cublas, 1.0) for p in short if length(p) == 10_000])
+    part = lambda p: max(number(p.row["fraction_of_short"]), number(p.row["rested_fraction_of_short"]))
+    judge.of("short, 1e6: two empty launches and bytes over bandwidth, of 1.15 times that", [(str(p), part(p), 1 / 1.15) for p in short if length(p) == 1_000_000])
+
+
+def layers(files, judge):
+    keys = ("dtype", "m", "n", "k")
+    rows = latest(files, lambda row: tuple(row[k] for k in keys), lambda row: row["dtype"] == "f32" and row["status"] == "correct")
+    name = lambda row: f"{row['m']}x{row['n']}x{row['k']}"
+    large = [row for row in rows if int(row["m"]) <= 16 and int(row["n"]) == 4096]
+    judge.of("layers: 0.80 of R up to 16 rows of the two large ones", [(name(row), number(row["fraction"]), 0.80) for row in large])
+    judge.of("layers: 0.98 times cuBLAS", [(name(row), number(row["times_cublas"]), 0.98) for row in rows])
+    some = [number(row["times_cublas"]) for row in rows if 2 <= int(row["m"]) <= 64]
+    print(f"               {mean(some):.2f} times cuBLAS in the geometric mean of 2 to 64 rows")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tables", nargs="+", help="tables tsm-*.csv and fc-*.csv of one GPU")
+    parser.add_argument("--list", action="store_true", help="list the points that are below their goal")
+    for name, value, what in (
+        ("read", 4552, "GB/s of reads"),
+        ("copy", 4314, "GB/s of reads and writes alike"),
+        ("double", 56.4, "TFLOP/s in f64 and complex128"),
+        ("single", 53.6, "TFLOP/s in f32 and complex64"),
+    ):
+        parser.add_argument(f"--{name}", type=float, default=value, help=f"{what} [default: {value}]")
+    machine = parser.parse_args()
+    judge = Judge(machine.list)
+    kind = lambda prefix: [name for name in machine.tables if name.rsplit("/", 1)[-1].startswith(prefix)]
+    if kind("tsm-"):
+        skinny(kind("tsm-"), machine, judge)
+    if kind("fc-"):
+        layers(kind("fc-"), judge)
+
+
+if __name__ == "__main__":
+    main()
