@@ -168,6 +168,11 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
         },
     },
     Constraint {
+        about: "where results lie where their rows lay, the next rows are asked for when they have left: there is one stage",
+        on: &[mapping::IN_PLACE, "stages"],
+        holds: |c, _, _| !c.flag(mapping::IN_PLACE) || c.int("stages") == 1,
+    },
+    Constraint {
         about: "a warp that waits for nobody else asks for a group while another is multiplied: there are two at least",
         on: &[staging::COPY, "stages"],
         holds: |c, _, _| c.word(staging::COPY) != staging::BULK || c.int("stages") > 1,

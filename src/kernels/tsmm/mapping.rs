@@ -97,18 +97,17 @@ pub(super) fn takes_one_group(choice: &Choice) -> bool {
 /// The name of the parameter that lets results lie in shared memory where the rows lay that they were made of.
 pub(super) const IN_PLACE: &str = "in_place";
 
-/// Whether they may: a block takes one group of rows, rows and results are both moved as one piece of memory and have as many numbers, and a warp
-/// makes all of the results of the rows that it alone has read.
+/// Whether they may: rows and results are both moved as one piece of memory and have as many numbers, and a warp makes all of the results of
+/// the rows that it alone has read.
 pub(super) fn may_be_in_place(problem: &Problem, choice: &Choice) -> bool {
     let shape = problem.shape;
     choice.word("unit") == "mma"
         && choice.word("store") == "shared"
         && choice.int("wn") == 1
-        && takes_one_group(choice)
         && shape.k == shape.n
         && depth(problem, choice) == shape.k
         && bands(problem, choice) == 1
-        && staged(problem, choice) == (problem.result_dtype(), 1)
+        && !is_three(problem, choice)
         && [moved_a(problem, choice), moved_c(problem, choice)] == [Moved::AsOne; 2]
 }
 

@@ -454,19 +454,19 @@ const PARAMETERS: &[Parameter] = &[
         },
     },
     Parameter {
+        name: IN_PLACE,
+        about: "whether results lie in shared memory where the rows lay that they were made of, so that more blocks fit there, or more parts",
+        values: |c, problem, _| {
+            if mapping::may_be_in_place(problem, c) { with_stages(c, [false, true]) } else { Vec::new() }
+        },
+    },
+    Parameter {
         name: "stages",
         about: "groups of rows in shared memory at a time: one that is waited for while others compute, or more",
         values: |c, problem, _| {
             // Where a block takes one group of rows, there are others at a time only if it takes them piece by piece.
             let one = mapping::takes_one_group(c) && mapping::depth(problem, c) == problem.shape.k;
-            if one { with_stages(c, [1]) } else { with_stages(c, [2, 3, 4, 1]) }
-        },
-    },
-    Parameter {
-        name: IN_PLACE,
-        about: "whether results lie in shared memory where the rows lay that they were made of, so that more blocks fit there",
-        values: |c, problem, _| {
-            if mapping::may_be_in_place(problem, c) { with_stages(c, [false, true]) } else { Vec::new() }
+            if one || c.flag(IN_PLACE) { with_stages(c, [1]) } else { with_stages(c, [2, 3, 4, 1]) }
         },
     },
     Parameter {

@@ -21,8 +21,8 @@
 //!
 //! Elements take the places of those with the same number, counted in C order; what is left of the other buffer is not
 //! used. In every list of statements those that touch the other buffer stand before those that touch this one, or both
-//! stand in a loop over threads whose iterations keep to elements of their own, where it is so again: then nothing is
-//! overwritten that is read later.
+//! stand in a loop over threads whose iterations keep to elements of their own, or in one whose iterations write both
+//! anew, where it is so again: then nothing is overwritten that is read later.
 
 use std::collections::{HashMap, HashSet};
 
@@ -30,7 +30,7 @@ use crate::diag::Diagnosis;
 use crate::index::Index;
 use crate::ir::{Access, Buffer, For, Mode, Operand, Program, Space, Stmt, walk};
 use crate::layout::row_major_strides;
-use crate::schedule::rewrite::{Effects, Touched, map_elements, values_of};
+use crate::schedule::rewrite::{Effects, Touched, count_uses, covers, map_elements, values_of};
 use crate::schedule::step::Call;
 use crate::sym::Sym;
 
@@ -57,20 +57,18 @@ impl StorageShare {
         Diagnosis::new(format!("`{}` cannot take the room of `{}`", self.buffer, self.other)).because(because)
     }
 
-    /// The list with the buffer in the room of the other, where both are allocated there; the number of lists where they are.
+    /// The list with the buffer in the room of the other, where that is allocated there and the buffer too, or further in; the number of
+    /// lists where it is so.
     fn share(
         &self,
         stmts: &[Stmt],
         buffers: &HashMap<Sym, Buffer>,
         lists: &mut usize,
     ) -> Result<Vec<Stmt>, Diagnosis> {
-        let allocated = |name: &str| {
-            stmts.iter().find_map(|stmt| match stmt {
-                Stmt::Alloc(buffer) if buffer.sym.name() == name => Some(buffer),
-                _ => None,
-            })
-        };
-        if let (Some(buffer), Some(other)) = (allocated(&self.buffer), allocated(&self.other)) {
+        let other = stmts.iter().find_map(|stmt| allocated(stmt, &self.other));
+        let mut buffer = None;
+        walk::for_each(stmts, &mut |stmt| buffer = buffer.or(allocated(stmt, &self.buffer)));
+        if let (Some(buffer), Some(other)) = (buffer, other) {
             *lists += 1;
             return self.in_room_of(stmts, buffers, [buffer, other]);
         }
@@ -97,7 +95,7 @@ impl StorageShare {
         if needed > there {
             return Err(self.refuse(format!("it has {needed} elements, the other {there}")));
         }
-        self.in_turn(stmts, [&buffer.sym, &other.sym], &mut Touched::new(buffers))?;
+        self.in_turn(stmts, [buffer, other], &mut Touched::new(buffers))?;
         let (strides, room) = (row_major_strides(&of_buffer), row_major_strides(&of_other));
         let place = |access: &mut Access| {
             if access.buffer != buffer.sym {
@@ -122,8 +120,9 @@ impl StorageShare {
                 })
                 .collect();
         };
-        let own = |stmt: &Stmt| matches!(stmt, Stmt::Alloc(b) if b.sym == buffer.sym);
-        let rest = stmts.iter().filter(|stmt| !own(stmt)).cloned().collect();
+        let rest = walk::rewrite(stmts.to_vec(), &mut |stmt| {
+            if allocated(&stmt, &self.buffer).is_some() { Vec::new() } else { vec![stmt] }
+        });
         Ok(map_elements(rest, &place))
     }
 
@@ -146,10 +145,10 @@ impl StorageShare {
     fn in_turn(
         &self,
         stmts: &[Stmt],
-        [buffer, other]: [&Sym; 2],
+        [buffer, other]: [&Buffer; 2],
         touched: &mut Touched,
     ) -> Result<(), Diagnosis> {
-        let touches = |stmt: &Stmt, which: &Sym| Effects::of(std::slice::from_ref(stmt)).touches(which);
+        let touches = |stmt: &Stmt, which: &Buffer| count_uses(std::slice::from_ref(stmt), &which.sym) > 0;
         let begun = stmts.iter().position(|stmt| touches(stmt, buffer));
         let done = stmts.iter().rposition(|stmt| touches(stmt, other));
         let (Some(begun), Some(done)) = (begun, done) else { return Ok(()) };
@@ -157,14 +156,18 @@ impl StorageShare {
             return Ok(());
         }
         if begun < done {
-            return Err(self.refuse(format!("`{other}` is still used when `{buffer}` is")));
+            return Err(self.refuse(format!("`{}` is still used when `{}` is", other.sym, buffer.sym)));
         }
         match &stmts[begun] {
             Stmt::For(l) => {
                 let values = values_of(&l.range).unwrap_or_default();
                 match l.mode {
                     _ if values.len() == 1 => {}
-                    Mode::Threads { .. } => self.apart(l, &values, [buffer, other], touched)?,
+                    Mode::Threads { .. } => self.apart(l, &values, [&buffer.sym, &other.sym], touched)?,
+                    _ if written_anew(&l.body, buffer) && written_anew(&l.body, other) => {
+                        touched.forget(&l.var);
+                        return self.in_turn(&l.body, [buffer, other], touched);
+                    }
                     _ => {
                         return Err(self.refuse(format!(
                             "both are used in every iteration of the loop `{}`, and what one of them keeps for the next would be lost",
@@ -223,6 +226,28 @@ impl StorageShare {
     }
 }
 
+/// The buffer of that name, if the statement allocates it.
+fn allocated<'a>(stmt: &'a Stmt, name: &str) -> Option<&'a Buffer> {
+    match stmt {
+        Stmt::Alloc(buffer) if buffer.sym.name() == name => Some(buffer),
+        _ => None,
+    }
+}
+
+/// Whether the body of a loop allocates a buffer, or writes all its elements before it reads any, so that nothing is left
+/// of an iteration before.
+fn written_anew(body: &[Stmt], buffer: &Buffer) -> bool {
+    if body.iter().any(|stmt| allocated(stmt, buffer.sym.name()).is_some()) {
+        return true;
+    }
+    let reads = |stmt: &Stmt| {
+        let effects = Effects::of(std::slice::from_ref(stmt));
+        effects.reads.contains(&buffer.sym) || effects.updates.contains(&buffer.sym)
+    };
+    let first = body.iter().position(reads).unwrap_or(body.len());
+    covers(&body[..first], buffer)
+}
+
 impl Primitive for StorageShare {
     fn call(&self) -> Call {
         Call::new("storage_share").word(&self.buffer).word(&self.other)
@@ -243,8 +268,8 @@ impl Primitive for StorageShare {
         let body = self.share(&program.body, &program.buffers(), &mut lists)?;
         if lists == 0 {
             return Err(self
-                .refuse("no list of statements allocates both")
-                .instead("attach both copies to the same loop of blocks with compute_at"));
+                .refuse("nothing allocates the other around it")
+                .instead("attach the copy in it with compute_at, to a loop outside or the same"));
         }
         check_vectors(program.with_body(body))
     }
@@ -316,6 +341,41 @@ mod tests {
         }
     }
 
+    /// `d` is another in every iteration, `s` the same: where some of it is kept from one to the next, it is needed.
+    #[test]
+    fn what_iterations_keep_is_not_lost() {
+        let program = |fill: &str| {
+            format!(
+                "program p(n: size, x: in f32[n, 64], y: out f32[n, 64]) {{
+                    for b in block.x(1) {{
+                        alloc s: f32[64] shared
+                        for t in threads(64@1) {{ s[t] = 0 }}
+                        for k in 0..n {{
+                            alloc d: f32[64] shared
+                            {fill}
+                            for w in threads(1@32) {{
+                                alloc r: f32[2, 32@1] reg
+                                for t in threads(32@1), u in 0..2 {{ r[u, t] = s[2*t + u] }}
+                                for t in threads(32@1), u in 0..2 {{ d[32*u + t] = r[u, t] }}
+                            }}
+                            for t in threads(32@1), u in 0..2 {{ y[k, 2*t + u] = d[2*t + u] }}
+                        }}
+                    }}
+                }}"
+            )
+        };
+        let anew =
+            after(&program("for t in threads(64@1) { s[t] = x[k, t] }")).map(|s| s.program().to_string());
+        // What is written before the loop is of no use there, and stands before all of `d`.
+        assert!(anew.as_ref().is_ok_and(|text| !text.contains("alloc d")), "{anew:?}");
+        for part in
+            ["for t in threads(32@1) { s[t] = x[k, t] }", "for t in threads(64@1) { s[t] += x[k, t] }"]
+        {
+            let refused = after(&program(part)).expect_err("is refused");
+            assert!(refused.contains("every iteration of the loop `k`"), "{refused}");
+        }
+    }
+
     #[test]
     fn only_plain_shared_memory_that_is_large_enough_is_taken() {
         let program = shared(&format!("{FILL} {READ}"));
@@ -323,7 +383,7 @@ mod tests {
             ("d: f32[2, 32] shared", "d: f32[2, 48] shared", "it has 96 elements, the other 64"),
             ("d: f32[2, 32] shared", "d: f32[2, 32] shared layout (r, c) => 33*r + c", "has a layout"),
             ("s: f32[64] shared", "s: f64[64] shared", "it has elements of f32, not of f64"),
-            ("d: f32[2, 32] shared", "e: f32[2, 32] shared", "no list of statements allocates both"),
+            ("d: f32[2, 32] shared", "e: f32[2, 32] shared", "nothing allocates the other around it"),
         ] {
             let refused = after(
                 &program

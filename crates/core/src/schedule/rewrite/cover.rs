@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::index::{Atom, Index, Interval, Ranges};
 use crate::instr::{self, OperandAccess};
-use crate::ir::{Assign, AssignOp, Buffer, For, If, Mode, Operand, Range, Span, Stmt, Value, walk};
+use crate::ir::{Assign, AssignOp, Buffer, For, If, Mode, Operand, Own, Range, Span, Stmt, Value, walk};
 use crate::sym::Sym;
 
 /// More points than this are not enumerated.
@@ -24,7 +24,7 @@ pub(in crate::schedule) fn covers(stmts: &[Stmt], buffer: &Buffer) -> bool {
     if elements > MOST_POINTS || points(stmts) > MOST_POINTS {
         return false;
     }
-    let mut trial = Trial { buffer, extents: &extents, values: HashMap::new() };
+    let mut trial = Trial { buffer, extents: &extents, values: HashMap::new(), own: HashMap::new() };
     trial.written(stmts).len() as i64 == elements
 }
 
@@ -200,6 +200,8 @@ struct Trial<'a> {
     buffer: &'a Buffer,
     extents: &'a [i64],
     values: HashMap<Sym, i64>,
+    /// The buffers that the statements allocate themselves: whose elements `own` loops go over is known of these.
+    own: HashMap<Sym, Buffer>,
 }
 
 impl Trial<'_> {
@@ -229,10 +231,36 @@ impl Trial<'_> {
                         self.values.remove(sym);
                     }
                 }
+                Stmt::Alloc(buffer) => {
+                    self.own.insert(buffer.sym.clone(), buffer.clone());
+                }
+                Stmt::Own(own) => all.extend(self.written_of_own(own).unwrap_or_default()),
                 leaf => self.elements(leaf, &mut all).unwrap_or_default(),
             }
         }
         all
+    }
+
+    /// The same for a loop over the elements of a window without a slice.
+    fn written_of_own(&mut self, own: &Own) -> Option<HashSet<i64>> {
+        let buffer = self.own.get(&own.window.buffer)?;
+        if own.window.dims.iter().any(|span| matches!(span, Span::Slice(..))) {
+            return None;
+        }
+        let steps: Vec<(Sym, i64, i64)> = own
+            .steps(buffer)
+            .into_iter()
+            .map(|(var, extent, step)| Some((var.clone(), extent.as_constant()?, step)))
+            .collect::<Option<_>>()?;
+        let times: Vec<i64> = steps.iter().map(|(_, extent, step)| (extent + step - 1) / step).collect();
+        let mut all = HashSet::new();
+        for point in crate::layout::indices(&times) {
+            for ((var, _, step), at) in steps.iter().zip(point) {
+                self.values.insert(var.clone(), at * step);
+            }
+            all.extend(self.written(&own.body));
+        }
+        Some(all)
     }
 
     fn elements(&self, leaf: &Stmt, out: &mut HashSet<i64>) -> Option<()> {

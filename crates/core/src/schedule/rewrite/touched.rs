@@ -32,6 +32,11 @@ impl<'a> Touched<'a> {
         self.values.insert(var.clone(), value);
     }
 
+    /// Nothing is known any more of the variable of a loop.
+    pub fn forget(&mut self, var: &Sym) {
+        self.values.remove(var);
+    }
+
     /// The elements of `buffer` that statements may touch: conditions that nothing is known of hold and do not hold.
     pub fn of(&mut self, stmts: &[Stmt], buffer: &Sym) -> Elements {
         let mut found = HashSet::new();
