@@ -376,6 +376,30 @@ mod tests {
         }
     }
 
+    /// Of what is computed between the two nothing comes later.
+    #[test]
+    fn a_stage_stays_before_what_overwrites_what_it_reads() {
+        let program = "program staged(M: size, x: in f32[M, 8], y: out f32[M, 8]) {
+            alloc s: f32[M, 8] global
+            alloc d: f32[M, 8] global
+            for i in 0..M, j in 0..8 { s[i, j] = x[i, j] }
+            for i in 0..M, j in 0..8 { d[i, j] = s[i, j] + s[i, 7 - j] }
+            for i in 0..M, j in 0..8 { y[i, j] = d[i, j] + d[i, 7 - j] }
+        }";
+        let steps = "cache_write(d, reg) -> own
+            split(y.i, 2) -> b, i
+            set_scope(s, shared)
+            set_scope(d, shared)
+            compute_at(d, y.b)
+            compute_at(own, y.b)
+            compute_at(s, y.b)
+            storage_share(d, s)";
+        let program = parse::program(program).expect("reads");
+        let mut schedule = Schedule::run(program, steps).expect("is legal");
+        let refused = schedule.steps("compute_at(own, s.j)").err().expect("is refused").to_string();
+        assert!(refused.contains("`s`, which it reads, is overwritten there"), "{refused}");
+    }
+
     #[test]
     fn only_plain_shared_memory_that_is_large_enough_is_taken() {
         let program = shared(&format!("{FILL} {READ}"));

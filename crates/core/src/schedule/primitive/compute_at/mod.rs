@@ -104,13 +104,14 @@ impl ComputeAt {
         let Stmt::Alloc(buffer) = &stmts[at] else { return Err(self.refuse("it is not allocated here")) };
         let mut producers = Vec::new();
         let mut rest = Vec::new();
-        let mut lets_follow = false;
+        let (mut lets_follow, mut behind) = (false, 0);
         for (i, stmt) in stmts.iter().enumerate() {
             if i == at {
                 continue;
             }
             if i > at && writes(std::slice::from_ref(stmt), &self.stage) && !lets_follow {
                 producers.push(stmt.clone());
+                behind = rest.len();
             } else {
                 lets_follow |= i > at && mentions_buffer(stmt, &buffer.sym);
                 rest.push(stmt.clone());
@@ -141,6 +142,7 @@ impl ComputeAt {
         if !self.encloses_all_uses(&rest[user], &buffer.sym) {
             return Err(self.refuse("it is also read outside that loop").instead("attach it further out"));
         }
+        self.check_what_it_reads(&nests, &rest[behind.min(user)..=user], place)?;
         let mut consumer = rest[user].clone();
         if self.private {
             self.check_private(buffer, &consumer, place)?;
@@ -154,6 +156,28 @@ impl ComputeAt {
         let moved = attach.attach_to(consumer)?;
         rest.splice(user..=user, moved);
         Ok(rest)
+    }
+
+    /// Whether nothing that a stage reads of other stages is overwritten by what it would then be computed behind or among, as where
+    /// a later stage has taken the room of an earlier one.
+    fn check_what_it_reads(
+        &self,
+        nests: &[(Vec<Sym>, Vec<Stmt>)],
+        behind: &[Stmt],
+        place: &Place,
+    ) -> Result<(), Diagnosis> {
+        let buffers = place.program.buffers();
+        let overwritten =
+            |read: &Sym| behind.iter().any(|stmt| Effects::of(std::slice::from_ref(stmt)).writes(read));
+        let lost = nests.iter().flat_map(|(_, inner)| Effects::of(inner).reads).find(|read| {
+            overwritten(read) && buffers.get(read).is_some_and(|b| !matches!(b.space, Space::Param(_)))
+        });
+        match lost {
+            Some(read) => Err(self
+                .refuse(format!("`{}`, which it reads, is overwritten there", read.name()))
+                .instead("attach it before storage_share")),
+            None => Ok(()),
+        }
     }
 
     fn encloses_all_uses(&self, stmt: &Stmt, buffer: &Sym) -> bool {
