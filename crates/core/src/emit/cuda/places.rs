@@ -25,7 +25,7 @@ use crate::layout::Layout;
 use crate::sym::Sym;
 
 /// The most places of an access: they are kept in registers.
-const MOST_PLACES: i64 = 16;
+const MOST_PLACES: i64 = 32;
 
 /// Part of an offset in a shared buffer, or of several, one for each iteration of unrolled loops.
 #[derive(Clone, Debug)]
