@@ -396,7 +396,7 @@ mod tests {
             storage_share(d, s)";
         let program = parse::program(program).expect("reads");
         let mut schedule = Schedule::run(program, steps).expect("is legal");
-        let refused = schedule.steps("compute_at(own, s.j)").err().expect("is refused").to_string();
+        let refused = schedule.steps("compute_at(own, s.j)").map(drop).expect_err("is refused").to_string();
         assert!(refused.contains("`s`, which it reads, is overwritten there"), "{refused}");
     }
 
