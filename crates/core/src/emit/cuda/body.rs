@@ -79,6 +79,8 @@ pub(super) struct Body<'a> {
     pub(super) thread_values: ThreadValues,
     /// Places in shared memory that are computed before the loop around, and what is bound in that loop.
     pub(super) places: Vec<Place>,
+    /// How many places of each buffer have a name so far.
+    pub(super) places_of: HashMap<Sym, usize>,
     pub(super) bound_in_loop: Option<HashSet<Sym>>,
     /// The variables of the loops around the statement in hand that are not unrolled.
     pub(super) serial_loops: Vec<Sym>,

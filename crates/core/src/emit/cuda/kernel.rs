@@ -143,6 +143,7 @@ impl<'a> Body<'a> {
             slots: Vec::new(),
             thread_values: HashMap::new(),
             places: Vec::new(),
+            places_of: HashMap::new(),
             bound_in_loop: None,
             serial_loops: Vec::new(),
             unrolled_loops: Vec::new(),

@@ -103,8 +103,10 @@ impl Body<'_> {
         let name = match known {
             Some(place) => place.name.clone(),
             None => {
-                let of_buffer = self.places.iter().filter(|p| p.buffer == *buffer).count();
-                let number = if of_buffer > 0 { (of_buffer + 1).to_string() } else { String::new() };
+                // Loops that stand side by side have names of their own.
+                let of_buffer = self.places_of.entry(buffer.clone()).or_default();
+                *of_buffer += 1;
+                let number = if *of_buffer > 1 { of_buffer.to_string() } else { String::new() };
                 let name = format!("{}_place{number}", self.names.of(buffer));
                 self.places.push(Place {
                     buffer: buffer.clone(),

@@ -127,6 +127,12 @@ fn places_that_no_loop_moves_are_computed_before_it() {
     assert!(each.contains("int s_place[8];"), "{each}");
     assert!(each.contains("for (int u = 0; u < 8; ++u) s_place[u] = 4*(tid/4 ^ u) + tid%4;"), "{each}");
     assert!(each.contains("(&s[s_place[u] + 256*(k%3)])[32*u]"), "{each}");
+    // Another loop beside it has a place of its own name.
+    let twice = of_a_swizzled_tile(
+        "for u in unroll 0..8 { acc[0] += s[1, u, t] } for k in 0..3 { acc[0] += s[k, t/8, t] } for k in 0..6, u in unroll 0..8",
+        "k%3, u, t",
+    );
+    assert!(twice.contains("const int s_place = ") && twice.contains("int s_place2[8];"), "{twice}");
     let before = |text: &str, this: &str, that: &str| text.find(this).unwrap() < text.find(that).unwrap();
     assert!(before(&each, "s_place[u] = ", "for (int k = 0"), "{each}");
 }
