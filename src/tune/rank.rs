@@ -198,7 +198,9 @@ pub fn of_footprint(footprint: &Footprint, problem: &Problem, target: &Target) -
         over(footprint.instructions + multiply_adds, clock * multiprocessors * schedulers) * ISSUE * uneven;
     // What a block itself does in a step, where the next step's data is not on its way meanwhile.
     let own = arithmetic.max(issue).max(cache) / (rounds * footprint.steps.max(1.0)) / resident;
-    let step = if footprint.overlaps { MEMORY_LATENCY.max(own) } else { MEMORY_LATENCY + own };
+    // Where it is not, a team computes what is its own, and others have theirs on the way.
+    let own_of_team = own / footprint.teams.max(1) as f64;
+    let step = if footprint.overlaps { MEMORY_LATENCY.max(own) } else { MEMORY_LATENCY + own_of_team };
     let latency = rounds * footprint.steps * step * if footprint.ahead { AHEAD } else { 1.0 };
     let launch = footprint.launches as f64 * LAUNCH;
     let start = rounds * footprint.start * START;
@@ -248,7 +250,7 @@ fn pipe(precision: Precision, matrix_units: bool) -> Option<Pipe> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Estimate, MEETING, estimate, most_registers, of_footprint};
+    use super::{Estimate, MEETING, MEMORY_LATENCY, estimate, most_registers, of_footprint};
     use crate::kernels;
     use crate::kernels::family::{Choice, Footprint, parse_parameter};
     use crate::problem::Problem;
@@ -366,6 +368,18 @@ mod tests {
         assert!((one.seconds - four.seconds - 0.75 * one.terms.meetings).abs() < 1e-12);
         let two = of(Footprint { blocks: 264.0, shared_bytes: 100 << 10, ..alone });
         assert_eq!(two.terms.meetings, one.terms.meetings / 2.0, "two blocks on each");
+    }
+
+    #[test]
+    fn teams_whose_data_is_not_on_its_way_compute_one_while_others_wait() {
+        let alone = Footprint { blocks: 132.0, shared_bytes: 200 << 10, overlaps: false, ..STREAM };
+        let (one, four) = (of(alone), of(Footprint { teams: 4, ..alone }));
+        let waits = alone.steps * MEMORY_LATENCY;
+        let own = one.terms.latency - waits;
+        assert!(own > 0.0 && (four.terms.latency - waits - own / 4.0).abs() < 1e-12);
+        // Where it is on its way, what a block computes is all of it.
+        let ahead = Footprint { overlaps: true, ..alone };
+        assert_eq!(of(ahead).terms.latency, of(Footprint { teams: 4, ..ahead }).terms.latency);
     }
 
     #[test]

@@ -171,7 +171,13 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target) -> Foot
         if choice.flag(staging::SPLIT_ONCE) { (2, 1.0) } else { (1, of_a_read) };
     let read = fragments + (b_at_once - 1) * fragments_of_b;
     Footprint {
-        registers: (sums * rows * columns / 32 + 2 * products * fragments) * bytes / 4 + 24,
+        // Fragments of the next step are read while this one is multiplied, where there are registers for both.
+        registers: {
+            let with =
+                |ahead: i64| (sums * rows * columns / 32 + ahead * products * fragments) * bytes / 4 + 24;
+            let most = i64::from(target.limits.registers_per_block) / threads(problem, choice);
+            with(2).min(with(1).max(most.min(255)))
+        },
         multiply_adds: steps
             * (products * rows * columns * terms) as f64
             * if small { 1.9 } else { 1.0 }
