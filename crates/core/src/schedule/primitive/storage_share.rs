@@ -121,7 +121,8 @@ impl StorageShare {
                 .collect();
         };
         let rest = walk::rewrite(stmts.to_vec(), &mut |stmt| {
-            if allocated(&stmt, &self.buffer).is_some() { Vec::new() } else { vec![stmt] }
+            let is_it = allocated(&stmt, &self.buffer).is_some_and(|b| b.sym == buffer.sym);
+            if is_it { Vec::new() } else { vec![stmt] }
         });
         Ok(map_elements(rest, &place))
     }
@@ -160,10 +161,12 @@ impl StorageShare {
         }
         match &stmts[begun] {
             Stmt::For(l) => {
-                let values = values_of(&l.range).unwrap_or_default();
-                match l.mode {
-                    _ if values.len() == 1 => {}
-                    Mode::Threads { .. } => self.apart(l, &values, [&buffer.sym, &other.sym], touched)?,
+                let values = match (values_of(&l.range), l.mode) {
+                    (Some(values), _) if values.len() == 1 => values,
+                    (Some(values), Mode::Threads { .. }) => {
+                        self.apart(l, &values, [&buffer.sym, &other.sym], touched)?;
+                        values
+                    }
                     _ if written_anew(&l.body, buffer) && written_anew(&l.body, other) => {
                         touched.forget(&l.var);
                         return self.in_turn(&l.body, [buffer, other], touched);
@@ -174,7 +177,7 @@ impl StorageShare {
                             l.var
                         )));
                     }
-                }
+                };
                 for value in values {
                     touched.within(&l.var, value);
                     self.in_turn(&l.body, [buffer, other], touched)?;
