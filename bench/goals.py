@@ -12,6 +12,8 @@ goal are listed. R is the roofline: bandwidth is the largest that `bench bandwid
 import argparse
 import csv
 import math
+import os
+import signal
 
 BYTES = {"f32": 4, "f64": 8, "c64": 8, "c128": 16}
 NONE = {"", "-"}
@@ -139,6 +141,12 @@ def main():
         parser.add_argument(f"--{name}", type=float, default=value, help=f"{what} [default: {value}]")
     machine = parser.parse_args()
     judge = Judge(machine.list)
+    for name in machine.tables:
+        base = os.path.basename(name)
+        if not os.path.isfile(name):
+            parser.error(f"there is no table {name}; those that were measured are in bench/results")
+        if not (base.startswith(("tsm-", "fc-")) and base.endswith(".csv")):
+            parser.error(f"{name} is no table of `bench tsm` or `bench fc`: they are named tsm-*.csv and fc-*.csv")
     kind = lambda prefix: [name for name in machine.tables if name.rsplit("/", 1)[-1].startswith(prefix)]
     if kind("tsm-"):
         skinny(kind("tsm-"), machine, judge)
@@ -147,4 +155,6 @@ def main():
 
 
 if __name__ == "__main__":
+    # `| head` ends it without a complaint.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     main()
