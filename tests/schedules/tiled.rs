@@ -129,6 +129,25 @@ fn choices_drawn_from_the_space_compute_the_same() {
 }
 
 #[test]
+fn lanes_that_read_pieces_of_rows_compute_the_same() {
+    // Pieces of 1, 2 and 4 columns; several instructions beside each other that each have one column of a piece; C, a part of it, or
+    // sums of sets as what is left behind.
+    for (shape, given) in [
+        ("33x136x300", "rows=32 columns=64 depth=64 sets=1 wm=2 wn=2 stages=2"),
+        ("40x130x129", "rows=32 columns=64 depth=64 sets=2 wm=2 wn=1 stages=2"),
+        ("20x200x260", "rows=16 columns=64 depth=128 sets=4 wm=1 wn=2 stages=3"),
+        ("70x72x256", "rows=64 columns=32 depth=32 sets=1 wm=2 wn=2 stages=2 parts=2"),
+        ("16x133x390", "rows=16 columns=32 depth=128 sets=4 wm=1 wn=4 stages=2 parts=3"),
+        ("16x96x1030", "rows=16 columns=32 depth=256 sets=8 wm=1 wn=1 stages=3 team=warp"),
+        ("30x96x400", "rows=32 columns=32 depth=256 sets=4 wm=1 wn=1 stages=1 team=block"),
+    ] {
+        let choice = choice(&format!("unit=mma numbers=split a_tile=rows swizzled=true {given}"));
+        let complete = family().complete(&choice, &problem(shape), target::DEFAULT);
+        holds(shape, &complete.unwrap_or_else(|e| panic!("{shape} with {choice}: {e}")));
+    }
+}
+
+#[test]
 fn short_sums_go_to_matrix_units_only_where_somebody_asks_for_it_or_permits_it() {
     let units = |problem: &Problem, permissions| {
         let mut units = BTreeSet::new();

@@ -54,7 +54,7 @@ pub(super) fn footprint(problem: &Problem, choice: &Choice, _: &Target) -> Footp
     let by_threads = multiply_adds / 32.0 * (1.0 / tiles.tm as f64 + 1.0 / tiles.tn as f64) / 4.0;
     let warps = tiles.matrix_units.then(|| MatrixUnits::of(problem, choice, &tiles, multiply_adds));
     // Instructions that read operands, and their passes.
-    let (reads, passes) = warps.as_ref().map_or((by_threads, 2.0 * by_threads), |w| (w.reads, w.reads));
+    let (reads, passes) = warps.as_ref().map_or((by_threads, 2.0 * by_threads), |w| (w.reads, w.passes));
     let staged = terms * (rows * across + columns * down);
     let [piece_a, piece_b] = copied(problem, choice).map(|c| c.piece as f64);
     let copies = terms * (rows * across / piece_a + columns * down / piece_b) / 32.0;
@@ -110,8 +110,9 @@ pub(super) fn footprint(problem: &Problem, choice: &Choice, _: &Target) -> Footp
 struct MatrixUnits {
     /// How many times as long as instructions on numbers as they are those on split numbers keep matrix units busy.
     occupied: f64,
-    /// Instructions that read fragments of the operands.
+    /// Instructions that read fragments of the operands, and their passes.
     reads: f64,
+    passes: f64,
     /// Instructions that split and multiply, and add up.
     instructions: f64,
 }
@@ -120,13 +121,15 @@ impl MatrixUnits {
     fn of(problem: &Problem, choice: &Choice, tiles: &Tiles, multiply_adds: f64) -> MatrixUnits {
         let warps = Warps::of(choice);
         let [below, beside] = warps.instructions();
+        let [terms, columns] = tiles.at_once();
         let fragments = (4 * below + 2 * beside) as f64;
         let apart = tiles.terms_of_a_set() / STEP;
         let [occupied, of_a_product, of_a_read] = staging::cost_of_splitting(problem, choice, apart);
         let steps = multiply_adds / (warps.rows * warps.columns * STEP) as f64;
         MatrixUnits {
             occupied: occupied * LONGER,
-            reads: steps * fragments,
+            reads: steps * (4.0 * below as f64 / terms as f64 + 2.0 * beside as f64 / columns as f64),
+            passes: steps * fragments,
             instructions: steps
                 * (fragments * (of_a_read - 1.0) + (below * beside) as f64 * of_a_product + 4.0),
         }

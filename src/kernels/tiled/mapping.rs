@@ -29,6 +29,9 @@ pub(super) const WARP: i64 = 32;
 pub(super) const HIGH: i64 = 16;
 pub(super) const STEP: i64 = 8;
 
+/// Neighbouring terms of a row of A that a lane reads at once for as many instructions, where matrix units multiply.
+const TERMS_AT_ONCE: i64 = 2;
+
 /// Whether matrix units multiply.
 pub(super) fn by_matrix_units(choice: &Choice) -> bool {
     choice.word("unit") == "mma"
@@ -68,9 +71,10 @@ pub(super) enum Spread {
     AsItIs,
     /// Longer by so many elements.
     Longer(i64),
-    /// With pieces that change places from row to row: of 16 bytes, by the number of the row or of the line of 128 bytes; or of so many
-    /// elements, four of them by the number of the row.
-    Swizzled(Option<i64>),
+    /// With pieces of 16 bytes that change places, by the number of the row or of the line of 128 bytes.
+    Swizzled,
+    /// With pieces of eight elements that change places, four of them by the number of the row, or of that many rows.
+    SwizzledEights(i64),
 }
 
 impl Spread {
@@ -83,10 +87,10 @@ impl Spread {
         match self {
             Spread::AsItIs => String::new(),
             Spread::Longer(by) => staging::pad(tile, by),
-            Spread::Swizzled(None) => format!("swizzle({tile})\n"),
-            Spread::Swizzled(Some(piece)) => {
-                let (base, row) = (piece.ilog2(), elements.ilog2());
-                format!("swizzle({tile}, 2, {base}, {})\n", row - base)
+            Spread::Swizzled => format!("swizzle({tile})\n"),
+            Spread::SwizzledEights(rows) => {
+                let base = ACROSS.ilog2();
+                format!("swizzle({tile}, 2, {base}, {})\n", elements.ilog2() + rows.ilog2() - base)
             }
         }
     }
@@ -120,6 +124,8 @@ pub(super) struct Tiles {
     /// Lanes of a warp, or of a set that is no whole number of warps, below one another and beside each other.
     pub(super) lanes_down: i64,
     pub(super) lanes_across: i64,
+    /// Columns of a warp, where matrix units multiply.
+    columns_of_a_warp: i64,
 }
 
 impl Tiles {
@@ -152,6 +158,7 @@ impl Tiles {
             across,
             lanes_down,
             lanes_across,
+            columns_of_a_warp: Warps::of(choice).columns,
         }
     }
 
@@ -168,15 +175,30 @@ impl Tiles {
     /// Neighbouring rows and columns of a thread.
     pub(super) fn pieces(&self) -> [i64; 2] {
         if self.matrix_units {
-            return [1, 2];
+            let [_, columns] = self.at_once();
+            return [1, columns.max(2)];
         }
         [if self.turned { PIECE.min(self.tm) } else { 1 }, PIECE.min(self.tn)]
     }
 
-    /// Terms that are multiplied at once: those that a thread reads of a row of A, or of an instruction.
+    /// Neighbouring terms of a row of A and columns of a row of B that a lane reads at once where matrix units multiply: one of each for
+    /// every one of as many instructions. An instruction does not mind which terms and columns it is given, and a piece of a row of a
+    /// swizzled tile is as near to a lane as an element: where each element took an instruction, 48 of the 372 that a warp issued for a tile
+    /// of 256 terms with 16 rows and 32 columns did that, and most of those that found places.
+    pub(super) fn at_once(&self) -> [i64; 2] {
+        let [terms, columns] = [self.terms_of_a_set(), self.columns];
+        let in_lines = |elements: i64| elements.count_ones() == 1 && elements >= 4 * ACROSS;
+        if self.matrix_units && self.swizzled && in_lines(terms) && in_lines(columns) {
+            [TERMS_AT_ONCE, PIECE.min(self.columns_of_a_warp / ACROSS)]
+        } else {
+            [1, 1]
+        }
+    }
+
+    /// Terms that are multiplied at once: those that a thread reads of a row of A, or of instructions whose operands are read at once.
     pub(super) fn terms(&self) -> i64 {
         match (self.matrix_units, self.turned) {
-            (true, _) => STEP,
+            (true, _) => STEP * self.at_once()[0],
             (false, true) => 1,
             (false, false) => PIECE,
         }
@@ -202,8 +224,8 @@ impl Tiles {
     }
 
     /// How the tiles of A and B lie in shared memory, so that lanes of a warp read them from other banks: threads below one another read rows
-    /// of A, sets of a warp read terms of both, as many as are read at once apart. An instruction's lanes read four terms of each of eight
-    /// rows of A, and eight columns of each of four rows of B.
+    /// of A, sets of a warp read terms of both, as many as are read at once apart. An instruction's lanes read four terms (or pairs of terms)
+    /// of each of eight rows of A, and eight columns (or pieces of columns) of each of four rows of B, which are neighbours or every other one.
     ///
     /// Rows are longer for that, or (`swizzled`) their pieces change places, so that rows start at multiples of 128 bytes like the lines that
     /// are copied to them: where nothing is multiplied, copies took 23.6 us instead of 25.5 (16 x 4096 x 4096, an H100, 2026-11-26). But
@@ -215,18 +237,29 @@ impl Tiles {
             _ if self.turned => Spread::Longer(PIECE),
             // Rows as long as what the sets of a warp read at once fill the banks one after the other.
             (false, true) => Spread::AsItIs,
-            _ if whole(terms) && terms > PIECE => Spread::Swizzled(None),
+            (true, _) if self.at_once()[0] > 1 => Spread::SwizzledEights(1),
+            _ if whole(terms) && terms > PIECE => Spread::Swizzled,
             (true, _) => Spread::Longer(PIECE),
             (false, false) => Spread::Longer(PIECE * self.sets_of_a_warp().min(8)),
         };
         let of_b = match self.matrix_units {
-            true if whole(self.columns) && self.columns >= 4 * ACROSS => Spread::Swizzled(Some(ACROSS)),
+            true if whole(self.columns) && self.columns >= 4 * ACROSS => Spread::SwizzledEights(self.at_once()[0]),
             true => Spread::Longer(ACROSS),
             false if self.sets_of_a_warp() == 1 || self.across * PIECE >= WARP => Spread::AsItIs,
-            false if whole(self.columns) && self.columns > PIECE => Spread::Swizzled(None),
+            false if whole(self.columns) && self.columns > PIECE => Spread::Swizzled,
             false => Spread::Longer(PIECE),
         };
         [of_a, of_b]
+    }
+
+    /// Elements between rows of what the sets have added up: lanes leave what an instruction has added up in eight rows at once, a piece of
+    /// a row at a time two.
+    pub(super) fn between_rows_of_sums(&self) -> i64 {
+        match (self.matrix_units, self.at_once()) {
+            (false, _) => 0,
+            (true, [_, PIECE]) => PIECE,
+            (true, _) => ACROSS,
+        }
     }
 
     /// Bytes of the tiles of A and B in shared memory, and of what the sets have added up.
@@ -239,9 +272,7 @@ impl Tiles {
             (false, false) => self.rows * (self.depth + pad_a),
         };
         let b = self.depth * (self.columns + pad_b);
-        // Lanes leave what an instruction has added up in eight rows at once.
-        let apart = if self.matrix_units { ACROSS } else { 0 };
-        let sums = if self.sets > 1 { self.sets * self.rows * (self.columns + apart) } else { 0 };
+        let sums = if self.sets > 1 { self.sets * self.rows * (self.columns + self.between_rows_of_sums()) } else { 0 };
         4 * (stages * (a + b) + sums)
     }
 }

@@ -227,9 +227,10 @@ struct Reads {
 }
 
 /// The copies of tiles to shared memory, what is read of them, and the products.
-fn products(problem: &Problem, choice: &Choice, tiles: &Tiles, Stages { sum, .. }: &Stages) -> String {
+fn products(problem: &Problem, choice: &Choice, tiles: &Tiles, stages_of: &Stages) -> String {
+    let sum = stages_of.sum;
     let Reads { loops: [outer, middle, inner], copy_of_a, of_a, of_b, after } = if tiles.matrix_units {
-        by_warps(problem, choice, tiles, sum)
+        by_warps(problem, choice, tiles, stages_of)
     } else {
         by_threads(problem, choice, tiles, sum)
     };
@@ -250,27 +251,77 @@ cache_read(B, {sum}, shared) -> Bs
     )
 }
 
-/// Warps with matrix instructions.
-fn by_warps(problem: &Problem, choice: &Choice, tiles: &Tiles, sum: &str) -> Reads {
+/// Warps with matrix instructions. Where lanes read several neighbours at once, each is for another instruction: the fragments have
+/// every second term and every fourth column.
+fn by_warps(problem: &Problem, choice: &Choice, tiles: &Tiles, stages: &Stages) -> Reads {
+    let sum = stages.sum;
     let [copied_a, _] = copied(problem, choice);
     let [of_tile_a, _] = tiles.spreads();
     let [below, beside] = Warps::of(choice).instructions();
+    let [terms, columns] = tiles.at_once();
     let rows = if below > 1 { ", a.ro" } else { "" };
-    let columns = if beside > 1 { ", b.co" } else { "" };
+    let beside = if beside > columns { ", b.co" } else { "" };
+    let mut steps = Pieces::default();
+    if terms > 1 {
+        steps.of_a = format!("split(a.c, {terms}) -> c, v\nvectorize(a.v)\nstorage_order(a, r, c%{terms}, c/{terms})\n");
+        steps.of_b = format!("split(b.r, {terms}) -> r, q\n");
+        steps.of_products = format!("split({sum}.k, {terms}) -> k, q\n");
+        steps.unrolled = format!(", b.q, {sum}.q");
+    }
+    if columns > 1 {
+        steps.of_b += &format!("split(b.c, {columns}) -> c, v\nreorder(b.q, b.r, b.c, b.v)\nvectorize(b.v)\n");
+        steps.of_products += &format!("split({sum}.j, {columns}) -> j, v\nstorage_order({sum}, r, c%{columns}, c/{columns})\n");
+        steps.of_products += &in_pieces(problem, choice, tiles, stages.tiled, columns);
+        steps.unrolled += &format!(", {sum}.v");
+    } else if terms > 1 {
+        steps.of_b += "reorder(b.q, b.r, b.c)\n";
+    }
+    if terms > 1 {
+        let of_columns = if columns > 1 { format!("c%{columns}, c/{columns}") } else { "c".into() };
+        steps.of_b += &format!("storage_order(b, r%{terms}, r/{terms}, {of_columns})\n");
+    }
+    let (q, v) = (
+        if terms > 1 { format!("{sum}.q, ") } else { String::new() },
+        if columns > 1 { format!("{sum}.v, ") } else { String::new() },
+    );
     Reads {
         loops: ["i", "j", "k"],
         copy_of_a: of_tile_a.steps("As", tiles.copied_terms()) + &copied_a.steps("As", false),
-        of_a: format!("compute_at(a, {sum}.kk)\n"),
+        of_a: format!("compute_at(a, {sum}.kk)\n{}", steps.of_a),
         of_b: format!(
             "compute_at(b, {sum}.kk)
-split({sum}.i, {HIGH}) -> mi, i
+{of_b}{of_products}split({sum}.i, {HIGH}) -> mi, i
 split({sum}.j, {ACROSS}) -> ni, j
-reorder({sum}.kk, {sum}.mi, {sum}.ni, {sum}.i, {sum}.j, {sum}.k)
+reorder({sum}.kk, {q}{sum}.mi, {sum}.ni, {v}{sum}.i, {sum}.j, {sum}.k)
 tensorize({sum}.i, mma_m16n8k8_f32)
-"
+",
+            of_b = steps.of_b,
+            of_products = steps.of_products,
         ),
-        after: format!("unroll({sum}.kk, {sum}.mi, {sum}.ni{rows}{columns})\n"),
+        after: format!("unroll({sum}.kk, {sum}.mi, {sum}.ni{rows}{beside}{})\n", steps.unrolled),
     }
+}
+
+/// What is different where lanes read pieces of rows.
+#[derive(Default)]
+struct Pieces {
+    of_a: String,
+    of_b: String,
+    of_products: String,
+    unrolled: String,
+}
+
+/// The steps by which lanes leave pieces of rows behind, of so many columns.
+fn in_pieces(problem: &Problem, choice: &Choice, tiles: &Tiles, tiled: &str, columns: i64) -> String {
+    let how = if leaves_pieces(problem, choice, tiles, tiled) { "vectorize" } else { "unroll" };
+    format!("split({tiled}.j, {columns}) -> j, v\n{how}({tiled}.v)\n")
+}
+
+/// Whether lanes store neighbours of a row at once where matrix units have made them.
+fn leaves_pieces(problem: &Problem, choice: &Choice, tiles: &Tiles, tiled: &str) -> bool {
+    let [_, wide] = tiles.pieces();
+    let at_once = if tiled == "C" { wide_stores(problem, choice) } else { wide };
+    tiled == "slice" || problem.shape.n % wide == 0 && at_once == wide
 }
 
 /// Threads.
@@ -336,16 +387,19 @@ fn stores(
         (true, _) => "unroll(C.u, acc.s)\n".to_string(),
     };
     let [_, wide] = tiles.pieces();
-    let at_once = if *tiled == "C" { wide_stores(problem, choice) } else { wide };
     if tiles.matrix_units {
-        let aligned = *tiled == "slice" || problem.shape.n % wide == 0 && at_once == wide;
-        let pairs = if aligned { staging::pairs(tiled, problem.dtype(), wide) } else { String::new() };
+        let [_, columns] = tiles.at_once();
+        let pairs = if columns == 1 && leaves_pieces(problem, choice, tiles, tiled) {
+            staging::pairs(tiled, problem.dtype(), wide)
+        } else {
+            String::new()
+        };
         let [below, beside] = Warps::of(choice).instructions();
         let mut tiles_of_a_warp = Vec::new();
         if below > 1 {
             tiles_of_a_warp.push(format!("{tiled}.io"));
         }
-        if beside > 1 {
+        if beside > columns {
             tiles_of_a_warp.push(format!("{tiled}.jo"));
         }
         let unrolled = if tiles_of_a_warp.is_empty() {
@@ -353,10 +407,14 @@ fn stores(
         } else {
             format!("unroll({})\n", tiles_of_a_warp.join(", "))
         };
-        let apart =
-            if *tiled == "slice" { format!("storage_align(slice, r, {ACROSS})\n") } else { String::new() };
+        let apart = if *tiled == "slice" {
+            format!("storage_align(slice, r, {})\n", tiles.between_rows_of_sums())
+        } else {
+            String::new()
+        };
         return format!("{apart}{pairs}{unrolled}{sums}");
     }
+    let at_once = if *tiled == "C" { wide_stores(problem, choice) } else { wide };
     let aligned = *tiled != "part" || problem.shape.n % wide == 0;
     let tile = if at_once > 1 && aligned {
         wider(&format!("{tiled}.j"), at_once)

@@ -23,7 +23,8 @@
 //!
 //! That loop is the innermost one around the instruction that goes over terms: the sum is the same in all of its iterations. It has
 //! at most [`LONGEST`] of them, and nothing else in it touches the sum, which is behind until it ends; where there is no such
-//! loop, each instruction begins at zero.
+//! loop, each instruction begins at zero. Where factors for several iterations are read at once, it is the loop in which that is
+//! done, if both have no more iterations together.
 
 use super::body::Body;
 use super::spelling::matrix;
@@ -62,8 +63,8 @@ impl Body<'_> {
     ) -> Result<(), Diagnosis> {
         let mut sums = Vec::new();
         if l.range.constant_trip_count().is_some_and(|trips| trips <= LONGEST) {
-            sums_over(&l.var, &l.body, &mut Vec::new(), &mut sums);
-            sums.retain(|sum| !is_touched_otherwise(sum, &l.body));
+            Terms::over(l).sums(&l.body, &mut sums);
+            sums.retain(|sum| !is_touched_otherwise(sum, &l.body) && self.apart.iter().all(|a| a.buffer != *sum));
         }
         if sums.is_empty() {
             return write(self, l);
@@ -293,26 +294,60 @@ fn may_be_repeated(l: &For, sums: &[Sym]) -> bool {
     repeats
 }
 
-/// The buffers that instructions on split numbers add to in every iteration of the loop over `var`, each in the same place, and in
-/// no loop inside it: of those, `inside` are around the statements.
-fn sums_over(var: &Sym, stmts: &[Stmt], inside: &mut Vec<Sym>, sums: &mut Vec<Sym>) {
-    for stmt in stmts {
-        match stmt {
-            Stmt::Instruction(call) if instr::by_name(&call.name).is_some_and(is_split) => {
-                let Some(Operand::Window(d)) = call.operands.first() else { continue };
-                let mentions = |var: &Sym| d.start().iter().any(|index| index.mentions(var));
-                if !mentions(var) && inside.iter().all(mentions) && !sums.contains(&d.buffer) {
-                    sums.push(d.buffer.clone());
+/// The walk through the body of a loop over terms.
+struct Terms {
+    /// The loops from that one on, outermost first, with their variables and iterations.
+    loops: Vec<(Sym, i64)>,
+    /// Buffers in registers, and how many loops are around what declares them.
+    declared: Vec<(Sym, usize)>,
+}
+
+impl Terms {
+    fn over(l: &For) -> Terms {
+        let mut terms = Terms { loops: Vec::new(), declared: Vec::new() };
+        terms.enter(l);
+        terms
+    }
+
+    fn enter(&mut self, l: &For) {
+        self.loops.push((l.var.clone(), l.range.constant_trip_count().unwrap_or(i64::MAX)));
+    }
+
+    /// The buffers that instructions on split numbers add to in every iteration of the outermost loop, each in the same place, and in no
+    /// other loop, unless what is multiplied is read outside that: it has to be read again where all is done again.
+    fn sums(&mut self, stmts: &[Stmt], sums: &mut Vec<Sym>) {
+        for stmt in stmts {
+            match stmt {
+                Stmt::Instruction(call) if instr::by_name(&call.name).is_some_and(is_split) => {
+                    let Some(Operand::Window(d)) = call.operands.first() else { continue };
+                    if self.is_sum(d, &call.operands[1..]) && !sums.contains(&d.buffer) {
+                        sums.push(d.buffer.clone());
+                    }
                 }
+                Stmt::Alloc(buffer) => self.declared.push((buffer.sym.clone(), self.loops.len())),
+                // What is a sum of all threads here is one for each of them in there.
+                Stmt::For(l) if matches!(l.mode, Mode::Threads { .. }) => {}
+                Stmt::For(l) => {
+                    self.enter(l);
+                    self.sums(&l.body, sums);
+                    self.loops.pop();
+                }
+                _ => walk::bodies(stmt).for_each(|body| self.sums(body, sums)),
             }
-            // What is a sum of all threads here is one for each of them in there.
-            Stmt::For(l) if matches!(l.mode, Mode::Threads { .. }) => {}
-            Stmt::For(l) => {
-                inside.push(l.var.clone());
-                sums_over(var, &l.body, inside, sums);
-                inside.pop();
-            }
-            _ => walk::bodies(stmt).for_each(|body| sums_over(var, body, inside, sums)),
         }
+    }
+
+    fn is_sum(&self, d: &Window, factors: &[Operand]) -> bool {
+        let over_terms = |(var, _): &&(Sym, i64)| !d.start().iter().any(|index| index.mentions(var));
+        if !over_terms(&&self.loops[0]) {
+            return false;
+        }
+        let Some(inner) = self.loops.iter().skip(1).position(|l| over_terms(&l)) else { return true };
+        let together = self.loops.iter().filter(over_terms).try_fold(1i64, |all, (_, n)| all.checked_mul(*n));
+        let is_read_outside = |o: &Operand| match o {
+            Operand::Window(w) => self.declared.iter().any(|(sym, at)| *sym == w.buffer && *at <= inner + 1),
+            Operand::Scalar(_) => false,
+        };
+        together.is_some_and(|n| n <= LONGEST) && factors.iter().any(is_read_outside)
     }
 }

@@ -18,12 +18,14 @@
 //! Apply it after `compute_at`, when the extents are known.
 //!
 //! Registers have no addresses, but an instruction takes rows and columns of them as they are declared: of a buffer in
-//! registers, `storage_order(a, c, r)` exchanges the last two dimensions, and the indices with them.
+//! registers, `storage_order(a, c, r)` exchanges the last two dimensions, and the indices with them. Parts number an axis anew:
+//! `storage_order(a, r, c%4, c/4)` of 32 columns makes every fourth one neighbours, so that a fragment of eight columns holds
+//! columns 0, 4, ..., 28, the next one 1, 5, ..., 29, and a lane that has one column of each fragment has four that were neighbours.
 
 use crate::diag::Diagnosis;
 use crate::index::Index;
-use crate::ir::{Buffer, Operand, Program, Space, Stmt, walk};
-use crate::schedule::rewrite::{Storage, map_elements, with_layout};
+use crate::ir::{Access, Buffer, Operand, Program, Space, Stmt, walk};
+use crate::schedule::rewrite::{Place, Storage, map_elements, rewrite, with_layout};
 use crate::schedule::step::{Argument, Call};
 use crate::sym::Sym;
 
@@ -73,16 +75,25 @@ impl Part {
         }
     }
 
+    /// The axis that it is a part of.
+    fn axis(&self) -> &str {
+        let (Part::Whole(name) | Part::Over(name, _) | Part::Rest(name, _)) = self;
+        name
+    }
+
     /// The value of the part and the number of values it has.
     fn of(&self, storage: &Storage) -> Result<(Index, i64), Diagnosis> {
-        let (Part::Whole(name) | Part::Over(name, _) | Part::Rest(name, _)) = self;
-        let at = storage.axis(name)?;
-        let (axis, extent) = (Index::var(&storage.axes[at]), storage.extents[at]);
-        Ok(match self {
-            Part::Whole(_) => (axis, extent),
-            Part::Over(_, by) => (axis.div(*by), (extent + by - 1) / by),
-            Part::Rest(_, by) => (axis.rem(*by), *by),
-        })
+        let at = storage.axis(self.axis())?;
+        Ok(self.at(&Index::var(&storage.axes[at]), storage.extents[at]))
+    }
+
+    /// The same of an index into an axis of so many elements.
+    fn at(&self, index: &Index, extent: i64) -> (Index, i64) {
+        match self {
+            Part::Whole(_) => (index.clone(), extent),
+            Part::Over(_, by) => (index.div(*by), (extent + by - 1) / by),
+            Part::Rest(_, by) => (index.rem(*by), *by),
+        }
     }
 }
 
@@ -101,33 +112,43 @@ impl StorageOrder {
         for part in &self.order {
             parts.push(part.of(storage)?);
         }
-        let named = |name: &str| {
-            self.order
-                .iter()
-                .any(|p| matches!(p, Part::Whole(a) | Part::Over(a, _) | Part::Rest(a, _) if a == name))
-        };
+        let named = |name: &str| self.order.iter().any(|p| p.axis() == name);
         let unnamed = storage.axes.iter().zip(&storage.extents).filter(|(a, _)| !named(a.name()));
         let all: Vec<(Index, i64)> = unnamed.map(|(a, e)| (Index::var(a), *e)).chain(parts).collect();
-        let (mut offset, mut stride) = (Index::default(), 1);
-        for (value, extent) in all.into_iter().rev() {
-            offset = &offset + &value.scaled(stride);
-            stride *= extent;
-        }
-        Ok(offset)
+        Ok(joined(all).0)
     }
 }
 
+/// One number of several, the fastest last, and how many values it has.
+fn joined(parts: Vec<(Index, i64)>) -> (Index, i64) {
+    parts.into_iter().rev().fold((Index::default(), 1), |(sum, stride), (value, extent)| {
+        (&sum + &value.scaled(stride), stride * extent)
+    })
+}
+
 impl StorageOrder {
-    /// The program with rows and columns of buffers in registers exchanged.
-    fn turned(&self, program: &Program, buffers: &[Buffer]) -> Result<Program, Diagnosis> {
+    /// The parts of rows and of columns, and whether columns come first: how buffers in registers are declared anew.
+    fn of_registers(&self) -> Option<(bool, [Vec<&Part>; 2])> {
+        let of = |axis: &str| self.order.iter().filter(|p| p.axis() == axis).collect::<Vec<_>>();
+        let [rows, columns] = ["r", "c"].map(of);
+        let changes = self.order.windows(2).filter(|two| two[0].axis() != two[1].axis()).count();
+        let is_order = changes < 2 && rows.len() + columns.len() == self.order.len();
+        // An axis that is not named stays in front.
+        let turned = columns.is_empty() || !rows.is_empty() && self.order[0].axis() == "c";
+        is_order.then_some((turned, [rows, columns]))
+    }
+
+    /// The program with rows and columns of buffers in registers exchanged or numbered anew.
+    fn renumbered(&self, program: &Program, buffers: &[Buffer]) -> Result<Program, Diagnosis> {
         let refuse = |because: &str, instead: &str| {
-            Err(Diagnosis::new(format!("`{}` cannot be turned", self.buffer))
-                .because(because)
-                .instead(instead))
+            Diagnosis::new(format!("`{}` cannot be declared so", self.buffer)).because(because).instead(instead)
         };
         if buffers.iter().any(|b| b.dims.len() < 2) {
-            return refuse("it has fewer than two dimensions", "");
+            return Err(refuse("it has fewer than two dimensions", ""));
         }
+        let (turned, parts) = self.of_registers().ok_or_else(|| {
+            refuse("it is in registers", "name the axes r and c, or parts of them, those of an axis together")
+        })?;
         let is_one = |sym: &Sym| buffers.iter().any(|b| b.sym == *sym);
         let mut whole = false;
         walk::for_each(&program.body, &mut |stmt| match stmt {
@@ -138,23 +159,65 @@ impl StorageOrder {
             _ => {}
         });
         if whole || buffers.iter().any(|b| b.fragment.is_some()) {
-            return refuse("an instruction takes it as it is", "turn it before tensorize");
+            return Err(refuse("an instruction takes it as it is", "order it before tensorize"));
         }
-        let body = map_elements(program.body.clone(), &|access| {
-            if is_one(&access.buffer) {
-                let last = access.index.len() - 1;
-                access.index.swap(last - 1, last);
+        let number = |index: &Index, parts: &[&Part], extent: i64| match parts {
+            [] | [Part::Whole(_)] => index.clone(),
+            parts => joined(parts.iter().map(|part| part.at(index, extent)).collect()).0,
+        };
+        let mut extents: Vec<(Sym, [i64; 2])> = Vec::new();
+        for buffer in buffers {
+            let (_, last_two) = buffer.dims.split_at(buffer.dims.len() - 2);
+            let mut both = [0; 2];
+            for ((dim, parts), extent) in last_two.iter().zip(&parts).zip(&mut both) {
+                if let [] | [Part::Whole(_)] = parts[..] {
+                    continue;
+                }
+                let Some(known) = dim.extent.as_constant() else {
+                    return Err(refuse("its extents are not constants yet", "apply compute_at first"));
+                };
+                let mut numbers: Vec<_> =
+                    (0..known).map(|i| number(&Index::constant(i), parts, known).as_constant()).collect();
+                numbers.sort_unstable();
+                if !numbers.into_iter().eq((0..known).map(Some)) {
+                    return Err(refuse(
+                        &format!("these parts do not number its {known} rows or columns, each by one of as many numbers"),
+                        "take an axis by one divisor of its extent: c%4, c/4",
+                    ));
+                }
+                *extent = known;
             }
-        });
-        let body = walk::rewrite(body, &mut |mut stmt| {
-            if let Stmt::Alloc(buffer) = &mut stmt
-                && is_one(&buffer.sym)
-            {
-                let last = buffer.dims.len() - 1;
-                buffer.dims.swap(last - 1, last);
-            }
-            vec![stmt]
-        });
+            extents.push((buffer.sym.clone(), both));
+        }
+        let body = rewrite(&program.body, &Place::of(program), &mut |stmt, place| {
+            Ok(match stmt {
+                Stmt::Alloc(buffer) if is_one(&buffer.sym) => {
+                    let mut buffer = buffer.clone();
+                    let last = buffer.dims.len() - 1;
+                    if turned {
+                        buffer.dims.swap(last - 1, last);
+                    }
+                    Some(vec![Stmt::Alloc(buffer)])
+                }
+                Stmt::Assign(_) => {
+                    let facts = place.facts();
+                    let anew = |access: &mut Access| {
+                        let Some((_, extents)) = extents.iter().find(|(sym, _)| *sym == access.buffer) else {
+                            return;
+                        };
+                        let last = access.index.len() - 1;
+                        for ((at, parts), extent) in [last - 1, last].into_iter().zip(&parts).zip(extents) {
+                            access.index[at] = facts.ranges().simplify(&number(&access.index[at], parts, *extent));
+                        }
+                        if turned {
+                            access.index.swap(last - 1, last);
+                        }
+                    };
+                    Some(map_elements(vec![stmt.clone()], &anew))
+                }
+                _ => None,
+            })
+        })?;
         Ok(program.with_body(body))
     }
 }
@@ -165,14 +228,13 @@ impl Primitive for StorageOrder {
     }
 
     fn apply(&self, program: &Program) -> Result<Program, Diagnosis> {
-        let is_turn = self.order == ["c", "r"].map(|axis| Part::Whole(axis.into()));
         let registers: Vec<Buffer> = program
             .buffers()
             .into_values()
             .filter(|b| b.sym.name() == self.buffer && b.space == Space::Reg)
             .collect();
-        if is_turn && !registers.is_empty() {
-            return self.turned(program, &registers);
+        if !registers.is_empty() {
+            return self.renumbered(program, &registers);
         }
         check_vectors(with_layout(program, &self.buffer, &|storage| self.offset(storage))?)
     }

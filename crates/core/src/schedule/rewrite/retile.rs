@@ -240,6 +240,10 @@ fn own_nest(l: &For, tiling: &Tiling, buffers: &HashMap<Sym, Buffer>, place: &Pl
     let [lead @ .., row, column] = &index[..] else { return None };
     let mut facts = place.facts();
     loops.iter().for_each(|o| facts.enter(o));
+    // Wide accesses stay, and those that take their place under a condition: their elements are at one place of several tiles.
+    let wide = inner_loops(&body);
+    wide.iter().for_each(|l| facts.enter(l));
+    let of_first = |i: &Index| i.substitute(&|s| wide.iter().any(|l| l.var == *s).then(Index::default));
     let (i, row_start) = stepped(row, &loops, 1)?;
     // Each element, or neighbours that belong to one thread.
     let (run, (j, column_start)) =
@@ -249,8 +253,13 @@ fn own_nest(l: &For, tiling: &Tiling, buffers: &HashMap<Sym, Buffer>, place: &Pl
     }
     let both = [(i, row_start, tiling.rows, 1), (j, column_start, tiling.columns, run)];
     // Elements at one place in several tiles have one owner.
+    let is_tile = |i: &Index, tile: i64| facts.is_multiple(&(i - &of_first(i)), tile);
     let at_one_place = |other: &Vec<Index>| match &other[..] {
-        [.., r, c] => r == row && (c - column).as_constant().is_some_and(|at| (0..run).contains(&at)),
+        [.., r, c] => {
+            let [down, across] = [(r, row), (c, column)].map(|(i, of_it)| &of_first(i) - &of_first(of_it));
+            let in_run = across.as_constant().is_some_and(|at| (0..run).contains(&at));
+            down.as_constant() == Some(0) && in_run && is_tile(r, tiling.rows) && is_tile(c, tiling.columns)
+        }
         _ => false,
     };
     let leads = touched.iter().flat_map(|other| &other[..lead.len()]);
@@ -282,7 +291,7 @@ fn own_nest(l: &For, tiling: &Tiling, buffers: &HashMap<Sym, Buffer>, place: &Pl
         let own = if run == 1 { loops[at].var.clone() } else { loops[at].var.fresh() };
         let outer = (extent > tile).then(|| Sym::new(&format!("{own}o")));
         let first = outer.as_ref().map(|o| Index::var(o).scaled(tile)).unwrap_or_default();
-        windows.push(Span::Slice(&start + &first, tile));
+        windows.push(Span::Slice(&of_first(&start) + &first, tile));
         vars.push((at, own, outer, first, extent / tile));
     }
     let shift = |s: &Sym| {
@@ -321,7 +330,18 @@ fn own_nest(l: &For, tiling: &Tiling, buffers: &HashMap<Sym, Buffer>, place: &Pl
 /// Neighbours that the nest of an element may touch together, the parts of a number: the first one at an even place.
 const PAIR: i64 = 2;
 
-/// The elements of a buffer that statements touch; none if there are loops among these.
+/// The loops among statements.
+fn inner_loops(stmts: &[Stmt]) -> Vec<For> {
+    let mut found = Vec::new();
+    walk::for_each(stmts, &mut |stmt| {
+        if let Stmt::For(l) = stmt {
+            found.push(head(l));
+        }
+    });
+    found
+}
+
+/// The elements of a buffer that statements touch; none if there are loops among these, but for wide and unrolled accesses.
 fn touched(stmts: &[Stmt], buffer: &Sym) -> Vec<Vec<Index>> {
     let mut elements: Vec<Vec<Index>> = Vec::new();
     let mut plain = true;
@@ -336,6 +356,7 @@ fn touched(stmts: &[Stmt], buffer: &Sym) -> Vec<Vec<Index>> {
             a.value.for_each_access(&mut see);
         }
         Stmt::If(If { .. }) => {}
+        Stmt::For(l) => plain &= matches!(l.mode, Mode::Vector | Mode::Unroll),
         _ => plain = false,
     });
     if plain { elements } else { Vec::new() }
