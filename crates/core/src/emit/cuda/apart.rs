@@ -8,7 +8,7 @@
 //! {
 //!     float acc_sum[4][4] = {}, acc_rest[4][4] = {};
 //!     for (int ks = 0; ks < 4; ++ks) ... mma_m16n8k8_f32<false>(acc_sum[mi], acc_rest[mi], a[mi], b);
-//!     if (__any_sync(~0u, zero_if_finite(acc_rest) != 0.0f)) {
+//!     if (__any_sync(~0u, zero_if_finite(acc_rest, 0.0f) != 0.0f)) {
 //!         ... the same with mma_m16n8k8_f32<true> ...
 //!     } else {
 //!         add_parts(acc, acc_sum, acc_rest);
@@ -39,7 +39,7 @@ const LONGEST: i64 = 16;
 
 /// How many times as many instructions it has to save to do without looking after infinities. Where it saved about twice as many or
 /// less, kernels took between 1.16 times as long and 0.93 times (A B in complex64 of 30 and of 62 columns), where more than six times
-/// as many, down to 0.89 (A^T B in f32 of 55; an H200, 2026-11-25).
+/// as many, down to 0.89 (A^T B in f32 of 55; an H200, 2026-11-25, when all elements of sums were looked at).
 const WORTH: i64 = 3;
 
 /// A sum that is added up apart from its buffer: the names of what the leading parts and the others give.
@@ -91,7 +91,7 @@ impl Body<'_> {
     }
 
     /// Whether the instructions that are saved, two for each number that is split in each iteration, are more than [`WORTH`] times the
-    /// elements of sums that have to be looked at.
+    /// elements of sums, of which half have to be looked at.
     fn pays_to_repeat(&self, l: &For, sums: &[Sym]) -> Result<bool, Diagnosis> {
         let elements = |buffer: &Buffer| -> i64 {
             // Of one warp.
@@ -127,9 +127,10 @@ impl Body<'_> {
         if !was_rolled {
             self.rolled.remove(&l.var);
         }
-        let rests: Vec<String> =
-            self.apart[others..].iter().map(|a| format!("zero_if_finite({})", a.rest)).collect();
-        self.lines.block(&format!("if (__any_sync(~0u, {} != 0.0f))", rests.join(" + ")), slow);
+        let zero = self.apart[others..]
+            .iter()
+            .fold("0.0f".to_string(), |zero, a| format!("zero_if_finite({}, {zero})", a.rest));
+        self.lines.block(&format!("if (__any_sync(~0u, {zero} != 0.0f))"), slow);
         let fast = self.nested(|s| {
             s.add_sums(others);
             Ok(())

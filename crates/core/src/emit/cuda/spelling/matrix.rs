@@ -117,16 +117,25 @@ template <bool Any, int N> __device__ __forceinline__ void split(const float (&x
 }"#,
 };
 
-/// Tells whether numbers are finite.
+/// Tells whether tiles have rows or columns of numbers that are not finite. A factor that cannot be split as it should makes every
+/// element of its row or column infinite or no number, and of a lane's four elements of a tile the first and the last are in all of its
+/// rows and columns, all lanes taken together.
 pub(in crate::emit::cuda) static ZERO_IF_FINITE: Helper = Helper {
     needs: &[],
-    text: r#"// 0 if all of these are finite, and no number else
-__device__ __forceinline__ float zero_if_finite(float x) { return 0.0f*x; }
-__device__ __forceinline__ float zero_if_finite(float2 z) { return fmaf(0.0f, z.x, 0.0f*z.y); }
-template <typename T, int N> __device__ __forceinline__ float zero_if_finite(const T (&x)[N]) {
-    float zero = 0.0f;
+    text: r#"// zero if this is finite, and no number else
+__device__ __forceinline__ float zero_if_finite(float x, float zero) { return fmaf(0.0f, x, zero); }
+__device__ __forceinline__ float zero_if_finite(float2 z, float zero) { return fmaf(0.0f, z.x, fmaf(0.0f, z.y, zero)); }
+// The same of tiles of 16 x 8 numbers, if no row and no column has any that is not finite in all of it: the first and the last of a lane's
+// four are looked at, which are in every row and in every column.
+__device__ __forceinline__ float zero_if_finite(const float (&x)[4], float zero) {
+    return zero_if_finite(x[0], zero_if_finite(x[3], zero));
+}
+__device__ __forceinline__ float zero_if_finite(const float2 (&z)[4], float zero) {
+    return zero_if_finite(z[0], zero_if_finite(z[3], zero));
+}
+template <typename T, int N> __device__ __forceinline__ float zero_if_finite(const T (&x)[N], float zero) {
     #pragma unroll
-    for (int i = 0; i < N; ++i) zero += zero_if_finite(x[i]);
+    for (int i = 0; i < N; ++i) zero = zero_if_finite(x[i], zero);
     return zero;
 }"#,
 };
