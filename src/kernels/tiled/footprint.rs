@@ -121,7 +121,7 @@ impl MatrixUnits {
     fn of(problem: &Problem, choice: &Choice, tiles: &Tiles, multiply_adds: f64) -> MatrixUnits {
         let warps = Warps::of(choice);
         let [below, beside] = warps.instructions();
-        let [terms, columns] = tiles.at_once();
+        let [terms, columns] = tiles.at_once().unwrap_or([1, 1]);
         let fragments = (4 * below + 2 * beside) as f64;
         let apart = tiles.terms_of_a_set() / STEP;
         let [occupied, of_a_product, of_a_read] = staging::cost_of_splitting(problem, choice, apart);

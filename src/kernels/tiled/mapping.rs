@@ -175,30 +175,30 @@ impl Tiles {
     /// Neighbouring rows and columns of a thread.
     pub(super) fn pieces(&self) -> [i64; 2] {
         if self.matrix_units {
-            let [_, columns] = self.at_once();
-            return [1, columns.max(2)];
+            return [1, self.at_once().map_or(2, |[_, columns]| columns)];
         }
         [if self.turned { PIECE.min(self.tm) } else { 1 }, PIECE.min(self.tn)]
     }
 
-    /// Neighbouring terms of a row of A and columns of a row of B that a lane reads at once where matrix units multiply: one of each for
-    /// every one of as many instructions. An instruction does not mind which terms and columns it is given, and a piece of a row of a
-    /// swizzled tile is as near to a lane as an element: where each element took an instruction, 48 of the 372 that a warp issued for a tile
+    /// Neighbouring terms of a row of A and columns of a row of B that a lane reads at once where matrix units multiply, if it does: one of
+    /// each for every one of as many instructions. An instruction does not mind which terms and columns it is given, and a piece of a row of a
+    /// swizzled tile is as near to a lane as an element: where each element took an instruction, 48 of the 366 that a warp issued for a tile
     /// of 256 terms with 16 rows and 32 columns did that, and most of those that found places.
-    pub(super) fn at_once(&self) -> [i64; 2] {
-        let [terms, columns] = [self.terms_of_a_set(), self.columns];
+    pub(super) fn at_once(&self) -> Option<[i64; 2]> {
         let in_lines = |elements: i64| elements.count_ones() == 1 && elements >= 4 * ACROSS;
-        if self.matrix_units && self.swizzled && in_lines(terms) && in_lines(columns) {
-            [TERMS_AT_ONCE, PIECE.min(self.columns_of_a_warp / ACROSS)]
-        } else {
-            [1, 1]
-        }
+        let instructions = self.columns_of_a_warp / ACROSS;
+        let reads_pieces = self.matrix_units
+            && self.swizzled
+            && in_lines(self.terms_of_a_set())
+            && in_lines(self.columns)
+            && instructions > 1;
+        reads_pieces.then(|| [TERMS_AT_ONCE, PIECE.min(instructions)])
     }
 
     /// Terms that are multiplied at once: those that a thread reads of a row of A, or of instructions whose operands are read at once.
     pub(super) fn terms(&self) -> i64 {
         match (self.matrix_units, self.turned) {
-            (true, _) => STEP * self.at_once()[0],
+            (true, _) => STEP * self.at_once().map_or(1, |[terms, _]| terms),
             (false, true) => 1,
             (false, false) => PIECE,
         }
@@ -237,13 +237,15 @@ impl Tiles {
             _ if self.turned => Spread::Longer(PIECE),
             // Rows as long as what the sets of a warp read at once fill the banks one after the other.
             (false, true) => Spread::AsItIs,
-            (true, _) if self.at_once()[0] > 1 => Spread::SwizzledEights(1),
+            (true, _) if self.at_once().is_some() => Spread::SwizzledEights(1),
             _ if whole(terms) && terms > PIECE => Spread::Swizzled,
             (true, _) => Spread::Longer(PIECE),
             (false, false) => Spread::Longer(PIECE * self.sets_of_a_warp().min(8)),
         };
         let of_b = match self.matrix_units {
-            true if whole(self.columns) && self.columns >= 4 * ACROSS => Spread::SwizzledEights(self.at_once()[0]),
+            true if whole(self.columns) && self.columns >= 4 * ACROSS => {
+                Spread::SwizzledEights(self.at_once().map_or(1, |[terms, _]| terms))
+            }
             true => Spread::Longer(ACROSS),
             false if self.sets_of_a_warp() == 1 || self.across * PIECE >= WARP => Spread::AsItIs,
             false if whole(self.columns) && self.columns > PIECE => Spread::Swizzled,
@@ -257,7 +259,7 @@ impl Tiles {
     pub(super) fn between_rows_of_sums(&self) -> i64 {
         match (self.matrix_units, self.at_once()) {
             (false, _) => 0,
-            (true, [_, PIECE]) => PIECE,
+            (true, Some([_, PIECE])) => PIECE,
             (true, _) => ACROSS,
         }
     }
@@ -272,7 +274,11 @@ impl Tiles {
             (false, false) => self.rows * (self.depth + pad_a),
         };
         let b = self.depth * (self.columns + pad_b);
-        let sums = if self.sets > 1 { self.sets * self.rows * (self.columns + self.between_rows_of_sums()) } else { 0 };
+        let sums = if self.sets > 1 {
+            self.sets * self.rows * (self.columns + self.between_rows_of_sums())
+        } else {
+            0
+        };
         4 * (stages * (a + b) + sums)
     }
 }

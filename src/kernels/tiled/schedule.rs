@@ -227,10 +227,10 @@ struct Reads {
 }
 
 /// The copies of tiles to shared memory, what is read of them, and the products.
-fn products(problem: &Problem, choice: &Choice, tiles: &Tiles, stages_of: &Stages) -> String {
-    let sum = stages_of.sum;
+fn products(problem: &Problem, choice: &Choice, tiles: &Tiles, stages: &Stages) -> String {
+    let sum = stages.sum;
     let Reads { loops: [outer, middle, inner], copy_of_a, of_a, of_b, after } = if tiles.matrix_units {
-        by_warps(problem, choice, tiles, stages_of)
+        by_warps(problem, choice, tiles, stages)
     } else {
         by_threads(problem, choice, tiles, sum)
     };
@@ -243,78 +243,101 @@ cache_read(A, {sum}, shared) -> As
 cache_read(B, {sum}, shared) -> Bs
 {copies}cache_read(As, {sum}, reg) -> a
 {of_a}cache_read(Bs, {sum}, reg) -> b
-{of_b}pipeline({sum}.ko, {stages}, via={via})
+{of_b}pipeline({sum}.ko, {stages_of_pipeline}, via={via})
 {after}",
         copies = in_order(tiles, sum, [copy_of_a, copy_of_b]).concat(),
-        stages = choice.int("stages"),
+        stages_of_pipeline = choice.int("stages"),
         via = staging::via(choice),
     )
 }
 
-/// Warps with matrix instructions. Where lanes read several neighbours at once, each is for another instruction: the fragments have
-/// every second term and every fourth column.
+/// Warps with matrix instructions.
 fn by_warps(problem: &Problem, choice: &Choice, tiles: &Tiles, stages: &Stages) -> Reads {
     let sum = stages.sum;
     let [copied_a, _] = copied(problem, choice);
     let [of_tile_a, _] = tiles.spreads();
     let [below, beside] = Warps::of(choice).instructions();
-    let [terms, columns] = tiles.at_once();
+    let Fragments { of_a, of_b, of_products, within, unrolled } = match tiles.at_once() {
+        Some(at_once) => {
+            let vectors = leaves_pieces(problem, choice, tiles, stages.tiled);
+            Fragments::of_pieces(at_once, stages, vectors)
+        }
+        None => Fragments::of_neighbours(sum),
+    };
     let rows = if below > 1 { ", a.ro" } else { "" };
-    let beside = if beside > columns { ", b.co" } else { "" };
-    let mut steps = Pieces::default();
-    if terms > 1 {
-        steps.of_a = format!("split(a.c, {terms}) -> c, v\nvectorize(a.v)\nstorage_order(a, r, c%{terms}, c/{terms})\n");
-        steps.of_b = format!("split(b.r, {terms}) -> r, q\n");
-        steps.of_products = format!("split({sum}.k, {terms}) -> k, q\n");
-        steps.unrolled = format!(", b.q, {sum}.q");
-    }
-    if columns > 1 {
-        steps.of_b += &format!("split(b.c, {columns}) -> c, v\nreorder(b.q, b.r, b.c, b.v)\nvectorize(b.v)\n");
-        steps.of_products += &format!("split({sum}.j, {columns}) -> j, v\nstorage_order({sum}, r, c%{columns}, c/{columns})\n");
-        steps.of_products += &in_pieces(problem, choice, tiles, stages.tiled, columns);
-        steps.unrolled += &format!(", {sum}.v");
-    } else if terms > 1 {
-        steps.of_b += "reorder(b.q, b.r, b.c)\n";
-    }
-    if terms > 1 {
-        let of_columns = if columns > 1 { format!("c%{columns}, c/{columns}") } else { "c".into() };
-        steps.of_b += &format!("storage_order(b, r%{terms}, r/{terms}, {of_columns})\n");
-    }
-    let (q, v) = (
-        if terms > 1 { format!("{sum}.q, ") } else { String::new() },
-        if columns > 1 { format!("{sum}.v, ") } else { String::new() },
-    );
+    let columns = if beside > tiles.at_once().map_or(1, |[_, columns]| columns) { ", b.co" } else { "" };
     Reads {
         loops: ["i", "j", "k"],
         copy_of_a: of_tile_a.steps("As", tiles.copied_terms()) + &copied_a.steps("As", false),
-        of_a: format!("compute_at(a, {sum}.kk)\n{}", steps.of_a),
+        of_a: format!("compute_at(a, {sum}.kk)\n{of_a}"),
         of_b: format!(
             "compute_at(b, {sum}.kk)
 {of_b}{of_products}split({sum}.i, {HIGH}) -> mi, i
 split({sum}.j, {ACROSS}) -> ni, j
-reorder({sum}.kk, {q}{sum}.mi, {sum}.ni, {v}{sum}.i, {sum}.j, {sum}.k)
+reorder({sum}.kk, {within}, {sum}.i, {sum}.j, {sum}.k)
 tensorize({sum}.i, mma_m16n8k8_f32)
-",
-            of_b = steps.of_b,
-            of_products = steps.of_products,
+"
         ),
-        after: format!("unroll({sum}.kk, {sum}.mi, {sum}.ni{rows}{beside}{})\n", steps.unrolled),
+        after: format!("unroll({sum}.kk, {sum}.mi, {sum}.ni{rows}{columns}{unrolled})\n"),
     }
 }
 
-/// What is different where lanes read pieces of rows.
-#[derive(Default)]
-struct Pieces {
+/// Which terms and columns instructions get.
+struct Fragments {
+    /// The steps for what a lane reads of either tile, before there are fragments.
     of_a: String,
     of_b: String,
+    /// Those for the products, and for what they leave behind.
     of_products: String,
+    /// The loops around an instruction.
+    within: String,
+    /// Other loops that are unrolled.
     unrolled: String,
 }
 
-/// The steps by which lanes leave pieces of rows behind, of so many columns.
-fn in_pieces(problem: &Problem, choice: &Choice, tiles: &Tiles, tiled: &str, columns: i64) -> String {
-    let how = if leaves_pieces(problem, choice, tiles, tiled) { "vectorize" } else { "unroll" };
-    format!("split({tiled}.j, {columns}) -> j, v\n{how}({tiled}.v)\n")
+impl Fragments {
+    /// Neighbours, which lanes read one by one.
+    fn of_neighbours(sum: &str) -> Fragments {
+        Fragments {
+            of_a: String::new(),
+            of_b: String::new(),
+            of_products: String::new(),
+            within: format!("{sum}.mi, {sum}.ni"),
+            unrolled: String::new(),
+        }
+    }
+
+    /// Every so many terms and columns: a lane has neighbours for as many instructions, and reads them at once. It stores what they make of its
+    /// columns at once too, as `vectors`, or one by one.
+    fn of_pieces([terms, columns]: [i64; 2], Stages { tiled, sum, .. }: &Stages, vectors: bool) -> Fragments {
+        let how = if vectors { "vectorize" } else { "unroll" };
+        Fragments {
+            of_a: format!(
+                "split(a.c, {terms}) -> c, v
+vectorize(a.v)
+storage_order(a, r, c%{terms}, c/{terms})
+"
+            ),
+            of_b: format!(
+                "split(b.r, {terms}) -> r, q
+split(b.c, {columns}) -> c, v
+reorder(b.q, b.r, b.c, b.v)
+vectorize(b.v)
+storage_order(b, r%{terms}, r/{terms}, c%{columns}, c/{columns})
+"
+            ),
+            of_products: format!(
+                "split({sum}.k, {terms}) -> k, q
+split({sum}.j, {columns}) -> j, v
+storage_order({sum}, r, c%{columns}, c/{columns})
+split({tiled}.j, {columns}) -> j, v
+{how}({tiled}.v)
+"
+            ),
+            within: format!("{sum}.q, {sum}.mi, {sum}.ni, {sum}.v"),
+            unrolled: format!(", b.q, {sum}.q, {sum}.v"),
+        }
+    }
 }
 
 /// Whether lanes store neighbours of a row at once where matrix units have made them.
@@ -388,8 +411,8 @@ fn stores(
     };
     let [_, wide] = tiles.pieces();
     if tiles.matrix_units {
-        let [_, columns] = tiles.at_once();
-        let pairs = if columns == 1 && leaves_pieces(problem, choice, tiles, tiled) {
+        let at_once = tiles.at_once();
+        let pairs = if at_once.is_none() && leaves_pieces(problem, choice, tiles, tiled) {
             staging::pairs(tiled, problem.dtype(), wide)
         } else {
             String::new()
@@ -399,7 +422,7 @@ fn stores(
         if below > 1 {
             tiles_of_a_warp.push(format!("{tiled}.io"));
         }
-        if beside > columns {
+        if beside > at_once.map_or(1, |[_, columns]| columns) {
             tiles_of_a_warp.push(format!("{tiled}.jo"));
         }
         let unrolled = if tiles_of_a_warp.is_empty() {

@@ -10,7 +10,7 @@ mod fragment;
 pub use fragment::Fragment;
 
 use crate::diag::Diagnosis;
-use crate::index::Index;
+use crate::index::{Atom, Index};
 use crate::sym::Sym;
 
 /// The place of each element of a buffer, in elements from its start: `(s, r, c) => 4096*s + 32*r + c`.
@@ -35,6 +35,11 @@ impl Layout {
     /// The compact layout: the last dimension is contiguous, as in C.
     pub fn row_major(extents: &[i64]) -> Layout {
         Layout::strided(&row_major_strides(extents))
+    }
+
+    /// Whether parts of the index change others by exclusive-or.
+    pub fn is_swizzled(&self) -> bool {
+        self.offset.terms().iter().any(|(atom, _)| matches!(atom, Atom::Xor(..)))
     }
 
     /// The offset of the element at `index`.

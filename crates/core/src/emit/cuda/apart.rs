@@ -64,7 +64,9 @@ impl Body<'_> {
         let mut sums = Vec::new();
         if l.range.constant_trip_count().is_some_and(|trips| trips <= LONGEST) {
             Terms::over(l).sums(&l.body, &mut sums);
-            sums.retain(|sum| !is_touched_otherwise(sum, &l.body) && self.apart.iter().all(|a| a.buffer != *sum));
+            sums.retain(|sum| {
+                !is_touched_otherwise(sum, &l.body) && self.apart.iter().all(|a| a.buffer != *sum)
+            });
         }
         if sums.is_empty() {
             return write(self, l);

@@ -141,7 +141,9 @@ impl StorageOrder {
     /// The program with rows and columns of buffers in registers exchanged or numbered anew.
     fn renumbered(&self, program: &Program, buffers: &[Buffer]) -> Result<Program, Diagnosis> {
         let refuse = |because: &str, instead: &str| {
-            Diagnosis::new(format!("`{}` cannot be declared so", self.buffer)).because(because).instead(instead)
+            Diagnosis::new(format!("`{}` cannot be declared so", self.buffer))
+                .because(because)
+                .instead(instead)
         };
         if buffers.iter().any(|b| b.dims.len() < 2) {
             return Err(refuse("it has fewer than two dimensions", ""));
@@ -181,7 +183,9 @@ impl StorageOrder {
                 numbers.sort_unstable();
                 if !numbers.into_iter().eq((0..known).map(Some)) {
                     return Err(refuse(
-                        &format!("these parts do not number its {known} rows or columns, each by one of as many numbers"),
+                        &format!(
+                            "these parts do not number its {known} rows or columns, each by one of as many numbers"
+                        ),
                         "take an axis by one divisor of its extent: c%4, c/4",
                     ));
                 }
@@ -207,7 +211,8 @@ impl StorageOrder {
                         };
                         let last = access.index.len() - 1;
                         for ((at, parts), extent) in [last - 1, last].into_iter().zip(&parts).zip(extents) {
-                            access.index[at] = facts.ranges().simplify(&number(&access.index[at], parts, *extent));
+                            access.index[at] =
+                                facts.ranges().simplify(&number(&access.index[at], parts, *extent));
                         }
                         if turned {
                             access.index.swap(last - 1, last);
@@ -311,6 +316,41 @@ mod tests {
         let text = after.program().to_string();
         for part in ["alloc a: f32[4, 2] reg", "a[c, r] = x[i, c]", "a[c, 0] + a[c, 1]"] {
             assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+
+    #[test]
+    fn axes_of_registers_are_numbered_anew() {
+        let run = |steps: &str| {
+            let text = "program p(x: in f32[8, 32], y: out f32[8, 32]) {
+                for i in 0..8 {
+                  alloc a: f32[2, 32] reg
+                  for r in 0..2, c in 0..8, v in 0..4 { a[r, 4*c + v] = x[i, 4*c + v] }
+                  for c in 0..32 { y[i, c] = a[0, c] + a[1, 31 - c] }
+                }
+            }";
+            Schedule::run(parse::program(text).expect("reads"), steps)
+                .map(|s| s.program().to_string())
+                .map_err(|e| e.to_string())
+        };
+        let text = run("storage_order(a, r, c%4, c/4)").unwrap();
+        for part in ["alloc a: f32[2, 32] reg", "a[r, 8*v + c] = x[i, 4*c + v]", "a[0, 8*(c%4) + c/4]"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        // Turned at the same time, as an axis that is not named stays in front.
+        let turned = run("storage_order(a, c%4, c/4, r)").unwrap();
+        assert!(turned.contains("alloc a: f32[32, 2] reg") && turned.contains("a[8*v + c, r]"), "{turned}");
+        assert_eq!(run("storage_order(a, c%4, c/4)"), run("storage_order(a, r, c%4, c/4)"));
+        assert_eq!(run("storage_order(a, r%2)"), run("storage_order(a, c, r)"));
+        for (bad, because) in [
+            ("storage_order(a, r, c%5, c/5)", "do not number its 32"),
+            ("storage_order(a, r, c/4)", "do not number its 32"),
+            ("storage_order(a, r, c%4, c/8)", "do not number its 32"),
+            ("storage_order(a, c%4, r, c/4)", "those of an axis together"),
+            ("storage_order(a, s, c)", "name the axes r and c"),
+        ] {
+            let refusal = run(bad).unwrap_err();
+            assert!(refusal.contains(because), "{bad}: {refusal}");
         }
     }
 

@@ -60,6 +60,47 @@ fn sums_of_split_numbers_are_added_up_apart_and_then_added_to_what_is_there() {
     }
 }
 
+/// A loop in which factors for several instructions are read at once is the one that is done again, with what is read.
+#[test]
+fn factors_that_are_read_at_once_are_read_again() {
+    let written = |steps: usize| {
+        statements(&format!(
+            "program p(A: in f32[16, {terms}], B: in f32[{terms}, 8], C: out f32[16, 8]) {{
+                for g in block.x(1) {{
+                    for w in threads(1@32) {{
+                        alloc acc: f32[16, 8] reg frag D16x8
+                        for (i, j) in own acc[:, :] {{ acc[i, j] = 0 }}
+                        for k in unroll 0..{steps} {{
+                            alloc a: f32[2, 16, 8] reg frag A16x8
+                            alloc b: f32[2, 8, 8] reg frag B8x8
+                            for (i, c) in own a[0, :, :] {{
+                                for v in unroll 0..2 {{ a[v, i, c] = A[i, 16*k + 2*c + v] }}
+                            }}
+                            for q in unroll 0..2 {{
+                                for (r, j) in own b[q, :, :] {{ b[q, r, j] = B[16*k + 2*r + q, j] }}
+                            }}
+                            for q in unroll 0..2 {{ mma_m16n8k8_f32(acc[:, :], a[q, :, :], b[q, :, :]) }}
+                        }}
+                        for (i, j) in own acc[:, :] {{ C[i, j] = acc[i, j] }}
+                    }}
+                }}
+            }}",
+            terms = 16 * steps
+        ))
+    };
+    // At most 16 instructions one after another: the sum goes over both loops, and is looked at behind them.
+    let text = written(8);
+    assert_eq!(text.matches("add_parts(acc, acc_sum, acc_rest);").count(), 2, "{text}");
+    let (sums, again) = text.split_once("__any_sync").expect("it may be done again");
+    let declared = sums.find("float acc_sum[4] = {};").expect("a sum of its own");
+    assert!(declared < sums.find("float a[2][4];").expect("fragments"), "{text}");
+    assert!(again.contains("#pragma unroll 1\n") && again.contains("float a[2][4];"), "{text}");
+    // Of more the inner loop alone has a sum of its own.
+    let text = written(9);
+    let declared = text.find("float acc_sum[4] = {};").expect("a sum of its own");
+    assert!(declared > text.find("float a[2][4];").expect("fragments"), "{text}");
+}
+
 /// What is done once more must not have changed anything.
 #[test]
 fn a_loop_that_changes_more_than_sums_is_written_once_for_any_number() {

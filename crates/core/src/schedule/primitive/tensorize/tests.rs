@@ -105,6 +105,36 @@ fn elements_at_one_place_in_several_tiles_have_one_owner() {
     assert!(!text.contains("own acc[w, 0"), "other places have other owners\n{text}");
 }
 
+/// Tiles of every second column: a thread stores two neighbours at once where there are as many.
+#[test]
+fn wide_accesses_stand_inside_loops_over_what_a_thread_owns() {
+    let with = |store: &str| {
+        let text =
+            WARP_TILE.replace("{ for i in 0..16, j in 0..16 { z[16*w + i, j] = acc[w, i, j] } }", store);
+        run(&text, "tensorize(acc.i, mma_m16n8k16_bf16)").unwrap()
+    };
+    let store = |z: &str| {
+        format!(
+            "{{ for i in 0..16, j in 0..8 {{ if 16*w + i < 20 {{ for v in vector 0..2 {{ {z} }} }} else {{ for u in unroll 0..2 {{ {z2} }} }} }} }}",
+            z2 = z.replace('v', "u").replace(" = acc", " = 2*acc")
+        )
+    };
+    let text = with(&store("z[16*w + i, 2*j + v] = acc[w, i, 8*v + j]"));
+    for wanted in [
+        "for (i, j) in own acc[w, 0, :, :] {
+        if 16*w + i < 20 {
+          for v in vector 0..2 {
+            z[16*w + i, 2*j + v] = acc[w, v, i, j]",
+        "for u in unroll 0..2 {
+            z[16*w + i, 2*j + u] = 2 * acc[w, u, i, j]",
+    ] {
+        assert!(text.contains(wanted), "{wanted}\n{text}");
+    }
+    // An element of another place in its tile has another owner.
+    let text = with(&store("z[16*w + i, 2*j + v] = acc[w, i, 4*v + j]"));
+    assert!(!text.contains("own acc[w, 0"), "{text}");
+}
+
 #[test]
 fn the_two_parts_of_a_number_have_one_owner() {
     let with = |store: &str| {
