@@ -43,16 +43,19 @@ class Point:
     def width(self):
         return max(sorted((self.m, self.n, self.k))[:2])
 
+    def arithmetic(self, machine):
+        """Seconds of its arithmetic at P."""
+        flops = (8 if self.dtype[0] == "c" else 2) * self.m * self.n * self.k
+        return flops / ((machine.double if self.dtype in ("f64", "c128") else machine.single) * 1e12)
+
     def of_roofline(self, machine):
         """The part of R by one bandwidth for all points, where rows lie densely."""
         bytes_ = BYTES[self.dtype]
-        flops = (8 if self.dtype[0] == "c" else 2) * self.m * self.n * self.k
         if self.operation == "tsmm":
             moved, bandwidth = bytes_ * (self.m * self.k + self.m * self.n + self.k * self.n), machine.copy
         else:
             moved, bandwidth = bytes_ * (self.k * self.m + self.k * self.n + self.m * self.n), machine.read
-        peak = machine.double if self.dtype in ("f64", "c128") else machine.single
-        return max(moved / (bandwidth * 1e9), flops / (peak * 1e12)) / self.seconds
+        return max(moved / (bandwidth * 1e9), self.arithmetic(machine)) / self.seconds
 
     def __str__(self):
         strides = self.row["row_strides"] + ("" if self.row["offsets"] in ("", "0 0 0") else f" from {self.row['offsets']}")
@@ -114,7 +117,10 @@ def skinny(files, machine, judge):
     length = lambda p: max(p.m, p.k)
     judge.of("short, 1e4: as fast as cuBLAS", [(str(p), p.times_cublas, 1.0) for p in short if length(p) == 10_000])
     part = lambda p: max(number(p.row["fraction_of_short"]), number(p.row["rested_fraction_of_short"]))
-    judge.of("short, 1e6: two empty launches and bytes over bandwidth, of 1.15 times that", [(str(p), part(p), 1 / 1.15) for p in short if length(p) == 1_000_000])
+    million = [p for p in short if length(p) == 1_000_000]
+    judge.of("short, 1e6: two empty launches and bytes over bandwidth, of 1.15 times that", [(str(p), part(p), 1 / 1.15) for p in million])
+    longer = sum(p.arithmetic(machine) > 1.15 * part(p) * p.seconds for p in million)
+    print(f"               {longer} of them take longer than that at P, whatever their kernels do")
 
 
 def layers(files, judge):

@@ -150,6 +150,44 @@ fn places_that_a_loop_moves_are_computed_in_it() {
     }
 }
 
+/// Copies to two slots before a loop: by pointers and places where the pieces of rows change places, each by itself elsewhere.
+#[test]
+fn the_first_copies_to_swizzled_tiles_are_not_kept_waiting() {
+    let text = |layout: &str| {
+        source(&format!(
+            "program copies(x: in f32[256, 32; ldx], y: out f32[8, 32]) assume ldx%4 == 0 {{
+                for b in block.x(1) {{
+                    alloc s: f32[2, 8, 32] shared{layout}
+                    for p in unroll 0..2 {{
+                        for t in threads(32@1) {{
+                            for u in unroll 0..2 {{
+                                cp_async16_f32(s[p, 4*u + t/8, 4*(t%8) +: 4], x[128*p + 4*u + t/8, 4*(t%8) +: 4], 4)
+                            }}
+                        }}
+                        cp.commit
+                    }}
+                    cp.wait 0
+                    barrier
+                    for t in threads(32@1) {{ for r in 0..8 {{ y[r, t] = s[0, r, t] + s[1, r, t] }} }}
+                }}
+            }}"
+        ))
+        .text
+    };
+    let swizzled = text(" layout (p, r, c) => 256*p + 32*r + 4*xor(c/4, r%8) + c%4");
+    for line in [
+        "const float* x2 = &x[(long long)(tid/8)*ldx + 4*(tid%8)];",
+        "s_place[u] = 32*(tid/8) + 4*(tid%8 ^ 4*u + tid/8);",
+        "cp_async16(&(&s[s_place[u]])[256*p + 128*u], &x2[(long long)(4*u)*ldx]);",
+        "x2 += 128ll*ldx;",
+    ] {
+        assert!(swizzled.contains(line), "{line}\n{swizzled}");
+    }
+    assert!(swizzled.find("s_place[u] = ") < swizzled.find("for (int p = 0"), "{swizzled}");
+    let plain = text("");
+    assert!(!plain.contains("const float* x2") && !plain.contains("s_place"), "{plain}");
+}
+
 #[test]
 fn what_stands_in_for_an_unrolled_loop_stays_rolled() {
     let text = source(
