@@ -258,7 +258,7 @@ impl Draw<'_> {
                 0 => format!("storage_align({buffer}, {axis}, {})", random.below(5)),
                 1 => format!(
                     "storage_order({buffer}, {})",
-                    pick(random, &["c, r", "r, c", "r, c%2, c/2", "c%4, r, c/4"])
+                    pick(random, &["c, r", "r, c", "r, c%2, c/2", "c%4, r, c/4", "r%2, r/2, c"])
                 ),
                 2 => format!("store_split({buffer})"),
                 3 => format!("storage_share({buffer}, {})", names.one_of(&names.staging, random)),

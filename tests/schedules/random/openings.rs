@@ -275,10 +275,24 @@ impl Draw<'_> {
                 text += &format!("storage_order({fragment}, c, r)\n");
             }
         }
+        // Instructions may have every second column, of which lanes read and store neighbours at once.
+        let alternate = rows == 8 && ni == 2 && !product.turned[1] && self.random.once_in(2);
+        if alternate {
+            text += &format!(
+                "split(b.c, 2) -> c, v
+                vectorize(b.v)
+                storage_order(b, r, c%2, c/2)
+                split({acc}.j, 2) -> j, v
+                storage_order({acc}, r, c%2, c/2)
+                split(C.j, 2) -> j, v
+                vectorize(C.v)\n"
+            );
+        }
+        let v = if alternate { format!("{acc}.v, ") } else { String::new() };
         text += &format!(
             "split({acc}.i, {rows}) -> mi, i
             split({acc}.j, {columns}) -> ni, j
-            reorder({acc}.ks, {acc}.mi, {acc}.ni, {acc}.i, {acc}.j, {acc}.k)\n"
+            reorder({acc}.ks, {acc}.mi, {acc}.ni, {v}{acc}.i, {acc}.j, {acc}.k)\n"
         );
         let [long_a, long_b] = [product.turned[0], !product.turned[1]].map(|t| if t { "c" } else { "r" });
         let [inner_a, inner_b] = product.turned.map(|t| if t { "c" } else { "r" });
