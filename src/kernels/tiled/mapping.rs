@@ -182,7 +182,7 @@ impl Tiles {
 
     /// Neighbouring terms of a row of A and columns of a row of B that a lane reads at once where matrix units multiply, if it does: one of
     /// each for every one of as many instructions. An instruction does not mind which terms and columns it is given, and a piece of a row of a
-    /// swizzled tile is as near to a lane as an element: where each element took an instruction, 48 of the 366 that a warp issued for a tile
+    /// swizzled tile is as near to a lane as an element: where each element took an instruction, 48 of the 391 that a warp issued for a tile
     /// of 256 terms with 16 rows and 32 columns did that, and most of those that found places.
     pub(super) fn at_once(&self) -> Option<[i64; 2]> {
         let in_lines = |elements: i64| elements.count_ones() == 1 && elements >= 4 * ACROSS;
