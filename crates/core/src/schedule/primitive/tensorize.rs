@@ -31,7 +31,7 @@
 //! Where the record wants a fragment, the buffer's last two dimensions are cut into its tiles, once, and the nests
 //! that touch single elements of it become loops over what each thread owns: `i` becomes a loop `io` over tiles and,
 //! with the column, `for (i, j) in own`, which later steps name by its first variable. Elements at one place of several
-//! tiles have one owner, so such a nest may touch them all; where a fragment gives neighbours in a row to one thread, a nest
+//! tiles have one owner, so such a nest may touch them all, by wide accesses too, which stay as they are inside it; where a fragment gives neighbours in a row to one thread, a nest
 //! over pairs of them (`acc[i, 2*j]` and `acc[i, 2*j + 1]`) becomes `for (i, j by 2) in own`.
 //!
 //! With `omit=unread` an instruction that updates a tile is executed only where some element of the tile may pass the conditions under
