@@ -5,7 +5,8 @@
 
 An error is in units of 2^-24 of the sum of magnitudes of what is added up: its root mean square and its mean, which tells
 whether sums shrink. `classes` counts elements that are infinite or no number where the others are not. PRODUCT is one of
-f32-tn, f32-nn, c64-cn and c64-nn, and KIND one of those of data: without them, all. Needs a GPU.
+f32-tn, f32-nn, c64-cn and c64-nn, or f32-layer, 16 rows times a matrix of weights, and KIND one of those of data: without them, all.
+Needs a GPU.
 """
 
 import json
@@ -16,8 +17,16 @@ import tempfile
 
 import numpy as np
 
-KINDS = ["-1..1", "0..1", "1e-37 (-1..1)", "10^(-6..6)", "whole numbers", "the largest", "an infinity", "a NaN"]
-PRODUCTS = [("f32", "tn", 100_000), ("f32", "nn", 20_000), ("c64", "cn", 100_000), ("c64", "nn", 20_000)]
+KINDS = ["-1..1", "0..1", "1e-37 (-1..1)", "10^(-6..6)", "whole numbers", "the largest", "an infinity", "a NaN", "infinities of B"]
+PRODUCTS = [("f32", "tn", 100_000), ("f32", "nn", 20_000), ("c64", "cn", 100_000), ("c64", "nn", 20_000), ("f32", "layer", 4096)]
+ROWS, OUTPUTS = 16, 512
+
+
+def shape(form, long, width):
+    """M, N and K."""
+    if form == "layer":
+        return ROWS, OUTPUTS, long
+    return (long, width, width) if form == "nn" else (width, width, long)
 
 
 def real(random, kind, rows, columns, is_a):
@@ -41,6 +50,8 @@ def real(random, kind, rows, columns, is_a):
         x[5, 3] = np.inf
     elif kind == "a NaN" and is_a:
         x[5, 3] = np.nan
+    elif kind == "infinities of B" and not is_a:
+        x[rows - 1, [2, 9]] = np.inf, -np.inf
     return x.astype(np.float32)
 
 
@@ -48,13 +59,17 @@ def matrix(random, kind, dtype, rows, columns, is_a):
     x = real(random, kind, rows, columns, is_a)
     if dtype == "f32":
         return x
-    imaginary = real(random, "-1..1" if kind in ("an infinity", "a NaN") else kind, rows, columns, is_a)
+    plain = kind in ("an infinity", "a NaN", "infinities of B")
+    imaginary = real(random, "-1..1" if plain else kind, rows, columns, is_a)
     return (x + 1j * imaginary).astype(np.complex64)
 
 
-def product(binary, size, dtype, layout, unit, directory):
+def product(binary, size, dtype, form, unit, directory):
     a, b, c = (os.path.join(directory, f"{name}.npy") for name in "abc")
+    layout = "nn" if form == "layer" else form
     words = ["gemm", size, "--dtype", dtype, "--layout", layout, "--device", "cuda", "--trials", "1", "--json"]
+    if form == "layer":
+        words += ["--kernel", "tiled", "--param", "swizzled=true"]
     words += ["--a", a, "--b", b, "--out", c, "--allow-split", "--param", f"unit={unit}"]
     report = subprocess.run([binary, *words], capture_output=True, text=True)
     if report.returncode == 2:
@@ -74,12 +89,12 @@ def main():
     random = np.random.default_rng(5)
     print(f"{'product':24} {'data':15} {'by threads':>22} {'split':>22} classes passed")
     with tempfile.TemporaryDirectory() as directory:
-        for dtype, layout, long in products:
-            tall = layout != "nn"
-            size = f"{width}x{width}x{long}" if tall else f"{long}x{width}x{width}"
+        for dtype, form, long in products:
+            m, n, k = shape(form, long, width)
+            tall, size = form in ("tn", "cn"), f"{m}x{n}x{k}"
             for kind in kinds:
-                a = matrix(random, kind, dtype, long, width, True)
-                b = matrix(random, kind, dtype, long if tall else width, width, False)
+                a = matrix(random, kind, dtype, *((k, m) if tall else (m, k)), True)
+                b = matrix(random, kind, dtype, k, n, False)
                 np.save(os.path.join(directory, "a.npy"), a)
                 np.save(os.path.join(directory, "b.npy"), b)
                 wide = np.complex128 if dtype == "c64" else np.float64
@@ -87,10 +102,10 @@ def main():
                 with np.errstate(all="ignore"):
                     right, magnitude = left @ b.astype(wide), abs(left) @ abs(b.astype(wide))
                 finite = np.isfinite(magnitude)
-                line, classes, passed = f"{dtype} {layout} {size:18}", [], []
+                line, classes, passed = f"{dtype} {form} {size:18}", [], []
                 line += f" {kind:15}"
                 for unit in ("fma", "mma"):
-                    found, right_by_bound = product(binary, size, dtype, layout, unit, directory)
+                    found, right_by_bound = product(binary, size, dtype, form, unit, directory)
                     off = (found[finite].astype(wide) - right[finite]) / magnitude[finite] * 2**24
                     line += f" {np.sqrt(np.mean(abs(off) ** 2)):11.4f} {np.mean(off.real):+10.4f}"
                     classes.append(np.isfinite(found) | np.isnan(found) * 2)

@@ -1,6 +1,10 @@
 //! Products of numbers that are split into tf32 parts.
 
+use std::collections::BTreeSet;
+
 use super::{body, statements};
+use crate::index::Index;
+use crate::layout::Fragment;
 
 /// A product of split numbers in f32 or complex64, `steps` times eight terms, in two tiles.
 fn product_of_split_numbers(dtype: &str, steps: i64) -> String {
@@ -270,4 +274,18 @@ fn a_sum_that_is_looked_at_in_the_loop_is_not_added_up_apart() {
         assert_eq!(text.contains("acc_sum"), apart, "{text}");
         assert_eq!(text.contains("add_parts(acc, sum, rest);"), !apart, "{text}");
     }
+}
+
+/// A number that cannot be split shows in a whole row or column of a tile, of which no lane has to look at more than these.
+#[test]
+fn the_elements_that_are_looked_at_are_in_every_row_and_column() {
+    let looked_at = [0, 3];
+    let tile = Fragment::by_name("D16x8").expect("a tile of results");
+    let places = (0..32).flat_map(|lane| looked_at.map(|register| (lane, register)));
+    let places =
+        places.map(|(lane, register)| (tile.place)(&Index::constant(lane), &Index::constant(register)));
+    let (rows, columns): (BTreeSet<_>, BTreeSet<_>) =
+        places.map(|(row, column)| (row.as_constant(), column.as_constant())).unzip();
+    assert_eq!(rows, (0..16).map(Some).collect());
+    assert_eq!(columns, (0..8).map(Some).collect());
 }
