@@ -133,6 +133,10 @@ fn wide_accesses_stand_inside_loops_over_what_a_thread_owns() {
     // An element of another place in its tile has another owner.
     let text = with(&store("z[16*w + i, 2*j + v] = acc[w, i, 4*v + j]"));
     assert!(!text.contains("own acc[w, 0"), "{text}");
+    let one_arm = store("z[16*w + i, 2*j + v] = acc[w, i, 8*v + j]")
+        .replace("acc[w, i, 8*u + j]", "acc[w, i, 4*u + j]");
+    let text = with(&one_arm);
+    assert!(!text.contains("own acc[w, 0"), "{text}");
 }
 
 #[test]
