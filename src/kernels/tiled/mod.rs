@@ -10,7 +10,7 @@
 //!   `tsmttsm`. A number of B takes three instructions that split it and three that multiply it with 16 rows, where threads need a
 //!   multiply-add for each row. Where pieces of rows change places (`swizzled`) and a warp has 16 columns or more, a lane reads two terms
 //!   of a row of A and up to four columns of a row of B at once, and instructions have every second term and every fourth column: with 32 to 128
-//!   rows layers took 0.85 to 0.93 of the time that they took before (an H200, 2026-11-27).
+//!   rows the two large layers of `bench fc` took 0.83 to 0.94 of the time that they took before (an H200, 2026-11-27).
 //!
 //! What keeps a GPU busy where C has too few tiles for it are sums that are split, always in the same way, so that bits are the same
 //! every time:

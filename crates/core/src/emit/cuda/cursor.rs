@@ -14,7 +14,7 @@
 //! H200 this makes the best SGEMM of the ladder 2 % faster (4096 x 4096 x 4096, bench/results).
 //!
 //! Pointers travel with an unrolled loop too that starts copies to swizzled tiles before there is anything to multiply: what is
-//! computed before the first copy, everybody waits for: 250 instructions where 16 rows are multiplied by a layer, 92 by pointers and places.
+//! computed before the first copy, everybody waits for. Of a layer with 16 rows that was 250 instructions, and is 92 by pointers and places.
 
 use std::collections::{HashMap, HashSet};
 

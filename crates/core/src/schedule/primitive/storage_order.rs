@@ -175,6 +175,12 @@ impl StorageOrder {
                 if let [] | [Part::Whole(_)] = parts[..] {
                     continue;
                 }
+                if dim.pitch.is_some() {
+                    return Err(refuse(
+                        "an axis is shared out among threads",
+                        "number one that each of them has to itself",
+                    ));
+                }
                 let Some(known) = dim.extent.as_constant() else {
                     return Err(refuse("its extents are not constants yet", "apply compute_at first"));
                 };
@@ -352,6 +358,16 @@ mod tests {
             let refusal = run(bad).unwrap_err();
             assert!(refusal.contains(because), "{bad}: {refusal}");
         }
+        // Elements do not change threads.
+        let shared_out = "program p(y: out f32[32, 4]) { for b in block.x(1) {
+            alloc a: f32[32@1, 4] reg
+            for t in threads(32@1) { for c in 0..4 { a[t, c] = 1 } }
+            for t in threads(32@1) { for c in 0..4 { y[t, c] = a[t, c] } }
+        } }";
+        let run = |steps: &str| Schedule::run(parse::program(shared_out).expect("reads"), steps);
+        let refusal = run("storage_order(a, r%4, r/4, c)").unwrap_err().to_string();
+        assert!(refusal.contains("shared out among threads"), "{refusal}");
+        run("storage_order(a, r, c%2, c/2)").expect("every thread has its columns to itself");
     }
 
     #[test]
