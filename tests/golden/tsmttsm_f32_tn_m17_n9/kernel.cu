@@ -73,21 +73,24 @@ template <typename T, int N> __device__ __forceinline__ void add_parts(T (&d)[N]
     for (int i = 0; i < N; ++i) add_parts(d[i], sum[i], rest[i]);
 }
 
-// zero if this is finite, and no number else
-__device__ __forceinline__ float zero_if_finite(float x, float zero) { return fmaf(0.0f, x, zero); }
-__device__ __forceinline__ float zero_if_finite(float2 z, float zero) { return fmaf(0.0f, z.x, fmaf(0.0f, z.y, zero)); }
-// The same of tiles of 16 x 8 numbers, if no row and no column has any that is not finite in all of it: the first and the last of a lane's
-// four are looked at, which are in every row and in every column.
-__device__ __forceinline__ float zero_if_finite(const float (&x)[4], float zero) {
-    return zero_if_finite(x[0], zero_if_finite(x[3], zero));
+// 0 if this is finite, and no number else. Of tiles of 16 x 8 numbers, if no row and no column has any that is not finite in all of it: the
+// first and the last of a lane's four are looked at, which are in every row and in every column. In f32 each adds to a zero of its own, so
+// that they need not wait for one another; complex ones have more to do meanwhile, and are short of registers.
+__device__ __forceinline__ void look_at(const float (&x)[4], float2& zero) {
+    zero.x = fmaf(0.0f, x[0], zero.x);
+    zero.y = fmaf(0.0f, x[3], zero.y);
 }
-__device__ __forceinline__ float zero_if_finite(const float2 (&z)[4], float zero) {
-    return zero_if_finite(z[0], zero_if_finite(z[3], zero));
+__device__ __forceinline__ void look_at(const float2 (&z)[4], float2& zero) {
+    zero.x = fmaf(0.0f, z[0].x, fmaf(0.0f, z[0].y, fmaf(0.0f, z[3].x, fmaf(0.0f, z[3].y, zero.x))));
 }
-template <typename T, int N> __device__ __forceinline__ float zero_if_finite(const T (&x)[N], float zero) {
+template <typename T, int N> __device__ __forceinline__ void look_at(const T (&x)[N], float2& zero) {
     #pragma unroll
-    for (int i = 0; i < N; ++i) zero = zero_if_finite(x[i], zero);
-    return zero;
+    for (int i = 0; i < N; ++i) look_at(x[i], zero);
+}
+template <typename T> __device__ __forceinline__ float zero_if_finite(const T& x) {
+    float2 zero = make_float2(0.0f, 0.0f);
+    look_at(x, zero);
+    return zero.x + zero.y;
 }
 
 // d += a b: 16 x 8 += (16 x 8) (8 x 8), of which ten bits after the point are multiplied
@@ -215,7 +218,7 @@ tsmttsm_f32_tn_m17_n9_1(int K, const float* __restrict__ A, const float* __restr
                     }
                 }
             }
-            if (__any_sync(~0u, zero_if_finite(mine_rest, 0.0f) != 0.0f)) {
+            if (__any_sync(~0u, zero_if_finite(mine_rest) != 0.0f)) {
                 float mine_sum[1][1][2][2][4] = {};
                 float mine_rest[1][1][2][2][4] = {};
                 #pragma unroll 1

@@ -8,7 +8,7 @@
 //! {
 //!     float acc_sum[4][4] = {}, acc_rest[4][4] = {};
 //!     for (int ks = 0; ks < 4; ++ks) ... mma_m16n8k8_f32<false>(acc_sum[mi], acc_rest[mi], a[mi], b);
-//!     if (__any_sync(~0u, zero_if_finite(acc_rest, 0.0f) != 0.0f)) {
+//!     if (__any_sync(~0u, zero_if_finite(acc_rest) != 0.0f)) {
 //!         ... the same with mma_m16n8k8_f32<true> ...
 //!     } else {
 //!         add_parts(acc, acc_sum, acc_rest);
@@ -129,10 +129,9 @@ impl Body<'_> {
         if !was_rolled {
             self.rolled.remove(&l.var);
         }
-        let zero = self.apart[others..]
-            .iter()
-            .fold("0.0f".to_string(), |zero, a| format!("zero_if_finite({}, {zero})", a.rest));
-        self.lines.block(&format!("if (__any_sync(~0u, {zero} != 0.0f))"), slow);
+        let rests: Vec<String> =
+            self.apart[others..].iter().map(|a| format!("zero_if_finite({})", a.rest)).collect();
+        self.lines.block(&format!("if (__any_sync(~0u, {} != 0.0f))", rests.join(" + ")), slow);
         let fast = self.nested(|s| {
             s.add_sums(others);
             Ok(())

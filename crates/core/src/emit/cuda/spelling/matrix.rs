@@ -122,21 +122,24 @@ template <bool Any, int N> __device__ __forceinline__ void split(const float (&x
 /// rows and columns, all lanes taken together.
 pub(in crate::emit::cuda) static ZERO_IF_FINITE: Helper = Helper {
     needs: &[],
-    text: r#"// zero if this is finite, and no number else
-__device__ __forceinline__ float zero_if_finite(float x, float zero) { return fmaf(0.0f, x, zero); }
-__device__ __forceinline__ float zero_if_finite(float2 z, float zero) { return fmaf(0.0f, z.x, fmaf(0.0f, z.y, zero)); }
-// The same of tiles of 16 x 8 numbers, if no row and no column has any that is not finite in all of it: the first and the last of a lane's
-// four are looked at, which are in every row and in every column.
-__device__ __forceinline__ float zero_if_finite(const float (&x)[4], float zero) {
-    return zero_if_finite(x[0], zero_if_finite(x[3], zero));
+    text: r#"// 0 if this is finite, and no number else. Of tiles of 16 x 8 numbers, if no row and no column has any that is not finite in all of it: the
+// first and the last of a lane's four are looked at, which are in every row and in every column. In f32 each adds to a zero of its own, so
+// that they need not wait for one another; complex ones have more to do meanwhile, and are short of registers.
+__device__ __forceinline__ void look_at(const float (&x)[4], float2& zero) {
+    zero.x = fmaf(0.0f, x[0], zero.x);
+    zero.y = fmaf(0.0f, x[3], zero.y);
 }
-__device__ __forceinline__ float zero_if_finite(const float2 (&z)[4], float zero) {
-    return zero_if_finite(z[0], zero_if_finite(z[3], zero));
+__device__ __forceinline__ void look_at(const float2 (&z)[4], float2& zero) {
+    zero.x = fmaf(0.0f, z[0].x, fmaf(0.0f, z[0].y, fmaf(0.0f, z[3].x, fmaf(0.0f, z[3].y, zero.x))));
 }
-template <typename T, int N> __device__ __forceinline__ float zero_if_finite(const T (&x)[N], float zero) {
+template <typename T, int N> __device__ __forceinline__ void look_at(const T (&x)[N], float2& zero) {
     #pragma unroll
-    for (int i = 0; i < N; ++i) zero = zero_if_finite(x[i], zero);
-    return zero;
+    for (int i = 0; i < N; ++i) look_at(x[i], zero);
+}
+template <typename T> __device__ __forceinline__ float zero_if_finite(const T& x) {
+    float2 zero = make_float2(0.0f, 0.0f);
+    look_at(x, zero);
+    return zero.x + zero.y;
 }"#,
 };
 

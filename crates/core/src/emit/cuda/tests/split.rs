@@ -47,7 +47,7 @@ fn sums_of_split_numbers_are_added_up_apart_and_then_added_to_what_is_there() {
             "for (int k = 0; k < 16; ++k) {".to_string(),
             format!("mma_m16n8k8_{dtype}<false>(acc_sum[m], acc_rest[m], a[m], b);"),
             // Not all numbers are finite, or would be when they are rounded.
-            "if (__any_sync(~0u, zero_if_finite(acc_rest, 0.0f) != 0.0f)) {".to_string(),
+            "if (__any_sync(~0u, zero_if_finite(acc_rest) != 0.0f)) {".to_string(),
             format!("{c_type} acc_rest[2][4] = {{}};"),
             "#pragma unroll 1".to_string(),
             "for (int k = 0; k < 16; ++k) {".to_string(),
