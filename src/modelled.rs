@@ -183,7 +183,6 @@ impl ProgramPrediction {
 
     /// The prediction for people.
     pub fn describe(&self) -> String {
-        let ProblemReport { m, n, k, dtype, layout, .. } = &self.problem;
         let roofline = match &self.roofline {
             Some(r) => {
                 let part = r.seconds / self.seconds;
@@ -203,8 +202,9 @@ impl ProgramPrediction {
         let terms: Vec<String> = render(&columns, &rows).lines().map(|line| format!("  {line}")).collect();
         let launches: Vec<String> = self.launches.iter().map(Launched::describe).collect();
         format!(
-            "{} {m}x{n}x{k} {dtype} {layout} on {}\n{}\n  time       {} (modelled)\n  roofline   {roofline}\n  limiter    {} (modelled)\n\n{}",
+            "{} {} on {}\n{}\n  time       {} (modelled)\n  roofline   {roofline}\n  limiter    {} (modelled)\n\n{}",
             self.kernel.name,
+            self.problem,
             self.gpu,
             launches.join("\n"),
             seconds(self.seconds),

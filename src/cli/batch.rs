@@ -5,6 +5,7 @@ use std::path::Path;
 use num_complex::Complex64;
 use warpwright_core::diag::Diagnosis;
 
+use super::options::StorageOptions;
 use super::predict::{Asked, named};
 use crate::csv::{Row, Table};
 use crate::file::unreadable;
@@ -67,6 +68,7 @@ fn prediction(row: &Row<'_>) -> Result<Prediction, Diagnosis> {
         layout: row.get("layout").map(str::parse).transpose().map_err(in_column("layout"))?,
         beta: Complex64::default(),
         same: false,
+        storage: StorageOptions::default(),
     };
     let family = row.get("family");
     let known = family.map(named).transpose().map_err(in_column("family"))?;

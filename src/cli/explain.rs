@@ -7,7 +7,7 @@ use warpwright_core::diag::Diagnosis;
 use warpwright_core::target::Target;
 
 use super::known::wisdom;
-use super::options::{DeviceOptions, OutputOptions, VariantOptions};
+use super::options::{DeviceOptions, OutputOptions, StorageOptions, VariantOptions};
 use super::output::{Outcome, notice, print, print_json};
 use super::source::{self, Source};
 use crate::device::Device;
@@ -15,7 +15,7 @@ use crate::explain::subject::{Origin, Subject};
 use crate::explain::{Applied, Explanation, Wanted, measure};
 use crate::file::write_whole;
 use crate::kernels::family::{Permissions, Value, Word, parse_parameter};
-use crate::kernels::{self, Kernel};
+use crate::kernels::{self, Kernel, Variant};
 use crate::problem::{Problem, Shape};
 use crate::report::ChosenBy;
 use crate::report::progress::Progress;
@@ -41,6 +41,8 @@ pub struct Options {
     gpu: Option<&'static Target>,
     #[command(flatten)]
     variant: VariantOptions,
+    #[command(flatten)]
+    storage: StorageOptions,
     /// Compile the kernel, which needs NVRTC and nvdisasm and takes a second or more: counts its instructions, and takes
     /// the compiler's registers instead of an estimate.
     #[arg(long)]
@@ -104,11 +106,9 @@ fn subject(options: &Options, gpu: &'static Target) -> Result<Subject, Diagnosis
         let (kernel, chosen_by) = chosen(options, &problem, gpu)?;
         return Ok(Subject { chosen_by, origin: Origin::Kernel(Box::new(kernel)), problem });
     }
-    let is_a_family = kernels::family(name).is_some();
-    let of_a_family = options.size.filter(|_| is_a_family);
-    let source =
-        source::with_parameters(name, options.variant.variant(), of_a_family, &options.parameters, gpu)?;
     let problem = problem(options, options.size.unwrap_or(Shape::cube(USUAL)))?;
+    let of_a_family = options.size.and(kernels::family(name)).map(|_| &problem);
+    let source = source::with_parameters(name, Variant::of(&problem), of_a_family, &options.parameters, gpu)?;
     let origin = match source {
         Source::Kernel(kernel) => Origin::Kernel(kernel),
         Source::Program(program) => Origin::Program(Box::new(program)),
@@ -117,9 +117,7 @@ fn subject(options: &Options, gpu: &'static Target) -> Result<Subject, Diagnosis
 }
 
 fn problem(options: &Options, shape: Shape) -> Result<Problem, Diagnosis> {
-    let problem = Problem::new(shape, options.variant.dtype, options.variant.layout);
-    problem.check()?;
-    Ok(problem)
+    options.storage.apply(Problem::new(shape, options.variant.dtype, options.variant.layout))
 }
 
 /// A size, where a word looks like one: digits and `x`.

@@ -7,7 +7,7 @@ use warpwright_core::diag::Diagnosis;
 use warpwright_core::occupancy::Demand;
 use warpwright_core::target::{self, Target};
 
-use super::options::{OutputOptions, VariantOptions};
+use super::options::{OutputOptions, StorageOptions, VariantOptions};
 use super::output::{Outcome, notice, print, print_json};
 use super::source;
 use crate::file::write_whole;
@@ -64,6 +64,8 @@ pub struct Options {
     #[command(flatten)]
     variant: VariantOptions,
     #[command(flatten)]
+    storage: StorageOptions,
+    #[command(flatten)]
     output: OutputOptions,
 }
 
@@ -72,6 +74,7 @@ pub fn run(options: &Options) -> Outcome {
     let mut reports = match &options.kernel {
         Some(kernel) => of_kernel(kernel, options)?,
         None => {
+            options.storage.problem(None, &options.variant)?;
             let demand = Demand {
                 shared_static: options.shared_static,
                 shared_dynamic: options.shared_dynamic,
@@ -124,9 +127,10 @@ impl Options {
 
 /// The launches of a kernel, compiled for the GPU: registers are those that the compiler reports.
 fn of_kernel(name: &str, options: &Options) -> Result<Vec<OccupancyReport>, Diagnosis> {
-    let Options { size, parameters, gpu, .. } = options;
-    let variant = options.variant.variant();
-    let subject = source::with_parameters(name, variant, *size, parameters, gpu)?.into_subject(variant);
+    let Options { size, parameters, gpu, storage, .. } = options;
+    let (variant, problem) = (options.variant.variant(), storage.problem(*size, &options.variant)?);
+    let source = source::with_parameters(name, variant, problem.as_ref(), parameters, gpu)?;
+    let subject = source.into_subject(variant);
     let valid = compile::validated(&subject.program, options.gpu)?;
     let text = compile::cuda(&valid)?;
     let file = format!("{}.cu", text.name);

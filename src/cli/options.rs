@@ -89,7 +89,7 @@ impl VariantOptions {
 }
 
 /// How the matrices lie in memory, where they are not dense and aligned.
-#[derive(Args, Clone, Copy, Debug)]
+#[derive(Args, Clone, Copy, Debug, Default)]
 pub struct StorageOptions {
     /// Row stride of A in elements [default: its number of stored columns].
     #[arg(long, value_name = "ELEMENTS")]
@@ -192,6 +192,27 @@ impl ProductOptions {
 }
 
 impl StorageOptions {
+    /// The product that a kernel is made for, where its size is given.
+    pub fn problem(
+        &self,
+        size: Option<Shape>,
+        variant: &VariantOptions,
+    ) -> Result<Option<Problem>, Diagnosis> {
+        let Some(shape) = size else {
+            let named =
+                [("lda", self.lda.is_some()), ("ldb", self.ldb.is_some()), ("ldc", self.ldc.is_some())];
+            let first =
+                named.into_iter().chain([("offset", self.offset.is_some())]).find(|(_, given)| *given);
+            return match first {
+                None => Ok(None),
+                Some((name, _)) => Err(Diagnosis::new(format!("--{name} has no meaning here"))
+                    .because("no size is given, so that there are no matrices to lie anywhere")
+                    .instead("give --size MxNxK and a family, or leave it out")),
+            };
+        };
+        self.apply(Problem::new(shape, variant.dtype, variant.layout)).map(Some)
+    }
+
     /// The problem with matrices that lie so.
     pub fn apply(&self, mut problem: Problem) -> Result<Problem, Diagnosis> {
         let Strides { a, b, c } = problem.ld;

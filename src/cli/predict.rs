@@ -8,7 +8,7 @@ use warpwright_core::diag::Diagnosis;
 use warpwright_core::target::{self, Target};
 
 use super::batch;
-use super::options::OutputOptions;
+use super::options::{OutputOptions, StorageOptions};
 use super::output::{Outcome, print, print_json};
 use super::source::{self, Source};
 use crate::kernels::Variant;
@@ -52,9 +52,11 @@ pub struct Options {
     /// B is A: one matrix, read once.
     #[arg(long)]
     same: bool,
+    #[command(flatten)]
+    storage: StorageOptions,
     /// Predict for every row of this file: its first row names the columns, which are gpu, family, m, n, k, dtype, layout
     /// if wanted, and parameters. A parameter's cell may be empty, and so may those of family and layout.
-    #[arg(long, value_name = "FILE.csv", conflicts_with_all = ["shape", "gpu", "compare", "family", "parameters", "schedule", "dtype", "layout", "beta", "same"])]
+    #[arg(long, value_name = "FILE.csv", conflicts_with_all = ["shape", "gpu", "compare", "family", "parameters", "schedule", "dtype", "layout", "beta", "same", "StorageOptions"])]
     batch: Option<PathBuf>,
     #[command(flatten)]
     output: OutputOptions,
@@ -95,8 +97,7 @@ impl Options {
     /// The predictions for a kernel that is no choice of a family: one that is named, or that a product gets which no family suits.
     fn program(&self) -> Result<Option<Vec<ProgramPrediction>>, Diagnosis> {
         let Some(shape) = self.shape.filter(|_| self.family.is_none()) else { return Ok(None) };
-        let asked =
-            Asked { shape, precision: self.dtype, layout: self.layout, beta: self.beta, same: self.same };
+        let asked = self.asked(shape);
         let problem = asked.stored(self.layout.unwrap_or(Layout::NN))?;
         let of_a_family = !self.parameters.is_empty() || choose::family(&problem).is_some();
         if self.schedule.is_none() && of_a_family {
@@ -121,10 +122,14 @@ impl Options {
         gpus.iter().map(at).collect::<Result<Vec<_>, _>>().map(Some)
     }
 
+    fn asked(&self, shape: Shape) -> Asked {
+        let Options { dtype, layout, beta, same, storage, .. } = *self;
+        Asked { shape, precision: dtype, layout, beta, same, storage }
+    }
+
     fn prediction(&self, gpu: &'static Target) -> Result<Prediction, Diagnosis> {
         let shape = self.shape.ok_or_else(|| Diagnosis::new("no size is given").instead("give MxNxK"))?;
-        let asked =
-            Asked { shape, precision: self.dtype, layout: self.layout, beta: self.beta, same: self.same };
+        let asked = self.asked(shape);
         asked.prediction(self.family.as_deref(), &Choice::of(&self.parameters), gpu)
     }
 }
@@ -142,6 +147,8 @@ pub struct Asked {
     pub beta: Complex64,
     /// Whether B is A.
     pub same: bool,
+    /// How the matrices lie.
+    pub storage: StorageOptions,
 }
 
 impl Asked {
@@ -177,8 +184,7 @@ impl Asked {
         let mut problem = Problem::new(self.shape, self.precision, layout);
         problem.beta = self.beta;
         problem.same = self.same;
-        problem.check()?;
-        Ok(problem)
+        self.storage.apply(problem)
     }
 
     /// How a family takes its operands: the first of `nn` and `tn` for which it has a kernel of the smallest product.

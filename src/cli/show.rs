@@ -7,7 +7,7 @@ use warpwright_core::ir::Program;
 use warpwright_core::target::{self, Target};
 use warpwright_cuda::disassemble::disassemble;
 
-use super::options::{OutputOptions, VariantOptions};
+use super::options::{OutputOptions, StorageOptions, VariantOptions};
 use super::output::{Outcome, print, print_json};
 use super::source::{self, Source};
 use crate::gpu::diagnosis;
@@ -42,6 +42,8 @@ pub struct Options {
     diff: bool,
     #[command(flatten)]
     variant: VariantOptions,
+    #[command(flatten)]
+    storage: StorageOptions,
     #[command(flatten)]
     output: OutputOptions,
 }
@@ -86,8 +88,9 @@ pub fn run(options: &Options) -> Outcome {
 }
 
 fn show(options: &Options) -> Result<Shown, Diagnosis> {
-    let Options { kernel, size, parameters, gpu, .. } = options;
-    let source = source::with_parameters(kernel, options.variant.variant(), *size, parameters, gpu)?;
+    let Options { kernel, size, parameters, gpu, variant, storage, .. } = options;
+    let problem = storage.problem(*size, variant)?;
+    let source = source::with_parameters(kernel, variant.variant(), problem.as_ref(), parameters, gpu)?;
     let prefixes = prefixes(&source)?;
     let steps = prefixes.len() - 1;
     let step = options.step.unwrap_or(steps);

@@ -9,7 +9,7 @@ use warpwright_core::target::Target;
 use crate::file::unreadable;
 use crate::kernels::family::{Choice, Value, Word};
 use crate::kernels::{self, Kernel, Variant};
-use crate::problem::{Problem, Shape};
+use crate::problem::Problem;
 use crate::run::Subject;
 
 /// What a user names as a kernel.
@@ -53,29 +53,28 @@ pub fn find(name: &str, variant: Variant) -> Result<Source, Diagnosis> {
     }
 }
 
-/// Finds a kernel by name or file as [`find`] does, or makes one of a family for a size, with these parameters and the
+/// Finds a kernel by name or file as [`find`] does, or makes one of a family for a product, with these parameters and the
 /// usual ones besides.
 pub fn with_parameters(
     name: &str,
     variant: Variant,
-    size: Option<Shape>,
+    problem: Option<&Problem>,
     parameters: &[(Word, Value)],
     gpu: &Target,
 ) -> Result<Source, Diagnosis> {
     let Some(family) = kernels::family(name) else {
-        if size.is_some() || !parameters.is_empty() {
+        if problem.is_some() || !parameters.is_empty() {
             return Err(Diagnosis::new(format!("{name} is no family of kernels"))
                 .because("only kernels of a family depend on a size and have parameters")
                 .instead("leave out --size and --param, or name a family: tsmttsm, tsmm or tiled"));
         }
         return find(name, variant);
     };
-    let shape = size.ok_or_else(|| {
+    let problem = problem.ok_or_else(|| {
         Diagnosis::new(format!("{} has a kernel for each size", family.name)).instead("give --size MxNxK")
     })?;
-    let problem = Problem::new(shape, variant.precision, variant.layout);
-    let choice = family.complete(&Choice::of(parameters), &problem, gpu)?;
-    family.build(&problem, &choice).map(|kernel| Source::Kernel(Box::new(kernel)))
+    let choice = family.complete(&Choice::of(parameters), problem, gpu)?;
+    family.build(problem, &choice).map(|kernel| Source::Kernel(Box::new(kernel)))
 }
 
 /// Reads a program or a schedule from a file.

@@ -35,13 +35,14 @@ impl Explanation {
         let p = &self.problem;
         let rate = flops_per_second(self.tflops * 1e12);
         let mut said = format!(
-            "<p>C = alpha op(A) op(B) + beta C, {}x{}x{}, {}, layout {}, on {}. Every number is the model's unless it says that it was \
+            "<p>C = alpha op(A) op(B) + beta C, {}x{}x{}, {}, layout {}{}, on {}. Every number is the model's unless it says that it was \
              measured or counted: nothing ran.</p>\n<p><b>{}</b>, {rate}",
             p.m,
             p.n,
             p.k,
             escaped(p.dtype),
             escaped(&p.layout),
+            p.places(),
             escaped(self.gpu),
             seconds(self.seconds),
         );

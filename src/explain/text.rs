@@ -7,9 +7,9 @@ use warpwright_core::model::time::Terms;
 use super::findings::Finding;
 use super::pictures::Picture;
 use super::{Applied, CountersPart, Explanation, LaunchPart};
+use crate::report::ChosenBy;
 use crate::report::number::{bytes, count, flops_per_second, seconds};
 use crate::report::table::{Column, numbers, render, words};
-use crate::report::{ChosenBy, ProblemReport};
 
 /// Pictures that are shown, at most.
 const PICTURES: usize = 2;
@@ -32,8 +32,7 @@ impl Explanation {
     }
 
     fn head(&self) -> String {
-        let ProblemReport { m, n, k, dtype, layout, .. } = &self.problem;
-        let mut lines = vec![format!("{}: {m}x{n}x{k} {dtype} {layout} on {}", self.kernel.name, self.gpu)];
+        let mut lines = vec![format!("{}: {} on {}", self.kernel.name, self.problem, self.gpu)];
         if !self.kernel.parameters.is_empty() {
             lines.push(format!("  with     {}", self.kernel.parameters));
         }

@@ -16,11 +16,13 @@ pub mod table;
 pub mod targets;
 pub mod text;
 
+use std::fmt;
+
 use num_complex::Complex64;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::kernels::family::Choice;
-use crate::problem::{Offsets, Problem};
+use crate::problem::{Offsets, Problem, Strides};
 use crate::reference::Comparison;
 
 /// The result of one kernel on one problem.
@@ -80,6 +82,9 @@ pub struct ProblemReport {
     /// Whether B is A; left out where it is not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub same: bool,
+    /// The row strides of A, B and C in elements; left out where all rows lie one behind the other.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub row_strides: Option<[i64; 3]>,
     /// By how many elements A, B and C start behind an aligned address; left out where all start at one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<[i64; 3]>,
@@ -292,6 +297,7 @@ pub struct Cublas {
 impl ProblemReport {
     /// The problem in a report.
     pub fn of(problem: &Problem) -> ProblemReport {
+        let dense = Problem::new(problem.shape, problem.precision, problem.layout);
         ProblemReport {
             m: problem.shape.m,
             n: problem.shape.n,
@@ -301,11 +307,33 @@ impl ProblemReport {
             alpha: Factor(problem.alpha),
             beta: Factor(problem.beta),
             same: problem.same,
+            row_strides: (problem.ld != dense.ld).then(|| {
+                let Strides { a, b, c } = problem.ld;
+                [a, b, c]
+            }),
             offset: (problem.offset != Offsets::default()).then(|| {
                 let Offsets { a, b, c } = problem.offset;
                 [a, b, c]
             }),
         }
+    }
+}
+
+impl ProblemReport {
+    /// How the matrices lie, where they are not dense and aligned: words to put behind the layout.
+    pub fn places(&self) -> String {
+        let named = [("ld", self.row_strides), ("offset", self.offset)];
+        named
+            .map(|(name, places)| places.map_or(String::new(), |[a, b, c]| format!(" {name} {a},{b},{c}")))
+            .concat()
+    }
+}
+
+impl fmt::Display for ProblemReport {
+    /// Its size, type and layout, and how the matrices lie where they are not dense and aligned.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ProblemReport { m, n, k, dtype, layout, .. } = self;
+        write!(f, "{m}x{n}x{k} {dtype} {layout}{}", self.places())
     }
 }
 

@@ -6,11 +6,8 @@ use crate::roofline::Roofline;
 
 /// What was computed by what, whether it is right, what was counted, and how long it took.
 pub fn describe(report: &Report, roofline: Option<&Roofline>) -> String {
-    let p = &report.problem;
-    let mut lines = vec![format!(
-        "{}: {}x{}x{} {} {} on {} ({})",
-        report.kernel.name, p.m, p.n, p.k, p.dtype, p.layout, report.device.gpu, report.device.kind
-    )];
+    let (problem, device) = (&report.problem, &report.device);
+    let mut lines = vec![format!("{}: {problem} on {} ({})", report.kernel.name, device.gpu, device.kind)];
     if !report.kernel.parameters.is_empty() {
         lines.push(format!(
             "  chosen   {}: {}",

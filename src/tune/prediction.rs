@@ -128,7 +128,6 @@ impl Prediction {
 
     /// The prediction for people.
     pub fn describe(&self) -> String {
-        let ProblemReport { m, n, k, dtype, layout, .. } = &self.problem;
         let (given, completed): (Vec<_>, Vec<_>) =
             self.kernel.parameters.iter().partition(|(name, _)| self.kernel.given.contains(name));
         let list = |parameters: Vec<(&str, _)>| match parameters.is_empty() {
@@ -153,8 +152,9 @@ impl Prediction {
         let terms = render(&[words("term"), words("what takes it"), numbers("alone (modelled)")], &rows);
         let indented: Vec<String> = terms.lines().map(|line| format!("  {line}")).collect();
         format!(
-            "{} {m}x{n}x{k} {dtype} {layout} on {}\n  given      {}\n  completed  {}\n  time       {} (modelled)\n  roofline   {roofline}\n  limiter    {}\n\n{}",
+            "{} {} on {}\n  given      {}\n  completed  {}\n  time       {} (modelled)\n  roofline   {roofline}\n  limiter    {}\n\n{}",
             self.kernel.family,
+            self.problem,
             self.gpu,
             list(given),
             list(completed),

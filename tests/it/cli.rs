@@ -65,6 +65,10 @@ fn show_prints_every_stage_of_a_kernel() {
     assert_eq!(text("show 1 --step 0"), text("show 1 --stage spec"));
     let difference = text("show 1 --step 1 --diff");
     assert!(difference.lines().any(|l| l.starts_with('+')) && difference.lines().any(|l| l.starts_with('-')));
+    // A kernel of a family may be made for padded rows, which cannot be read as one.
+    let padded = text("show tsmm --size 1000x24x24 --lda 25 --ldc 25");
+    assert!(padded.contains("C: inout f32[M, 24; ldc]"), "{padded}");
+    assert!(text("show tsmm --size 1000x24x24").contains("C: inout f32[24*M]"));
     let shown = json("show 1 --json", 0);
     assert_eq!((shown["stage"].as_str(), shown["step"].as_u64()), (Some("program"), shown["steps"].as_u64()));
 }
@@ -78,6 +82,7 @@ fn show_reads_programs_from_files() {
 
 #[test]
 fn an_unknown_kernel_or_step_or_type_is_refused_with_advice() {
+    assert!(refusal("show sgemm_naive --lda 25").contains("--lda has no meaning here"));
     assert!(refusal("show no_such_kernel").contains("use one of sgemm_naive"));
     assert!(refusal("show 1 --step 99").contains("give a number from 0 to"));
     assert!(refusal("show 1 --dtype f8").contains("use one of f16, bf16"));

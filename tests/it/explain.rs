@@ -195,6 +195,18 @@ fn what_is_suggested_for_a_family_is_other_parameters_of_it() {
 }
 
 #[test]
+fn the_kernel_that_padded_rows_get_is_explained() {
+    let asked = "2000000x32x32 --dtype c64";
+    let (dense, padded) = (explained(asked), explained(&format!("{asked} --lda 33 --ldc 33")));
+    assert_eq!(padded["problem"]["row_strides"].as_array().unwrap().len(), 3);
+    assert!(dense["kernel"]["parameters"]["copy"].is_string(), "dense rows are copied as one");
+    assert!(padded["kernel"]["parameters"].get("copy").is_none(), "padded ones cannot be");
+    assert!(
+        text("explain sgemm_naive --lda 5000 --device sim:h200").contains("f32 nn ld 5000,4096,4096 on h200")
+    );
+}
+
+#[test]
 fn every_rung_is_explained_in_less_than_two_seconds() {
     for recipe in kernels::all() {
         let options = match recipe.family {

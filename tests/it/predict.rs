@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use serde_json::Value;
+use serde_json::{Value, json as value};
 use warpwright_core::target;
 
 use crate::cli::{json, refusal, warpwright};
@@ -93,6 +93,23 @@ fn gpus_stand_side_by_side_each_with_parameters_that_suit_it() {
 }
 
 #[test]
+fn rows_may_be_padded_and_matrices_may_start_anywhere() {
+    let asked = "predict 21459009x24x24 --gpu h200";
+    let bytes = |places: &str| {
+        let found = json(&format!("{asked} {places} --json"), 0);
+        (found["problem"].clone(), found["roofline"]["seconds"].as_f64().unwrap())
+    };
+    let ((dense, at_least), (padded, longer)) = (bytes(""), bytes("--lda 25 --ldc 25"));
+    assert!(dense.get("row_strides").is_none() && dense.get("offset").is_none(), "{dense}");
+    assert_eq!(padded["row_strides"], value!([25, 24, 25]));
+    // Rows of 96 bytes that stand 100 apart touch 4 sectors of 32 bytes more often than not: 25 bytes for 24 in the mean.
+    assert!((longer / at_least - 25.0 / 24.0).abs() < 1e-3, "{longer} {at_least}");
+    let text = String::from_utf8(warpwright(&format!("{asked} --offset 1,2,3")).stdout).unwrap();
+    assert!(text.starts_with("tsmm 21459009x24x24 f32 nn offset 1,2,3 on h200\n"), "{text}");
+    assert!(!text.contains("copy=bulk"), "no bulk copy begins at any element: {text}");
+}
+
+#[test]
 fn a_time_that_is_impossible_is_called_wrong() {
     // What was fitted on a GPU with many f64 pipes promises too much for one with few.
     let asked = "predict 1000000x8x8 --dtype f64";
@@ -137,6 +154,9 @@ fn wrong_use_is_refused_with_what_to_do() {
         ("64x64x9223372036854775807 --family tsmttsm", "choose a smaller size"),
         ("--family tsmttsm", "MxNxK"),
         ("64x64x64 --batch rows.csv", "--batch"),
+        ("--batch rows.csv --lda 30", "--lda"),
+        ("1000000x24x24 --lda 23", "--lda 23 is too short"),
+        ("1000000x24x24 --offset 1,0", "three whole numbers"),
     ] {
         let refused = refusal(&format!("predict {arguments}"));
         assert!(refused.contains(said), "{arguments}: {refused}");
