@@ -1,7 +1,7 @@
 //! Which kernel to use when nobody names one.
 //!
 //! Tall and skinny products go to a family with parameters. Its parameters are those that were measured to be the best
-//! for this problem on this GPU; else those of a problem that differs in a long extent only; else those of a problem nearby
+//! for this problem on this GPU; else those of a problem that differs in a long extent only, in factors or in conjugation; else those of a problem nearby
 //! that was tuned, of several the one whose parameters the model calls the fastest here, unless it says that they would be
 //! slow; else those that the model ranks first. Where nobody has tuned a family, or this problem at any such length, on this kind of GPU,
 //! what was found on a sister counts, of the same compute capability and with as many multiprocessors. Other products go to a kernel
@@ -116,10 +116,9 @@ pub fn is_tuned(
 ) -> bool {
     let key = Key::of(problem);
     wisdom.best(gpu, family.name, &key, permissions).is_some()
-        || wisdom
-            .near(gpu, family.name, &key, permissions)
-            .iter()
-            .any(|(_, record)| is_same_but_long(family, problem, &key, &record.problem))
+        || wisdom.near(gpu, family.name, &key, permissions).iter().any(|(_, record)| {
+            key.is_computed_alike(&record.problem) && is_same_but_long(family, problem, &key, &record.problem)
+        })
 }
 
 /// The best choices for the problems nearest to one, as they suit it: if one differs in a long extent only, that and then
@@ -134,7 +133,12 @@ fn of_neighbours<'a>(
     let is_same = |record: &Record| is_same_but_long(family, problem, key, &record.problem);
     // What has to be permitted need not be faster: of the nearest that need this or that, the one with the most done in a second.
     let mut needing: Vec<&Record> = Vec::new();
-    for (_, record) in near.iter().filter(|(_, record)| is_same(record)) {
+    let (alike, others): (Vec<_>, Vec<_>) = near
+        .iter()
+        .map(|(_, record)| *record)
+        .filter(|record| is_same(record))
+        .partition(|record| key.is_computed_alike(&record.problem));
+    for record in alike.into_iter().chain(others) {
         if needing.iter().all(|other| wisdom::needs(other) != wisdom::needs(record)) {
             needing.push(record);
         }
@@ -274,7 +278,7 @@ fn fitting(recipe: &Recipe, variant: Variant, problem: &Problem, target: &Target
 
 #[cfg(test)]
 mod tests {
-    use super::{LAST_SMALL_RUNG, is_same_but_long, kernel, parameters, rank, space};
+    use super::{LAST_SMALL_RUNG, is_same_but_long, is_tuned, kernel, parameters, rank, space};
     use crate::kernels;
     use crate::kernels::family::{Choice, Permissions};
     use crate::problem::Problem;
@@ -503,6 +507,44 @@ mod tests {
             let recipe = kernels::all().find(|r| chosen.name.starts_with(r.name)).expect("a recipe");
             assert!(problem.shape.m > 48 || recipe.rung <= LAST_SMALL_RUNG, "{shape}: {}", chosen.name);
         }
+    }
+
+    #[test]
+    fn what_was_tuned_without_factors_serves_products_with_them_and_with_conjugates() {
+        let choice =
+            |tm: i64| Choice::default().with("unit", "fma").with("staging", "registers").with("tm", tm);
+        let of = |problem: &Problem, tm: i64| Record {
+            problem: Key::of(problem),
+            ..record("8x8x1000000", choice(tm))
+        };
+        let (family, gpu) = (kernels::family("tsmttsm").unwrap(), Gpu::of_target(target::DEFAULT));
+        let taken = |problem: &Problem, records: &[Record]| {
+            let mut wisdom = Wisdom::default();
+            wisdom.extend(records.iter().cloned());
+            let found = parameters(family, problem, target::DEFAULT, &gpu, &wisdom, Permissions::NONE);
+            let (kernel, by) = found.unwrap();
+            assert_eq!(by, ChosenBy::Neighbour);
+            let tuned = is_tuned(family, problem, &gpu, &wisdom, Permissions::NONE);
+            (kernel.parameters.int("tm"), tuned)
+        };
+        let plain = skinny("20x20x4000000");
+        let (mut added, mut negative) = (plain, plain);
+        added.beta.re = 1.0;
+        (negative.alpha.re, negative.beta.re) = (-1.0, 1.0);
+        let known = [of(&plain, 4), of(&skinny("21x21x4000000"), 7), of(&skinny("19x19x4000000"), 7)];
+        assert_eq!([&added, &negative].map(|p| taken(p, &known)), [(4, false), (4, false)]);
+        // What was tuned with the same factors tells more, though it is half as long.
+        let half = Problem { beta: added.beta, ..skinny("20x20x2000000") };
+        let and_half = [known.to_vec(), vec![of(&half, 2)]].concat();
+        assert_eq!((taken(&added, &and_half), taken(&negative, &and_half)), ((2, true), (4, false)));
+        // A^T B and A^H B of complex numbers differ in signs, those of real ones in nothing.
+        let complex = |dtype: &str, layout: &str, shape: &str| {
+            Problem::new(shape.parse().unwrap(), dtype.parse().unwrap(), layout.parse().unwrap())
+        };
+        let [tn, cn] = ["tn", "cn"].map(|layout| complex("c64", layout, "20x20x4000000"));
+        let wider = complex("c64", "cn", "21x21x4000000");
+        assert_eq!(taken(&cn, &[of(&tn, 5), of(&wider, 7)]), (5, false));
+        assert_eq!(Key::of(&complex("f64", "cn", "20x20x4000000")), Key::of(&plain));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use warpwright_core::diag::Diagnosis;
 use warpwright_core::target::Target;
 
 use super::known::wisdom;
-use super::options::{DeviceOptions, OutputOptions, StorageOptions, VariantOptions};
+use super::options::{DeviceOptions, OutputOptions, ProductOptions, StorageOptions};
 use super::output::{Outcome, notice, print, print_json};
 use super::source::{self, Source};
 use crate::device::Device;
@@ -40,7 +40,7 @@ pub struct Options {
     #[arg(long, value_name = "GPU|FILE", value_parser = target_file::find)]
     gpu: Option<&'static Target>,
     #[command(flatten)]
-    variant: VariantOptions,
+    product: ProductOptions,
     #[command(flatten)]
     storage: StorageOptions,
     /// Compile the kernel, which needs NVRTC and nvdisasm and takes a second or more: counts its instructions, and takes
@@ -117,7 +117,7 @@ fn subject(options: &Options, gpu: &'static Target) -> Result<Subject, Diagnosis
 }
 
 fn problem(options: &Options, shape: Shape) -> Result<Problem, Diagnosis> {
-    options.storage.apply(Problem::new(shape, options.variant.dtype, options.variant.layout))
+    options.storage.apply(options.product.problem(shape)?)
 }
 
 /// A size, where a word looks like one: digits and `x`.

@@ -425,7 +425,7 @@ fn launch(launch: &LaunchTime, sites: Vec<Site>, occupancy: OccupancyReport) -> 
                     } else {
                         t.by_waves.max(t.compulsory)
                     },
-                    second_level_cache: t.by_blocks.min(requested),
+                    second_level_cache: (t.ways() * t.by_blocks).min(requested),
                     requested,
                 }
             })

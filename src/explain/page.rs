@@ -42,7 +42,7 @@ impl Explanation {
             p.k,
             escaped(p.dtype),
             escaped(&p.layout),
-            p.places(),
+            p.particulars(),
             escaped(self.gpu),
             seconds(self.seconds),
         );

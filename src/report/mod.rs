@@ -94,6 +94,12 @@ pub struct ProblemReport {
 #[derive(Clone, Copy, Debug)]
 pub struct Factor(pub Complex64);
 
+impl fmt::Display for Factor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.im == 0.0 { self.0.re.fmt(f) } else { self.0.fmt(f) }
+    }
+}
+
 impl Serialize for Factor {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if self.0.im == 0.0 {
@@ -320,20 +326,32 @@ impl ProblemReport {
 }
 
 impl ProblemReport {
-    /// How the matrices lie, where they are not dense and aligned: words to put behind the layout.
-    pub fn places(&self) -> String {
-        let named = [("ld", self.row_strides), ("offset", self.offset)];
-        named
-            .map(|(name, places)| places.map_or(String::new(), |[a, b, c]| format!(" {name} {a},{b},{c}")))
-            .concat()
+    /// What is unusual about it, if anything is: factors, that B is A, and how the matrices lie where they are not dense and aligned. Words to put
+    /// behind the layout.
+    pub fn particulars(&self) -> String {
+        let factor = |name: &str, given: Factor, usual: f64| {
+            let is_usual = given.0 == Complex64::from(usual);
+            if is_usual { String::new() } else { format!(" {name} {given}") }
+        };
+        let places = |name: &str, places: Option<[i64; 3]>| {
+            places.map_or(String::new(), |[a, b, c]| format!(" {name} {a},{b},{c}"))
+        };
+        [
+            factor("alpha", self.alpha, 1.0),
+            factor("beta", self.beta, 0.0),
+            if self.same { " same".to_string() } else { String::new() },
+            places("ld", self.row_strides),
+            places("offset", self.offset),
+        ]
+        .concat()
     }
 }
 
 impl fmt::Display for ProblemReport {
-    /// Its size, type and layout, and how the matrices lie where they are not dense and aligned.
+    /// Its size, type and layout, and what is unusual about it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ProblemReport { m, n, k, dtype, layout, .. } = self;
-        write!(f, "{m}x{n}x{k} {dtype} {layout}{}", self.places())
+        write!(f, "{m}x{n}x{k} {dtype} {layout}{}", self.particulars())
     }
 }
 

@@ -12,12 +12,13 @@ const NEAR_IF_LONG: i64 = 64;
 /// choice for a width of 14 (one H200, 2026-11-23).
 const NEAR_IF_SAME: i64 = 16;
 
-/// Whether two problems of one class of alignment differ in long extents only, by no more than a factor of 16. Of a
+/// Whether two problems of one class of alignment differ in long extents only, by no more than a factor of 16, and perhaps in alpha, beta and
+/// conjugation, which a kernel is told or which change signs. Of a
 /// family whose kernels have all extents as constants none is long: what fills a GPU with the one need not with the other.
 pub fn is_same_but_long(family: &Family, problem: &Problem, key: &Key, other: &Key) -> bool {
-    let class = |key: &Key| (key.align, key.start, key.dense);
+    let class = |key: &Key| (key.align, key.start, key.dense, key.same);
     let has_long = (family.fixed)(problem).is_ok_and(|f| [f.m, f.n, f.k].contains(&None));
-    has_long
+    (has_long || key.shape() == other.shape())
         && class(key) == class(other)
         && within(key, other, |shorter| if shorter >= LONG { NEAR_IF_SAME } else { 1 })
 }

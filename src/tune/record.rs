@@ -160,7 +160,7 @@ pub struct Key {
     pub k: i64,
     /// The element type.
     pub dtype: String,
-    /// A letter for each operand.
+    /// A letter for each operand: `n`, `t`, or `c` where there is something to conjugate.
     pub layout: String,
     /// The largest power of two that divides the start of every matrix and the bytes from row to row of those with the most
     /// rows: up to 16, or up to 32, a sector, where rows are padded.
@@ -181,6 +181,11 @@ pub struct Key {
 
 fn aligned() -> i64 {
     Alignment::MOST
+}
+
+/// The letters of a layout with every conjugate transposed operand merely transposed.
+fn without_conjugates(layout: &str) -> String {
+    layout.replace('c', "t")
 }
 
 fn is_aligned(bytes: &i64) -> bool {
@@ -210,12 +215,13 @@ impl Key {
         let is = |value: num_complex::Complex64, number: f64, word: &str| {
             if value.im == 0.0 && value.re == number { word } else { "any" }.to_string()
         };
+        let layout = problem.layout.to_string();
         Key {
             m: problem.shape.m,
             n: problem.shape.n,
             k: problem.shape.k,
             dtype: problem.precision.name().to_string(),
-            layout: problem.layout.to_string(),
+            layout: if problem.dtype().is_complex() { layout } else { without_conjugates(&layout) },
             align,
             start,
             dense,
@@ -231,18 +237,37 @@ impl Key {
     }
 
     /// How far the size of another problem is: the length of the vector of logarithms of the ratios of its extents,
-    /// where those of long extents count `LONG_COUNTS` times, since twice as many rows are done in the same way; and
-    /// `ALIGNED_OTHERWISE` more where starts or rows are aligned otherwise. `None` where the problems differ in anything else.
+    /// where those of long extents count `LONG_COUNTS` times, since twice as many rows are done in the same way;
+    /// `ALIGNED_OTHERWISE` more where starts or rows are aligned otherwise, `READ_OTHERWISE` more where B is A in one of them only, and a trifle
+    /// more for each of alpha, beta and conjugation that differs: signs and factors hardly change what is fast. `None` where the problems
+    /// differ in anything else.
     pub fn distance(&self, other: &Key) -> Option<f64> {
-        let Key { m, n, k, align, start, dense, .. } = *self;
-        let sized = Key { m, n, k, align, start, dense, ..other.clone() };
+        let operands = |key: &Key| (key.dtype.clone(), without_conjugates(&key.layout));
+        if operands(self) != operands(other) {
+            return None;
+        }
         let far = |a: i64, b: i64| {
             let ratio = (a.max(1) as f64 / b.max(1) as f64).ln();
             (if a.min(b) >= LONG { LONG_COUNTS * ratio } else { ratio }).powi(2)
         };
-        let same_class = (align, start, dense) == (other.align, other.start, other.dense);
-        let further = if same_class { 0.0 } else { ALIGNED_OTHERWISE };
-        (sized == *self).then(|| (far(m, other.m) + far(n, other.n) + far(k, other.k)).sqrt() + further)
+        let size = (far(self.m, other.m) + far(self.n, other.n) + far(self.k, other.k)).sqrt();
+        let further = [
+            (
+                (self.align, self.start, self.dense) != (other.align, other.start, other.dense),
+                ALIGNED_OTHERWISE,
+            ),
+            (self.same != other.same, READ_OTHERWISE),
+            (self.layout != other.layout, TRIFLE),
+            (self.alpha != other.alpha, TRIFLE),
+            (self.beta != other.beta, TRIFLE),
+        ];
+        Some(size + further.into_iter().filter(|(differs, _)| *differs).map(|(_, by)| by).sum::<f64>())
+    }
+
+    /// Whether another problem has the same factors and the same operands, whatever its extents and wherever its matrices lie.
+    pub fn is_computed_alike(&self, other: &Key) -> bool {
+        let how = |key: &'_ Key| (key.layout.clone(), key.alpha.clone(), key.beta.clone(), key.same);
+        self.dtype == other.dtype && how(self) == how(other)
     }
 }
 
@@ -250,6 +275,9 @@ impl Key {
 pub const LONG: i64 = 1000;
 const LONG_COUNTS: f64 = 0.2;
 const ALIGNED_OTHERWISE: f64 = 0.7;
+const READ_OTHERWISE: f64 = 0.3;
+/// Less than a column more or less makes up to 128 columns.
+const TRIFLE: f64 = 0.002;
 /// Bytes that memory is read and written in at least.
 const SECTOR: i64 = 32;
 
@@ -367,7 +395,7 @@ mod tests {
         padded.beta.re = 1.0;
         let padded = Key::of(&padded);
         assert_eq!((padded.align, padded.dense, padded.beta.as_str()), (8, false, "any"));
-        assert_eq!(dense.distance(&padded), None);
+        assert!(dense != padded && dense.distance(&padded).unwrap() > 0.7);
         let apart = |a: i64, b: i64| {
             let mut apart = problem("20x20x1000");
             (apart.ld.a, apart.ld.b) = (a, b);

@@ -87,7 +87,7 @@ impl Wisdom {
         tried.filter(|r| is_good(r, permissions)).min_by(|a, b| faster(a, b))
     }
 
-    /// Right configurations of problems that differ in their size alone, and how far those are: the nearest problems
+    /// Right configurations of other problems with operands of the same type that are transposed alike, and how far those are: the nearest problems
     /// first, and of each problem the fastest first. Permissions suffice for all of them.
     pub fn near(
         &self,

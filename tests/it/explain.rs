@@ -201,6 +201,8 @@ fn the_kernel_that_padded_rows_get_is_explained() {
     assert_eq!(padded["problem"]["row_strides"].as_array().unwrap().len(), 3);
     assert!(dense["kernel"]["parameters"]["copy"].is_string(), "dense rows are copied as one");
     assert!(padded["kernel"]["parameters"].get("copy").is_none(), "padded ones cannot be");
+    let added = text("explain 40x40x4000000 --layout tn --alpha=-1 --beta 1 --lda 41 --device sim:h200");
+    assert!(added.contains("40x40x4000000 f32 tn alpha -1 beta 1 ld 41,40,40 on h200"), "{added}");
     assert!(
         text("explain sgemm_naive --lda 5000 --device sim:h200").contains("f32 nn ld 5000,4096,4096 on h200")
     );

@@ -345,7 +345,7 @@ impl Machine<'_> {
     /// Bytes from and to the second-level cache: what blocks read, each byte once, and never more than requests ask for; and all sectors
     /// that requests write, since the first-level cache keeps none of them back.
     fn l2_bytes(&self, counts: &Counts, traffic: &[Traffic]) -> f64 {
-        let read: f64 = traffic.iter().filter(|t| !t.writes).map(|t| t.by_blocks).sum();
+        let read: f64 = traffic.iter().filter(|t| t.reads).map(|t| t.by_blocks).sum();
         read.min(32.0 * counts.global_load_sectors) + 32.0 * counts.global_store_sectors
     }
 

@@ -11,7 +11,8 @@ use crate::diag::Diagnosis;
 use crate::index::{Index, Interval, Ranges};
 use crate::instr::{OperandAccess, by_name};
 use crate::ir::{
-    Access, AssignOp, Buffer, For, Launch, Mode, Operand, Program, Range, Space, Span, Stmt, Value, Window,
+    Access, AssignOp, Buffer, For, Launch, Mode, Operand, Param, ParamKind, Program, Range, Space, Span,
+    Stmt, Value, Window,
 };
 use crate::sym::Sym;
 
@@ -27,11 +28,22 @@ pub struct Traffic {
     /// Bytes that the blocks touch one by one, all of them together: what comes from the second-level cache where a
     /// multiprocessor fetches nothing twice for one block.
     pub by_blocks: f64,
-    /// Bytes that waves of blocks touch, all of them together: what comes from device memory where the second-level cache keeps
-    /// what the blocks of one wave share, and nothing longer.
+    /// Bytes that waves of blocks touch, all of them together: what comes from device memory and goes there where the second-level cache
+    /// keeps what the blocks of one wave share, and nothing longer. What is read and written counts twice.
     pub by_waves: f64,
-    /// Bytes that the launch touches at all: the least that device memory has to give or take.
+    /// Bytes that the launch touches at all, twice where it reads and writes them: the least that device memory has to give and take.
     pub compulsory: f64,
+}
+
+impl Traffic {
+    /// How often its bytes move: there and back where they are read and written.
+    pub fn ways(&self) -> f64 {
+        ways(self.reads, self.writes)
+    }
+}
+
+fn ways(reads: bool, writes: bool) -> f64 {
+    if reads && writes { 2.0 } else { 1.0 }
 }
 
 /// The traffic of each launch of a lowered program, by buffer, given what sizes, strides and flags are, and how many blocks of each launch
@@ -50,16 +62,25 @@ pub fn launches(
         let v = value(sym).unwrap_or(0);
         known.set(sym, Interval::new(v, v));
     }
+    let is_flag = |p: &&Param| matches!(p.kind, ParamKind::Flag);
+    let flags: HashMap<Sym, i64> =
+        program.params.iter().filter(is_flag).map(|p| (p.sym.clone(), value(&p.sym).unwrap_or(0))).collect();
     let buffers = program.buffers();
     let launches = super::made(&program.body, value)?;
     Ok(launches
         .iter()
         .enumerate()
-        .map(|(at, launch)| of_launch(launch, &known, &buffers, resident(at)))
+        .map(|(at, launch)| of_launch(launch, &known, &flags, &buffers, resident(at)))
         .collect())
 }
 
-fn of_launch(launch: &Launch, known: &Ranges, buffers: &HashMap<Sym, Buffer>, resident: i64) -> Vec<Traffic> {
+fn of_launch(
+    launch: &Launch,
+    known: &Ranges,
+    flags: &HashMap<Sym, i64>,
+    buffers: &HashMap<Sym, Buffer>,
+    resident: i64,
+) -> Vec<Traffic> {
     let extents: Vec<i64> =
         launch.blocks.iter().map(|b| known.of(&b.extent).hi.unwrap_or(0).max(0)).collect();
     let blocks: i64 = extents.iter().product();
@@ -78,6 +99,7 @@ fn of_launch(launch: &Launch, known: &Ranges, buffers: &HashMap<Sym, Buffer>, re
         }
         let mut touched = Touched {
             ranges,
+            flags,
             buffers,
             found: Vec::new(),
             lets: HashMap::new(),
@@ -97,13 +119,17 @@ fn of_launch(launch: &Launch, known: &Ranges, buffers: &HashMap<Sym, Buffer>, re
     let by_one = |sym: &Sym| in_the_box(&one, sym).min(find(&one, sym, &|b| b.visited(buffers)));
     let together = resident.clamp(1, blocks) as f64;
     all.iter()
-        .map(|whole| Traffic {
-            buffer: whole.buffer.name().to_string(),
-            reads: whole.reads,
-            writes: whole.writes,
-            by_blocks: by_one(&whole.buffer) * blocks as f64,
-            by_waves: in_the_box(&wave, &whole.buffer).min(by_one(&whole.buffer) * together) * waves,
-            compulsory: whole.bytes(known, buffers),
+        .map(|whole| {
+            let ways = ways(whole.reads, whole.writes);
+            let by_wave = in_the_box(&wave, &whole.buffer).min(by_one(&whole.buffer) * together);
+            Traffic {
+                buffer: whole.buffer.name().to_string(),
+                reads: whole.reads,
+                writes: whole.writes,
+                by_blocks: by_one(&whole.buffer) * blocks as f64,
+                by_waves: ways * by_wave * waves,
+                compulsory: ways * whole.bytes(known, buffers),
+            }
         })
         .collect()
 }
@@ -140,6 +166,8 @@ impl Hull {
 
 struct Touched<'a> {
     ranges: Ranges,
+    /// What flags are: of conditions on nothing else one branch is gone through.
+    flags: &'a HashMap<Sym, i64>,
     buffers: &'a HashMap<Sym, Buffer>,
     found: Vec<Hull>,
     lets: HashMap<Sym, Index>,
@@ -183,6 +211,9 @@ impl Touched<'_> {
                 self.list(&o.body);
             }
             Stmt::If(i) => {
+                if let Ok(holds) = i.cond.eval(&|sym| self.flags.get(sym).copied()) {
+                    return self.list(if holds { &i.then } else { &i.otherwise });
+                }
                 let before: Vec<[f64; 2]> = self.found.iter().map(|hull| hull.visits).collect();
                 self.list(&i.then);
                 let then: Vec<[f64; 2]> = self.found.iter().map(|hull| hull.visits).collect();
