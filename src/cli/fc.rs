@@ -28,7 +28,7 @@ pub struct Options {
     /// Layers as INPUTSxOUTPUTS, the rows and columns of W, separated by commas [default: 9216x4096,4096x4096,4096x1000].
     #[arg(long, value_name = "LAYERS", value_delimiter = ',', value_parser = parse_layer)]
     layers: Vec<(i64, i64)>,
-    /// Element types f32 and bf16, separated by commas. Those of bf16 are computed by the kernels of the ladder `hgemm` or below.
+    /// Element types f32 and bf16, separated by commas.
     #[arg(long, value_name = "TYPES", value_delimiter = ',', value_parser = parse_dtype, default_value = "f32")]
     dtypes: Vec<DType>,
     /// Record every point in this directory, as JSON and as CSV.

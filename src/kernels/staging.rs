@@ -408,6 +408,7 @@ bind({tile}.t, threads)
         let moved = match self.by {
             By::Loading if piece > 1 => format!("vectorize({tile}.e)\n"),
             By::Loading => String::new(),
+            _ if dtype == DType::Bf16 => format!("tensorize({tile}.e, cp_async{})\n", dtype.bytes() * piece),
             _ => format!("tensorize({tile}.e, cp_async{}_{dtype})\n", dtype.bytes() * piece),
         };
         let once = if self.asks_once { format!("tail({tile}.u, hoist)\n") } else { String::new() };

@@ -103,18 +103,28 @@ fn tiled_products_compile_for_every_family_of_targets() {
         return;
     }
     let family = kernels::family("tiled").expect("is known");
-    for shape in ["2x1000x4096", "14x4096x4096", "40x1000x512", "96x1000x512", "37x129x65"] {
+    for (shape, dtype) in [
+        ("2x1000x4096", "f32"),
+        ("14x4096x4096", "f32"),
+        ("40x1000x512", "f32"),
+        ("96x1000x512", "f32"),
+        ("37x129x65", "f32"),
+        ("14x1000x4096", "bf16"),
+        ("96x1000x512", "f16"),
+        ("40x1000x512", "bf16-f32"),
+    ] {
         let problem = Problem::new(
             shape.parse().expect("a size"),
-            "f32".parse().expect("a type"),
+            dtype.parse().expect("a type"),
             "nn".parse().expect("a layout"),
         );
         for name in FAMILIES {
             let target = Target::by_name(name).expect("is known");
             let by = |unit: &'static str| Choice::default().with("unit", unit);
-            let usual = family.complete(&by("fma"), &problem, target).unwrap_or_else(|e| panic!("{e}"));
-            // By matrix units where there are some.
-            for choice in [Ok(usual), family.complete(&by("mma"), &problem, target)].into_iter().flatten() {
+            // By threads, but for 16-bit elements; by matrix units where there are some.
+            let choices = ["fma", "mma"].map(|unit| family.complete(&by(unit), &problem, target));
+            assert!(dtype != "f32" || choices[0].is_ok(), "{choices:?}");
+            for choice in choices.into_iter().flatten() {
                 let kernel = family.build(&problem, &choice).unwrap_or_else(|e| panic!("{e}"));
                 let valid = validated(kernel.program(), target)
                     .unwrap_or_else(|e| panic!("{} with {choice} for {name}: {e}", kernel.name));

@@ -16,7 +16,11 @@ fn family() -> &'static Family {
 }
 
 fn problem(shape: &str) -> Problem {
-    Problem::new(shape.parse().unwrap(), "f32".parse().unwrap(), "nn".parse().unwrap())
+    of_type("f32", shape)
+}
+
+fn of_type(dtype: &str, shape: &str) -> Problem {
+    Problem::new(shape.parse().unwrap(), dtype.parse().unwrap(), "nn".parse().unwrap())
 }
 
 fn choice(text: &str) -> Choice {
@@ -27,13 +31,17 @@ fn choice(text: &str) -> Choice {
 /// The kernel of a choice is exactly equal to the specification, on threads without a hazard, with dense rows and with
 /// rows that are padded so that no wide access is allowed; its shared memory is what the model counts.
 fn holds(shape: &str, choice: &Choice) {
-    let problem = problem(shape);
-    let kernel = family().build(&problem, choice).unwrap_or_else(|e| panic!("{shape} with {choice}: {e}"));
+    holds_of(&problem(shape), choice);
+}
+
+fn holds_of(problem: &Problem, choice: &Choice) {
+    let kernel =
+        family().build(problem, choice).unwrap_or_else(|e| panic!("{} with {choice}: {e}", problem.shape));
     let place = format!("{} with {choice}", kernel.name);
     let valid =
         compile::validated(kernel.program(), target::DEFAULT).unwrap_or_else(|e| panic!("{place}: {e}"));
     let source = compile::cuda(&valid).unwrap_or_else(|e| panic!("{place}: {e}"));
-    let expected = (family().footprint)(&problem, choice, target::DEFAULT).shared_bytes;
+    let expected = (family().footprint)(problem, choice, target::DEFAULT).shared_bytes;
     let found: Vec<i64> = source.kernels.iter().map(|kernel| kernel.shared_bytes).collect();
     let near = found.iter().any(|bytes| (bytes - expected).abs() <= 1024 + expected / 20);
     assert!(near, "{place}: {expected} bytes of shared memory expected: {found:?}");
@@ -53,12 +61,13 @@ fn holds(shape: &str, choice: &Choice) {
 }
 
 /// Every so many of the choices with these values.
-fn drawn(shape: &str, given: &str, count: usize) -> Vec<Choice> {
+fn drawn(problem: &Problem, given: &str, count: usize) -> Vec<Choice> {
     let mut choices = Vec::new();
-    family().choices(&problem(shape), target::DEFAULT, Permissions::NONE, &choice(given), &mut |choice| {
+    family().choices(problem, target::DEFAULT, Permissions::NONE, &choice(given), &mut |choice| {
         choices.push(choice.clone());
         true
     });
+    let shape = problem.shape;
     assert!(choices.len() >= count, "{shape} has only {} choices with {given}", choices.len());
     let step = choices.len() / count;
     choices.into_iter().skip(step / 2).step_by(step.max(1)).take(count).collect()
@@ -122,10 +131,70 @@ fn choices_drawn_from_the_space_compute_the_same() {
         ("100x257x66", "unit=mma"),
         ("130x70x270", "unit=mma"),
     ] {
-        for choice in drawn(shape, given, 6) {
+        for choice in drawn(&problem(shape), given, 6) {
             holds(shape, &choice);
         }
     }
+}
+
+#[test]
+fn elements_of_16_bits_compute_the_same() {
+    for (shape, dtype) in [
+        ("1x8x8", "bf16"),
+        ("1x40x32", "f16"),
+        ("3x40x136", "bf16-f32"),
+        ("16x128x64", "f16-f32"),
+        ("17x136x72", "bf16"),
+        ("37x56x8", "f16"),
+        ("64x104x40", "bf16"),
+        ("130x72x56", "bf16-f32"),
+    ] {
+        let problem = of_type(dtype, shape);
+        holds_of(&problem, &family().complete(&Choice::default(), &problem, target::DEFAULT).unwrap());
+    }
+    for (shape, given) in [
+        ("1x72x304", ""),
+        ("16x136x1032", "team=warp"),
+        ("20x136x520", "team=block"),
+        ("48x200x264", ""),
+        ("100x264x64", ""),
+        ("130x72x272", ""),
+    ] {
+        for (at, choice) in drawn(&of_type("bf16", shape), given, 6).iter().enumerate() {
+            holds_of(&of_type(["bf16", "f16-f32"][at % 2], shape), choice);
+        }
+    }
+    // One square of either operand, several of one, several of both; C, a part of it, or sums of sets as what is left behind.
+    for (shape, given) in [
+        ("16x64x96", "rows=16 columns=64 depth=32 sets=1 wm=1 wn=4 stages=2 swizzled=true"),
+        ("40x136x136", "rows=48 columns=64 depth=32 sets=1 wm=1 wn=4 stages=3 swizzled=false"),
+        ("70x72x256", "rows=64 columns=32 depth=64 sets=1 wm=2 wn=1 stages=2 parts=2 swizzled=true"),
+        ("16x136x392", "rows=16 columns=32 depth=128 sets=4 wm=1 wn=2 stages=2 parts=3 swizzled=true"),
+        ("30x96x400", "rows=32 columns=64 depth=128 sets=4 wm=1 wn=1 stages=1 team=block swizzled=false"),
+    ] {
+        let problem = of_type("bf16", shape);
+        let complete = family().complete(&choice(given), &problem, target::DEFAULT);
+        holds_of(&problem, &complete.unwrap_or_else(|e| panic!("{shape} with {given}: {e}")));
+    }
+}
+
+#[test]
+fn elements_of_16_bits_need_rows_in_pieces_and_a_gpu_that_multiplies_them() {
+    let odd = of_type("bf16", "16x1004x4096");
+    let mut late = of_type("f16", "16x1000x4096");
+    late.offset.b = 1;
+    for refused in [odd, late] {
+        let refusal = (family().fixed)(&refused).unwrap_err().to_string();
+        assert!(refusal.contains("start at multiples of 16 bytes"), "{refusal}");
+    }
+    let problem = of_type("bf16", "16x1000x4096");
+    let older = target::Target::by_name("v100-sxm2").unwrap();
+    let refusal = family().complete(&Choice::default(), &problem, older).unwrap_err().to_string();
+    assert!(refusal.contains("instructions that this GPU does not have"), "{refusal}");
+    assert!(choose::family(&problem).is_some() && choose::family(&odd).is_none());
+    // It is a rung of a ladder that is chosen where bits have to be the same on every GPU.
+    let reproducible = choose::reproducible(Some(family()), &Choice::default(), &problem).unwrap();
+    assert_eq!(reproducible.family, "sgemm");
 }
 
 #[test]

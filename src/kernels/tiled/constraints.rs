@@ -1,8 +1,11 @@
 //! What has to hold between the parameters.
 
-use super::mapping::{HIGH, STEP, Tiles, Warps};
+use warpwright_core::dtype::DType;
+use warpwright_core::target::Capability;
+
+use super::mapping::{Elements, HIGH, Tiles, Warps};
 use crate::kernels::family::Constraint;
-use crate::kernels::staging::ACROSS;
+use crate::kernels::staging::splits;
 use crate::problem::Multiplications;
 
 /// The most instructions, one after another, whose sum matrix units add up ([`crate::reference::bound`]).
@@ -10,10 +13,20 @@ const MOST_STEPS: i64 = Multiplications::LONGEST_CHAIN as i64;
 
 pub(super) const CONSTRAINTS: &[Constraint] = &[
     Constraint {
-        about: "a warp has whole instructions of 16 rows and 8 columns",
+        about: "numbers of 16 bits are multiplied by instructions that this GPU does not have",
+        on: &["unit"],
+        holds: |_, p, t| match p.dtype() {
+            DType::F16 => [Capability::MmaF16, Capability::CpAsync].iter().all(|c| t.has(*c)),
+            DType::Bf16 => [Capability::MmaBf16, Capability::CpAsync].iter().all(|c| t.has(*c)),
+            _ => true,
+        },
+    },
+    Constraint {
+        about: "a warp has whole instructions of 16 rows and 8 columns, of 16-bit elements pairs of them",
         on: &["rows", "columns", "wm", "wn"],
         holds: |c, _, _| {
-            c.int("rows") % (HIGH * c.int("wm")) == 0 && c.int("columns") % (ACROSS * c.int("wn")) == 0
+            let across = Elements::of(c).across();
+            c.int("rows") % (HIGH * c.int("wm")) == 0 && c.int("columns") % (across * c.int("wn")) == 0
         },
     },
     Constraint {
@@ -30,9 +43,12 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
         holds: |c, _, _| (64..=512).contains(&Tiles::of(c).threads()),
     },
     Constraint {
-        about: "matrix units add up the terms of at most 16 instructions before threads do",
+        about: "matrix units add up the terms of at most 16 instructions on split numbers before threads do",
         on: &["wm", "sets", "depth"],
-        holds: |c, _, _| Tiles::of(c).terms_of_a_set() <= MOST_STEPS * STEP,
+        holds: |c, _, _| {
+            let tiles = Tiles::of(c);
+            !splits(c) || tiles.terms_of_a_set() <= MOST_STEPS * tiles.elements.step()
+        },
     },
     Constraint {
         about: "a thread's elements of C and of the operands do not fit in 255 registers",

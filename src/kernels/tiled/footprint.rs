@@ -2,7 +2,7 @@
 
 use warpwright_core::target::Target;
 
-use super::mapping::{STEP, Tiles, Warps, blocks, copied};
+use super::mapping::{Elements, Tiles, Warps, blocks, copied};
 use crate::kernels::family::{Choice, Footprint};
 use crate::kernels::staging::{self, ceil};
 use crate::problem::Problem;
@@ -61,9 +61,10 @@ pub(super) fn footprint(problem: &Problem, choice: &Choice, _: &Target) -> Footp
     let left_behind = if parts > 1 { 2.0 * parts as f64 * m * n } else { 0.0 };
     // Sets leave their sums in shared memory, and threads add them up.
     let put_together = if tiles.sets > 1 { 2.0 * (tiles.sets * parts) as f64 * rows * columns } else { 0.0 };
-    let lines = |elements: f64| elements * 4.0 / 128.0;
-    let near = passes + lines(staged + put_together);
-    let far = FAR * lines(staged + left_behind);
+    let bytes = tiles.elements.bytes() as f64;
+    let (lines, of_operands) = (|sums: f64| sums * 4.0 / 128.0, staged * bytes / 128.0);
+    let near = passes + of_operands + lines(put_together);
+    let far = FAR * (of_operands + lines(left_behind));
     let turned = if tiles.turned { TURN * terms * rows * across / 32.0 } else { 0.0 };
     let around = reads + COPY * copies + turned + 2.0 * put_together / 32.0;
     let instructions = match &warps {
@@ -90,7 +91,7 @@ pub(super) fn footprint(problem: &Problem, choice: &Choice, _: &Target) -> Footp
         shared_bytes,
         multiply_adds: multiply_adds * warps.as_ref().map_or(1.0, |w| w.occupied),
         matrix_units: tiles.matrix_units,
-        dram_bytes: 4.0 * (m * k + k * n + m * n),
+        dram_bytes: bytes * (m * k + k * n) + problem.result_dtype().bytes() as f64 * m * n,
         wavefronts: near.max(far),
         instructions,
         steps: steps / (stages - 1).max(1) as f64 + 2.0,
@@ -123,9 +124,21 @@ impl MatrixUnits {
         let [below, beside] = warps.instructions();
         let [terms, columns] = tiles.at_once().unwrap_or([1, 1]);
         let fragments = (4 * below + 2 * beside) as f64;
-        let apart = tiles.terms_of_a_set() / STEP;
-        let [occupied, of_a_product, of_a_read] = staging::cost_of_splitting(problem, choice, apart);
-        let steps = multiply_adds / (warps.rows * warps.columns * STEP) as f64;
+        let step = tiles.elements.step();
+        let steps = multiply_adds / (warps.rows * warps.columns * step) as f64;
+        if tiles.elements == Elements::Halves {
+            // `ldmatrix` brings 16 x 16 elements of either operand in four passes.
+            let loads = below as f64 + beside as f64 / 2.0;
+            let instructions = steps * ((below * beside) as f64 + 4.0);
+            return MatrixUnits {
+                occupied: 1.0,
+                reads: steps * loads,
+                passes: steps * 4.0 * loads,
+                instructions,
+            };
+        }
+        let [occupied, of_a_product, of_a_read] =
+            staging::cost_of_splitting(problem, choice, tiles.terms_of_a_set() / step);
         MatrixUnits {
             occupied: occupied * LONGER,
             reads: steps * (4.0 * below as f64 / terms as f64 + 2.0 * beside as f64 / columns as f64),

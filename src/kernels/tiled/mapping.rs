@@ -25,9 +25,10 @@ pub(super) const PIECE: i64 = 4;
 /// Threads of a warp.
 pub(super) const WARP: i64 = 32;
 
-/// Rows of C and terms of a matrix instruction.
+/// Rows of C of a matrix instruction.
 pub(super) const HIGH: i64 = 16;
-pub(super) const STEP: i64 = 8;
+/// Columns of B that `ldmatrix` brings at once.
+const OF_A_LOAD: i64 = 16;
 
 /// Neighbouring terms of a row of A that a lane reads at once for as many instructions, where matrix units multiply.
 const TERMS_AT_ONCE: i64 = 2;
@@ -37,18 +38,71 @@ pub(super) fn by_matrix_units(choice: &Choice) -> bool {
     choice.word("unit") == "mma"
 }
 
+/// The value of `numbers` where elements have 16 bits: matrix instructions take them as they are.
+pub(super) const WHOLE: &str = "whole";
+
+/// What the elements of A and B are for those who copy and multiply them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Elements {
+    /// f32.
+    Words,
+    /// bf16 or f16: two of them in a register, brought to it by `ldmatrix`.
+    Halves,
+}
+
+impl Elements {
+    pub(super) fn of(choice: &Choice) -> Elements {
+        if by_matrix_units(choice) && choice.word("numbers") == WHOLE {
+            Elements::Halves
+        } else {
+            Elements::Words
+        }
+    }
+
+    pub(super) fn bytes(self) -> i64 {
+        match self {
+            Elements::Words => 4,
+            Elements::Halves => 2,
+        }
+    }
+
+    /// Elements of 16 bytes.
+    pub(super) fn piece(self) -> i64 {
+        16 / self.bytes()
+    }
+
+    /// Terms of a matrix instruction.
+    pub(super) fn step(self) -> i64 {
+        32 / self.bytes()
+    }
+
+    /// Columns of which a warp has a multiple where matrix units multiply.
+    pub(super) fn across(self) -> i64 {
+        match self {
+            Elements::Words => ACROSS,
+            Elements::Halves => OF_A_LOAD,
+        }
+    }
+}
+
 /// How the warps of a set share out the tile of a block, where matrix units multiply.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Warps {
     /// Rows and columns of a warp.
     pub(super) rows: i64,
     pub(super) columns: i64,
+    /// What they multiply.
+    pub(super) elements: Elements,
 }
 
 impl Warps {
     pub(super) fn of(choice: &Choice) -> Warps {
         let one = |name: &str| choice.int(name).max(1);
-        Warps { rows: one("rows") / one("wm"), columns: one("columns") / one("wn") }
+        Warps {
+            rows: one("rows") / one("wm"),
+            columns: one("columns") / one("wn"),
+            elements: Elements::of(choice),
+        }
     }
 
     /// Instructions below one another and beside each other.
@@ -56,11 +110,15 @@ impl Warps {
         [self.rows / HIGH, self.columns / ACROSS]
     }
 
-    /// Registers of a lane: three for each element of C, which is added up in two parts before it is added to the sum, and the parts
-    /// of the fragments of both operands.
+    /// Registers of a lane: for each element of C one, or three where it is added up in two parts before it is added to the sum, and the
+    /// fragments of both operands, or their parts.
     pub(super) fn registers(&self) -> i64 {
         let [below, beside] = self.instructions();
-        3 * 4 * below * beside + 2 * (4 * below + 2 * beside)
+        let (sums, fragments) = (4 * below * beside, 4 * below + 2 * beside);
+        match self.elements {
+            Elements::Words => 3 * sums + 2 * fragments,
+            Elements::Halves => sums + fragments,
+        }
     }
 }
 
@@ -108,6 +166,8 @@ pub(super) struct Tiles {
     pub(super) tn: i64,
     /// Whether matrix units do.
     pub(super) matrix_units: bool,
+    /// What is multiplied.
+    pub(super) elements: Elements,
     /// Threads of a set.
     pub(super) of_a_set: i64,
     /// Sets of threads that share out the terms.
@@ -149,6 +209,7 @@ impl Tiles {
             tm,
             tn,
             matrix_units,
+            elements: Elements::of(choice),
             of_a_set,
             sets,
             turned: choice.word(A_TILE) == TURNED,
@@ -188,6 +249,7 @@ impl Tiles {
         let in_lines = |elements: i64| elements.count_ones() == 1 && elements >= 4 * ACROSS;
         let instructions = self.columns_of_a_warp / ACROSS;
         let reads_pieces = self.matrix_units
+            && self.elements == Elements::Words
             && self.swizzled
             && in_lines(self.terms_of_a_set())
             && in_lines(self.columns)
@@ -198,7 +260,7 @@ impl Tiles {
     /// Terms that are multiplied at once: those that a thread reads of a row of A, or of instructions whose operands are read at once.
     pub(super) fn terms(&self) -> i64 {
         match (self.matrix_units, self.turned) {
-            (true, _) => STEP * self.at_once().map_or(1, |[terms, _]| terms),
+            (true, _) => self.elements.step() * self.at_once().map_or(1, |[terms, _]| terms),
             (false, true) => 1,
             (false, false) => PIECE,
         }
@@ -230,7 +292,18 @@ impl Tiles {
     /// Rows are longer for that, or (`swizzled`) their pieces change places, so that rows start at multiples of 128 bytes like the lines that
     /// are copied to them: where nothing is multiplied, copies took 23.6 us instead of 25.5 (16 x 4096 x 4096, an H100, 2026-11-26). But
     /// each place in a swizzled tile takes an address of its own: with 64 rows, where instructions are the limit, kernels took 1.2 times as long.
+    ///
+    /// `ldmatrix` reads 16 bytes of each of eight rows of either tile.
     pub(super) fn spreads(&self) -> [Spread; 2] {
+        if self.elements == Elements::Halves {
+            let piece = self.elements.piece();
+            let in_lines = |elements: i64| elements.count_ones() == 1 && elements > piece;
+            let of = |elements: i64| match self.swizzled && in_lines(elements) {
+                true => Spread::Swizzled,
+                false => Spread::Longer(piece),
+            };
+            return [of(self.copied_terms()), of(self.columns)];
+        }
         let whole = |elements: i64| self.swizzled && elements.count_ones() == 1 && elements >= PIECE;
         let terms = self.copied_terms();
         let of_a = match (self.matrix_units, self.by_warps) {
@@ -279,7 +352,7 @@ impl Tiles {
         } else {
             0
         };
-        4 * (stages * (a + b) + sums)
+        self.elements.bytes() * stages * (a + b) + 4 * sums
     }
 }
 

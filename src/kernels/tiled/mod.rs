@@ -1,5 +1,5 @@
-//! The family `tiled`: products in f32 by tiles. C = alpha A B + beta C with A: M x K and B: K x N, M up to 1024, all extents constants
-//! of the kernel: the rows of a batch times the weights of a fully connected layer.
+//! The family `tiled`: products in f32, bf16 and f16 by tiles. C = alpha A B + beta C with A: M x K and B: K x N, M up to 1024, all extents
+//! constants of the kernel: the rows of a batch times the weights of a fully connected layer.
 //!
 //! A block computes `rows` x `columns` elements of C. Tiles of A and B, `depth` terms at a time, are copied to shared memory `stages`
 //! ahead. There are two ways to multiply them:
@@ -11,6 +11,9 @@
 //!   multiply-add for each row. Where pieces of rows change places (`swizzled`) and a warp has 16 columns or more, a lane reads two terms
 //!   of a row of A and up to four columns of a row of B at once, and instructions have every second term and every fourth column: with 32 to 128
 //!   rows the two large layers of `bench fc` took 0.83 to 0.94 of the time that they took before (an H200, 2026-11-27).
+//!
+//! - Elements of 16 bits are multiplied as they are (`numbers=whole`), by matrix units only: `ldmatrix` brings squares of 16 x 16 of them to the
+//!   lanes, turned where they are of B, and sums are f32. Their rows have to start at multiples of 16 bytes.
 //!
 //! What keeps a GPU busy where C has too few tiles for it are sums that are split, always in the same way, so that bits are the same
 //! every time:
@@ -41,11 +44,11 @@ use warpwright_core::diag::Diagnosis;
 use warpwright_core::dtype::DType;
 use warpwright_core::target::{Capability, Target};
 
-use self::mapping::{A_TILE, BY_WARPS, HIGH, PIECE, ROWS, TEAM, TURNED, by_matrix_units};
+use self::mapping::{A_TILE, BY_WARPS, Elements, HIGH, PIECE, ROWS, TEAM, TURNED, by_matrix_units};
 use super::family::{Choice, Family, Parameter, Value};
 use super::gemm::{Fixed, Numbers};
-use super::staging::{self, ACROSS, By, ceil};
-use crate::problem::{Op, Problem};
+use super::staging::{self, By, ceil};
+use crate::problem::{Alignment, Op, Problem};
 
 /// The family.
 pub const FAMILY: Family = Family {
@@ -84,7 +87,13 @@ const MOST_ROWS: i64 = 1024;
 /// The most rows of a thread that are worth trying.
 const MOST_ROWS_OF_A_THREAD: i64 = 20;
 /// Terms of each tile that a set of warps multiplies by matrix units.
-const TERMS_OF_A_SET: [i64; 4] = [16, 32, 8, 64];
+fn terms_of_a_set(choice: &Choice) -> [i64; 4] {
+    match Elements::of(choice) {
+        Elements::Words => [16, 32, 8, 64],
+        Elements::Halves => [32, 64, 16, 128],
+    }
+}
+
 /// The most parts of a sum that are worth trying.
 const MOST_PARTS: i64 = 32;
 /// The most blocks of several parts, counted in multiprocessors.
@@ -100,13 +109,17 @@ fn fixed(problem: &Problem) -> Result<Fixed, Diagnosis> {
         .because(because)
         .instead(instead))
     };
-    if problem.dtype() != DType::F32
-        || problem.result_dtype() != DType::F32
-        || problem.precision.name() != "f32"
-    {
+    let halves = matches!(problem.dtype(), DType::Bf16 | DType::F16);
+    if !halves && problem.precision.name() != "f32" {
         return refuse(
-            "it multiplies numbers of f32, in that precision",
-            "use --dtype f32, or a rung of a ladder",
+            "it multiplies numbers of f32, in that precision, and of 16 bits",
+            "use --dtype f32, bf16 or f16, or a rung of a ladder",
+        );
+    }
+    if halves && !starts_in_pieces(problem) {
+        return refuse(
+            "rows of 16-bit elements have to start at multiples of 16 bytes",
+            "use a rung of the ladder hgemm or sgemm",
         );
     }
     if problem.layout.a != Op::None || problem.layout.b != Op::None {
@@ -116,6 +129,14 @@ fn fixed(problem: &Problem) -> Result<Fixed, Diagnosis> {
         return refuse("it takes 1 to 1024 rows of A", "use a rung of the ladder sgemm");
     }
     Ok(Fixed { m: Some(shape.m), n: Some(shape.n), k: Some(shape.k), alpha1: true, ..Fixed::default() })
+}
+
+/// Whether all rows of A and B start where a copy of 16 bytes may, and end there, too, but for what copies leave out.
+fn starts_in_pieces(problem: &Problem) -> bool {
+    let aligned = problem.alignment();
+    let of_a_piece = Alignment::MOST / problem.dtype().bytes();
+    [problem.ld.a, problem.ld.b].iter().all(|stride| stride % of_a_piece == 0)
+        && [aligned.a, aligned.b].iter().all(|bytes| *bytes == Alignment::MOST)
 }
 
 /// How many rows A has: what is worth trying differs. Of 59 products on an H100 (4096 to 9216 terms, 1000 and 4096 columns, 6530
@@ -216,18 +237,20 @@ const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "unit",
         about: "what multiplies: threads (fma) or matrix units (mma)",
-        values: |_, _, target| {
-            if target.has(Capability::MmaTf32) {
-                vec!["fma".into(), "mma".into()]
-            } else {
-                vec!["fma".into()]
-            }
+        values: |_, problem, target| match problem.dtype() {
+            DType::F16 | DType::Bf16 => numbers(["mma"]),
+            _ if target.has(Capability::MmaTf32) => numbers(["fma", "mma"]),
+            _ => numbers(["fma"]),
         },
     },
     Parameter {
         name: "numbers",
-        about: "how matrix units take numbers: split into tf32 parts",
-        values: |c, _, _| if by_matrix_units(c) { vec!["split".into()] } else { Vec::new() },
+        about: "how matrix units take numbers: split into tf32 parts, or whole where they have 16 bits",
+        values: |c, problem, _| match problem.dtype() {
+            _ if !by_matrix_units(c) => Vec::new(),
+            DType::F16 | DType::Bf16 => numbers([mapping::WHOLE]),
+            _ => numbers(["split"]),
+        },
     },
     Parameter {
         name: A_TILE,
@@ -269,7 +292,7 @@ const PARAMETERS: &[Parameter] = &[
         about: "warps beside each other",
         values: |c, problem, _| {
             let likely = if Height::of(problem) == Height::High { [4, 2, 1, 8] } else { [1, 2, 4, 8] };
-            warps(c, ceil(c.int("columns"), ACROSS), likely)
+            warps(c, ceil(c.int("columns"), Elements::of(c).across()), likely)
         },
     },
     Parameter {
@@ -317,7 +340,7 @@ const PARAMETERS: &[Parameter] = &[
         name: "depth",
         about: "terms that a block has in shared memory at a time",
         values: |c, problem, _| match (c.word(A_TILE), c.word(TEAM)) {
-            _ if by_matrix_units(c) => numbers(TERMS_OF_A_SET.map(|terms| terms * c.int("sets"))),
+            _ if by_matrix_units(c) => numbers(terms_of_a_set(c).map(|terms| terms * c.int("sets"))),
             (TURNED, _) => numbers([16, 8, 32]),
             (_, BY_WARPS) => Vec::new(),
             _ => by_height(problem, &[64, 128, 256, 32], &[32, 64, 16, 128], &[32]),

@@ -1,6 +1,8 @@
 //! The schedule of a choice.
 
-use super::mapping::{HIGH, PIECE, Tiles, WARP, Warps, copied};
+use warpwright_core::dtype::DType;
+
+use super::mapping::{Elements, HIGH, PIECE, Tiles, WARP, Warps, copied};
 use crate::kernels::family::Choice;
 use crate::kernels::staging::{self, ACROSS, ceil};
 use crate::problem::Problem;
@@ -55,7 +57,12 @@ fn aligned_rows(problem: &Problem, choice: &Choice) -> String {
 
 /// Elements of C that a thread stores at once: neighbours in the registers of one, or as many as a second pass likes.
 fn wide_stores(problem: &Problem, choice: &Choice) -> i64 {
-    let [_, piece] = if choice.int("parts") > 1 { [1, PIECE] } else { Tiles::of(choice).pieces() };
+    let [_, piece] = match Tiles::of(choice) {
+        _ if choice.int("parts") > 1 => [1, PIECE],
+        // What a matrix instruction leaves of them is stored one by one.
+        tiles if tiles.elements == Elements::Halves => [1, 1],
+        tiles => tiles.pieces(),
+    };
     let most = (problem.alignment().c / problem.result_dtype().bytes()).min(piece);
     if problem.shape.n % piece == 0 && most == piece { piece } else { 1 }
 }
@@ -146,7 +153,7 @@ fn over_own_blocks(tiles: &Tiles, Stages { blocks, .. }: &Stages) -> String {
 /// The warps of a block that multiply by matrix instructions.
 fn over_warps(tiles: &Tiles, warps: Warps, stages: &Stages) -> String {
     let Stages { tiled, sum, .. } = stages;
-    let Warps { rows, columns } = warps;
+    let Warps { rows, columns, .. } = warps;
     let set = if tiles.sets > 1 { format!("{tiled}.s, ") } else { String::new() };
     format!(
         "split({tiled}.i, {rows}) -> wm, i
@@ -257,15 +264,24 @@ fn by_warps(problem: &Problem, choice: &Choice, tiles: &Tiles, stages: &Stages) 
     let [copied_a, _] = copied(problem, choice);
     let [of_tile_a, _] = tiles.spreads();
     let [below, beside] = Warps::of(choice).instructions();
+    let halves = tiles.elements == Elements::Halves;
     let Fragments { of_a, of_b, of_products, within, unrolled } = match tiles.at_once() {
+        _ if halves => Fragments::of_loads([below, beside], sum),
         Some(at_once) => {
             let vectors = leaves_pieces(problem, choice, tiles, stages.tiled);
             Fragments::of_pieces(at_once, stages, vectors)
         }
         None => Fragments::of_neighbours(sum),
     };
-    let rows = if below > 1 { ", a.ro" } else { "" };
-    let columns = if beside > tiles.at_once().map_or(1, |[_, columns]| columns) { ", b.co" } else { "" };
+    let rows = if below > 1 && !halves { ", a.ro" } else { "" };
+    let several = beside > tiles.at_once().map_or(1, |[_, columns]| columns);
+    let columns = if several && !halves { ", b.co" } else { "" };
+    // What is loaded by `ldmatrix` gets its form from the instruction that takes it.
+    let (instruction, loaded) = match problem.dtype() {
+        DType::F16 => ("mma_m16n8k16_f16", loads("_f16")),
+        DType::Bf16 => ("mma_m16n8k16_bf16", loads("")),
+        _ => ("mma_m16n8k8_f32", String::new()),
+    };
     Reads {
         loops: ["i", "j", "k"],
         copy_of_a: of_tile_a.steps("As", tiles.copied_terms()) + &copied_a.steps("As", false),
@@ -275,11 +291,16 @@ fn by_warps(problem: &Problem, choice: &Choice, tiles: &Tiles, stages: &Stages) 
 {of_b}{of_products}split({sum}.i, {HIGH}) -> mi, i
 split({sum}.j, {ACROSS}) -> ni, j
 reorder({sum}.kk, {within}, {sum}.i, {sum}.j, {sum}.k)
-tensorize({sum}.i, mma_m16n8k8_f32)
-"
+tensorize({sum}.i, {instruction})
+{loaded}"
         ),
         after: format!("unroll({sum}.kk, {sum}.mi, {sum}.ni{rows}{columns}{unrolled})\n"),
     }
+}
+
+/// The steps by which warps load 16 x 16 elements of 16 bits of either tile at once.
+fn loads(suffix: &str) -> String {
+    format!("tensorize(a.r, ldmatrix_x4{suffix})\ntensorize(b.r, ldmatrix_x4_trans{suffix})\n")
 }
 
 /// Which terms and columns instructions get.
@@ -305,6 +326,20 @@ impl Fragments {
             within: format!("{sum}.mi, {sum}.ni"),
             unrolled: String::new(),
         }
+    }
+
+    /// Squares of 16 x 16 elements of 16 bits, each of which a warp loads at once.
+    fn of_loads([below, beside]: [i64; 2], sum: &str) -> Fragments {
+        let several = |many: bool, tile: &str, along: &str, order: &str, outer: &str| match many {
+            true => (
+                format!("split({tile}.{along}, 16) -> {outer}, {along}\nreorder({order})\n"),
+                format!(", {tile}.{outer}"),
+            ),
+            false => Default::default(),
+        };
+        let (of_a, rows) = several(below > 1, "a", "r", "a.ai, a.r, a.c", "ai");
+        let (of_b, columns) = several(beside > 2, "b", "c", "b.bj, b.r, b.c", "bj");
+        Fragments { of_a, of_b, unrolled: rows + &columns, ..Fragments::of_neighbours(sum) }
     }
 
     /// Every so many terms and columns: a lane has neighbours for as many instructions, and reads them at once. It stores what they make of its
@@ -413,7 +448,7 @@ fn stores(
     if tiles.matrix_units {
         let at_once = tiles.at_once();
         let pairs = if at_once.is_none() && leaves_pieces(problem, choice, tiles, tiled) {
-            staging::pairs(tiled, problem.dtype(), wide)
+            staging::pairs(tiled, if *tiled == "C" { problem.result_dtype() } else { DType::F32 }, wide)
         } else {
             String::new()
         };
