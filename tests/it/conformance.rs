@@ -103,20 +103,20 @@ fn tiled_products_compile_for_every_family_of_targets() {
         return;
     }
     let family = kernels::family("tiled").expect("is known");
-    for (shape, dtype) in [
-        ("2x1000x4096", "f32"),
-        ("14x4096x4096", "f32"),
-        ("40x1000x512", "f32"),
-        ("96x1000x512", "f32"),
-        ("37x129x65", "f32"),
-        ("14x1000x4096", "bf16"),
-        ("96x1000x512", "f16"),
-        ("40x1000x512", "bf16-f32"),
+    for (shape, dtype, layout) in [
+        ("2x1000x4096", "f32", "nn"),
+        ("14x4096x4096", "f32", "nn"),
+        ("40x1000x512", "f32", "nn"),
+        ("96x1000x512", "f32", "nn"),
+        ("37x129x65", "f32", "nn"),
+        ("14x1000x4096", "bf16", "nn"),
+        ("96x1000x512", "f16", "nt"),
+        ("40x1000x512", "bf16-f32", "nt"),
     ] {
         let problem = Problem::new(
             shape.parse().expect("a size"),
             dtype.parse().expect("a type"),
-            "nn".parse().expect("a layout"),
+            layout.parse().expect("a layout"),
         );
         for name in FAMILIES {
             let target = Target::by_name(name).expect("is known");

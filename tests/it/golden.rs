@@ -88,6 +88,13 @@ const OF_FAMILIES: &[(&str, &str, &str, &str, &str)] = &[
     ("tsmm", "2000x37x37", "f64", "nn", "unit=mma,instruction=m16n8k4,rows=64,store=shared,blocks=8"),
     ("tsmm", "2000x20x24", "f64", "nn", "unit=mma,instruction=m16n8k8,rows=64,store=direct,blocks=8"),
     ("tsmm", "2000x36x20", "c64", "nn", "staging=shared,team=part,store=direct,wm=2,wn=2,tm=8,tn=4,blocks=8"),
+    (
+        "tiled",
+        "20x136x520",
+        "bf16",
+        "nt",
+        "unit=mma,rows=32,columns=32,depth=128,sets=4,wm=1,wn=1,stages=3,parts=1,swizzled=true,team=warp",
+    ),
 ];
 
 /// What is counted: two tiles along each axis, the last one cut.

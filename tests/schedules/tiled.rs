@@ -16,11 +16,11 @@ fn family() -> &'static Family {
 }
 
 fn problem(shape: &str) -> Problem {
-    of_type("f32", shape)
+    of_type("f32", "nn", shape)
 }
 
-fn of_type(dtype: &str, shape: &str) -> Problem {
-    Problem::new(shape.parse().unwrap(), dtype.parse().unwrap(), "nn".parse().unwrap())
+fn of_type(dtype: &str, layout: &str, shape: &str) -> Problem {
+    Problem::new(shape.parse().unwrap(), dtype.parse().unwrap(), layout.parse().unwrap())
 }
 
 fn choice(text: &str) -> Choice {
@@ -149,8 +149,10 @@ fn elements_of_16_bits_compute_the_same() {
         ("64x104x40", "bf16"),
         ("130x72x56", "bf16-f32"),
     ] {
-        let problem = of_type(dtype, shape);
-        holds_of(&problem, &family().complete(&Choice::default(), &problem, target::DEFAULT).unwrap());
+        for layout in ["nn", "nt"] {
+            let problem = of_type(dtype, layout, shape);
+            holds_of(&problem, &family().complete(&Choice::default(), &problem, target::DEFAULT).unwrap());
+        }
     }
     for (shape, given) in [
         ("1x72x304", ""),
@@ -160,8 +162,10 @@ fn elements_of_16_bits_compute_the_same() {
         ("100x264x64", ""),
         ("130x72x272", ""),
     ] {
-        for (at, choice) in drawn(&of_type("bf16", shape), given, 6).iter().enumerate() {
-            holds_of(&of_type(["bf16", "f16-f32"][at % 2], shape), choice);
+        for layout in ["nn", "nt"] {
+            for (at, choice) in drawn(&of_type("bf16", layout, shape), given, 4).iter().enumerate() {
+                holds_of(&of_type(["bf16", "f16-f32"][at % 2], layout, shape), choice);
+            }
         }
     }
     // One square of either operand, several of one, several of both; C, a part of it, or sums of sets as what is left behind.
@@ -172,26 +176,32 @@ fn elements_of_16_bits_compute_the_same() {
         ("16x136x392", "rows=16 columns=32 depth=128 sets=4 wm=1 wn=2 stages=2 parts=3 swizzled=true"),
         ("30x96x400", "rows=32 columns=64 depth=128 sets=4 wm=1 wn=1 stages=1 team=block swizzled=false"),
     ] {
-        let problem = of_type("bf16", shape);
-        let complete = family().complete(&choice(given), &problem, target::DEFAULT);
-        holds_of(&problem, &complete.unwrap_or_else(|e| panic!("{shape} with {given}: {e}")));
+        for layout in ["nn", "nt"] {
+            let problem = of_type("bf16", layout, shape);
+            let complete = family().complete(&choice(given), &problem, target::DEFAULT);
+            holds_of(&problem, &complete.unwrap_or_else(|e| panic!("{shape} {layout} with {given}: {e}")));
+        }
     }
 }
 
 #[test]
 fn elements_of_16_bits_need_rows_in_pieces_and_a_gpu_that_multiplies_them() {
-    let odd = of_type("bf16", "16x1004x4096");
-    let mut late = of_type("f16", "16x1000x4096");
+    let odd = of_type("bf16", "nn", "16x1004x4096");
+    let mut late = of_type("f16", "nn", "16x1000x4096");
     late.offset.b = 1;
     for refused in [odd, late] {
         let refusal = (family().fixed)(&refused).unwrap_err().to_string();
         assert!(refusal.contains("start at multiples of 16 bytes"), "{refusal}");
     }
-    let problem = of_type("bf16", "16x1000x4096");
+    let problem = of_type("bf16", "nn", "16x1000x4096");
     let older = target::Target::by_name("v100-sxm2").unwrap();
     let refusal = family().complete(&Choice::default(), &problem, older).unwrap_err().to_string();
     assert!(refusal.contains("instructions that this GPU does not have"), "{refusal}");
     assert!(choose::family(&problem).is_some() && choose::family(&odd).is_none());
+    // Many rows times B^T are for the instructions of four warps.
+    let turned = |shape: &str| choose::family(&of_type("bf16", "nt", shape)).is_some();
+    assert!(turned("256x4096x4096") && !turned("257x4096x4096"));
+    assert!((family().fixed)(&of_type("f32", "nt", "16x4096x4096")).is_err());
     // It is a rung of a ladder that is chosen where bits have to be the same on every GPU.
     let reproducible = choose::reproducible(Some(family()), &Choice::default(), &problem).unwrap();
     assert_eq!(reproducible.family, "sgemm");

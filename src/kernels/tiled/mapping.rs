@@ -11,6 +11,11 @@ pub(super) const ROWS: &str = "rows";
 /// Turned: the rows of a term side by side, of which a thread reads several at once.
 pub(super) const TURNED: &str = "turned";
 
+/// The name of the parameter that says that the tile of B has a row for each column of B, as B^T lies in memory.
+pub(super) const B_TILE: &str = "b_tile";
+/// Its value.
+pub(super) const COLUMNS: &str = "columns";
+
 /// The name of the parameter that says who copies tiles and waits for them together.
 pub(super) const TEAM: &str = "team";
 /// Each warp for itself: its sets' terms of both operands.
@@ -174,6 +179,8 @@ pub(super) struct Tiles {
     pub(super) sets: i64,
     /// Whether the tile of A is turned.
     pub(super) turned: bool,
+    /// Whether the tile of B has a row for each column of B.
+    pub(super) b_by_columns: bool,
     /// Whether each warp copies what its own sets multiply.
     pub(super) by_warps: bool,
     /// Whether pieces of rows change places in shared memory.
@@ -213,6 +220,7 @@ impl Tiles {
             of_a_set,
             sets,
             turned: choice.word(A_TILE) == TURNED,
+            b_by_columns: choice.word(B_TILE) == COLUMNS,
             by_warps,
             swizzled: choice.flag(SWIZZLED),
             down,
@@ -285,6 +293,11 @@ impl Tiles {
         }
     }
 
+    /// Elements of each row of B, or of B^T, that those who copy together bring at a time.
+    pub(super) fn row_of_b(&self) -> i64 {
+        if self.b_by_columns { self.copied_terms() } else { self.columns }
+    }
+
     /// How the tiles of A and B lie in shared memory, so that lanes of a warp read them from other banks: threads below one another read rows
     /// of A, sets of a warp read terms of both, as many as are read at once apart. An instruction's lanes read four terms (or pairs of terms)
     /// of each of eight rows of A, and eight columns (or pieces of columns) of each of four rows of B, which are neighbours or every other one.
@@ -302,7 +315,7 @@ impl Tiles {
                 true => Spread::Swizzled,
                 false => Spread::Longer(piece),
             };
-            return [of(self.copied_terms()), of(self.columns)];
+            return [of(self.copied_terms()), of(self.row_of_b())];
         }
         let whole = |elements: i64| self.swizzled && elements.count_ones() == 1 && elements >= PIECE;
         let terms = self.copied_terms();
@@ -340,13 +353,17 @@ impl Tiles {
     /// Bytes of the tiles of A and B in shared memory, and of what the sets have added up.
     pub(super) fn shared_bytes(&self, stages: i64) -> i64 {
         let [pad_a, pad_b] = self.spreads().map(Spread::longer);
-        let rows_of_a = self.depth / self.copied_terms() * self.rows;
+        let sets_of_rows = self.depth / self.copied_terms();
+        let rows_of_a = sets_of_rows * self.rows;
         let a = match (self.turned, self.matrix_units) {
             (true, _) => self.depth * (self.rows + pad_a),
             (false, true) => rows_of_a * (self.copied_terms() + pad_a),
             (false, false) => self.rows * (self.depth + pad_a),
         };
-        let b = self.depth * (self.columns + pad_b);
+        let b = match self.b_by_columns {
+            true => sets_of_rows * self.columns * (self.copied_terms() + pad_b),
+            false => self.depth * (self.columns + pad_b),
+        };
         let sums = if self.sets > 1 {
             self.sets * self.rows * (self.columns + self.between_rows_of_sums())
         } else {
@@ -374,7 +391,8 @@ pub(super) fn copied(problem: &Problem, choice: &Choice) -> [Copied; 2] {
         by: By::of(choice),
         asks_once: false,
     };
-    [of(tiles.copied_terms(), problem.shape.k, align.a), of(tiles.columns, problem.shape.n, align.b)]
+    let width_of_b = if tiles.b_by_columns { problem.shape.k } else { problem.shape.n };
+    [of(tiles.copied_terms(), problem.shape.k, align.a), of(tiles.row_of_b(), width_of_b, align.b)]
 }
 
 /// Blocks along the rows and the columns of C.

@@ -13,7 +13,8 @@
 //!   rows the two large layers of `bench fc` took 0.83 to 0.94 of the time that they took before (an H200, 2026-11-27).
 //!
 //! - Elements of 16 bits are multiplied as they are (`numbers=whole`), by matrix units only: `ldmatrix` brings squares of 16 x 16 of them to the
-//!   lanes, turned where they are of B, and sums are f32. Their rows have to start at multiples of 16 bytes.
+//!   lanes, turned where they are of B and not of B^T (layout nt: weights as many frameworks store them), and sums are f32. Their rows have to start
+//!   at multiples of 16 bytes.
 //!
 //! What keeps a GPU busy where C has too few tiles for it are sums that are split, always in the same way, so that bits are the same
 //! every time:
@@ -44,7 +45,9 @@ use warpwright_core::diag::Diagnosis;
 use warpwright_core::dtype::DType;
 use warpwright_core::target::{Capability, Target};
 
-use self::mapping::{A_TILE, BY_WARPS, Elements, HIGH, PIECE, ROWS, TEAM, TURNED, by_matrix_units};
+use self::mapping::{
+    A_TILE, B_TILE, BY_WARPS, COLUMNS, Elements, HIGH, PIECE, ROWS, TEAM, TURNED, by_matrix_units,
+};
 use super::family::{Choice, Family, Parameter, Value};
 use super::gemm::{Fixed, Numbers};
 use super::staging::{self, By, ceil};
@@ -60,7 +63,11 @@ pub const FAMILY: Family = Family {
     classes: |_, _| None,
     suits: |problem| {
         let shape = problem.shape;
-        fixed(problem).is_ok() && shape.k >= LONG.min(8 * shape.m) && shape.n * shape.k >= 1 << 21
+        let most_rows = if problem.layout.b == Op::None { MOST_ROWS } else { MOST_ROWS_BY_COLUMNS };
+        fixed(problem).is_ok()
+            && shape.m <= most_rows
+            && shape.k >= LONG.min(8 * shape.m)
+            && shape.n * shape.k >= 1 << 21
     },
     parameters: PARAMETERS,
     constraints: constraints::CONSTRAINTS,
@@ -84,6 +91,9 @@ fn by_threads() -> Choice {
 const LONG: i64 = 2048;
 /// The most rows that are served.
 const MOST_ROWS: i64 = 1024;
+/// The most rows times B^T that it is chosen for: with more the ladder `hgemm` multiplies by instructions of four warps, which the model calls
+/// faster on an H200 from there on (4096 x 4096: 33 and 53 us with 256 rows, 60 and 53 with 512; modelled, not measured).
+const MOST_ROWS_BY_COLUMNS: i64 = 256;
 /// The most rows of a thread that are worth trying.
 const MOST_ROWS_OF_A_THREAD: i64 = 20;
 /// Terms of each tile that a set of warps multiplies by matrix units.
@@ -122,8 +132,12 @@ fn fixed(problem: &Problem) -> Result<Fixed, Diagnosis> {
             "use a rung of the ladder hgemm or sgemm",
         );
     }
-    if problem.layout.a != Op::None || problem.layout.b != Op::None {
-        return refuse("it multiplies matrices as they are stored", "use --layout nn");
+    let turned = halves && problem.layout.b == Op::Transpose;
+    if problem.layout.a != Op::None || !turned && problem.layout.b != Op::None {
+        return refuse(
+            "it multiplies matrices as they are stored, or B^T of 16-bit elements",
+            "use --layout nn",
+        );
     }
     if !(1..=MOST_ROWS).contains(&shape.m) || shape.n < 1 || shape.k < 1 {
         return refuse("it takes 1 to 1024 rows of A", "use a rung of the ladder sgemm");
@@ -260,6 +274,14 @@ const PARAMETERS: &[Parameter] = &[
             Height::Low => numbers([ROWS]),
             Height::Middle => numbers([ROWS, TURNED]),
             Height::High => numbers([TURNED]),
+        },
+    },
+    Parameter {
+        name: B_TILE,
+        about: "how the tile of B^T lies in shared memory: as in memory, a row for each column of B",
+        values: |_, problem, _| match problem.layout.b {
+            Op::None => Vec::new(),
+            _ => numbers([COLUMNS]),
         },
     },
     Parameter {

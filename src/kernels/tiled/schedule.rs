@@ -243,7 +243,7 @@ fn products(problem: &Problem, choice: &Choice, tiles: &Tiles, stages: &Stages) 
     };
     let [_, of_tile_b] = tiles.spreads();
     let [_, copied_b] = copied(problem, choice);
-    let copy_of_b = of_tile_b.steps("Bs", tiles.columns) + &copied_b.steps("Bs", false);
+    let copy_of_b = of_tile_b.steps("Bs", tiles.row_of_b()) + &copied_b.steps("Bs", false);
     format!(
         "reorder({sum}.ko, {sum}.kk, {sum}.{outer}, {sum}.{middle}, {sum}.{inner})
 cache_read(A, {sum}, shared) -> As
@@ -266,7 +266,7 @@ fn by_warps(problem: &Problem, choice: &Choice, tiles: &Tiles, stages: &Stages) 
     let [below, beside] = Warps::of(choice).instructions();
     let halves = tiles.elements == Elements::Halves;
     let Fragments { of_a, of_b, of_products, within, unrolled } = match tiles.at_once() {
-        _ if halves => Fragments::of_loads([below, beside], sum),
+        _ if halves => Fragments::of_loads([below, beside], tiles.b_by_columns, sum),
         Some(at_once) => {
             let vectors = leaves_pieces(problem, choice, tiles, stages.tiled);
             Fragments::of_pieces(at_once, stages, vectors)
@@ -278,8 +278,8 @@ fn by_warps(problem: &Problem, choice: &Choice, tiles: &Tiles, stages: &Stages) 
     let columns = if several && !halves { ", b.co" } else { "" };
     // What is loaded by `ldmatrix` gets its form from the instruction that takes it.
     let (instruction, loaded) = match problem.dtype() {
-        DType::F16 => ("mma_m16n8k16_f16", loads("_f16")),
-        DType::Bf16 => ("mma_m16n8k16_bf16", loads("")),
+        DType::F16 => ("mma_m16n8k16_f16", loads(tiles.b_by_columns, "_f16")),
+        DType::Bf16 => ("mma_m16n8k16_bf16", loads(tiles.b_by_columns, "")),
         _ => ("mma_m16n8k8_f32", String::new()),
     };
     Reads {
@@ -299,8 +299,9 @@ tensorize({sum}.i, {instruction})
 }
 
 /// The steps by which warps load 16 x 16 elements of 16 bits of either tile at once.
-fn loads(suffix: &str) -> String {
-    format!("tensorize(a.r, ldmatrix_x4{suffix})\ntensorize(b.r, ldmatrix_x4_trans{suffix})\n")
+fn loads(b_by_columns: bool, suffix: &str) -> String {
+    let of_b = if b_by_columns { "b.c, ldmatrix_x4_turned" } else { "b.r, ldmatrix_x4_trans" };
+    format!("tensorize(a.r, ldmatrix_x4{suffix})\ntensorize({of_b}{suffix})\n")
 }
 
 /// Which terms and columns instructions get.
@@ -329,17 +330,24 @@ impl Fragments {
     }
 
     /// Squares of 16 x 16 elements of 16 bits, each of which a warp loads at once.
-    fn of_loads([below, beside]: [i64; 2], sum: &str) -> Fragments {
-        let several = |many: bool, tile: &str, along: &str, order: &str, outer: &str| match many {
-            true => (
-                format!("split({tile}.{along}, 16) -> {outer}, {along}\nreorder({order})\n"),
-                format!(", {tile}.{outer}"),
-            ),
-            false => Default::default(),
+    fn of_loads([below, beside]: [i64; 2], b_by_columns: bool, sum: &str) -> Fragments {
+        let several = |tile: &str, along: &str, outer: &str| {
+            let steps = format!(
+                "split({tile}.{along}, 16) -> {outer}, {along}\nreorder({tile}.{outer}, {tile}.r, {tile}.c)\n"
+            );
+            (steps, format!(", {tile}.{outer}"))
         };
-        let (of_a, rows) = several(below > 1, "a", "r", "a.ai, a.r, a.c", "ai");
-        let (of_b, columns) = several(beside > 2, "b", "c", "b.bj, b.r, b.c", "bj");
-        Fragments { of_a, of_b, unrolled: rows + &columns, ..Fragments::of_neighbours(sum) }
+        let (of_a, rows) = if below > 1 { several("a", "r", "ai") } else { Default::default() };
+        let along = if b_by_columns { "r" } else { "c" };
+        let (of_b, columns) = if beside > 2 { several("b", along, "bj") } else { Default::default() };
+        // Its fragments are of B, however it lies.
+        let turned = if b_by_columns { "storage_order(b, c, r)\n" } else { "" };
+        Fragments {
+            of_a,
+            of_b: format!("{turned}{of_b}"),
+            unrolled: rows + &columns,
+            ..Fragments::of_neighbours(sum)
+        }
     }
 
     /// Every so many terms and columns: a lane has neighbours for as many instructions, and reads them at once. It stores what they make of its
