@@ -185,6 +185,32 @@ fn elements_of_16_bits_compute_the_same() {
 }
 
 #[test]
+fn weights_that_are_stored_by_columns_compute_the_same() {
+    for shape in ["1x40x50", "3x37x130", "16x128x64", "17x129x65", "64x100x40", "130x70x50"] {
+        let problem = of_type("f32", "nt", shape);
+        holds_of(&problem, &family().complete(&Choice::default(), &problem, target::DEFAULT).unwrap());
+    }
+    for (shape, given) in [
+        ("1x72x300", ""),
+        ("16x136x1030", "team=warp"),
+        ("20x131x520", "team=block"),
+        ("48x200x260", "swizzled=true"),
+        ("100x257x66", ""),
+        ("130x70x270", ""),
+    ] {
+        let problem = of_type("f32", "nt", shape);
+        for choice in drawn(&problem, given, 4) {
+            holds_of(&problem, &choice);
+        }
+    }
+    let [long, short] = ["7x40000x64", "7x40000x63"].map(|shape| of_type("f32", "nt", shape));
+    assert!(choose::family(&long).is_some() && choose::family(&short).is_none());
+    let older = target::Target::by_name("rtx2080ti").unwrap();
+    let refusal = family().complete(&Choice::default(), &long, older).unwrap_err().to_string();
+    assert!(refusal.contains("instructions that this GPU does not have"), "{refusal}");
+}
+
+#[test]
 fn elements_of_16_bits_need_rows_in_pieces_and_a_gpu_that_multiplies_them() {
     let odd = of_type("bf16", "nn", "16x1004x4096");
     let mut late = of_type("f16", "nn", "16x1000x4096");
@@ -201,7 +227,7 @@ fn elements_of_16_bits_need_rows_in_pieces_and_a_gpu_that_multiplies_them() {
     // Many rows times B^T are for the instructions of four warps.
     let turned = |shape: &str| choose::family(&of_type("bf16", "nt", shape)).is_some();
     assert!(turned("256x4096x4096") && !turned("257x4096x4096"));
-    assert!((family().fixed)(&of_type("f32", "nt", "16x4096x4096")).is_err());
+    assert!((family().fixed)(&of_type("bf16", "tn", "16x4096x4096")).is_err());
     // It is a rung of a ladder that is chosen where bits have to be the same on every GPU.
     let reproducible = choose::reproducible(Some(family()), &Choice::default(), &problem).unwrap();
     assert_eq!(reproducible.family, "sgemm");

@@ -3,7 +3,7 @@
 use warpwright_core::dtype::DType;
 use warpwright_core::target::Capability;
 
-use super::mapping::{Elements, HIGH, Tiles, Warps};
+use super::mapping::{Elements, HIGH, Tiles, Warps, by_matrix_units};
 use crate::kernels::family::Constraint;
 use crate::kernels::staging::splits;
 use crate::problem::Multiplications;
@@ -13,12 +13,15 @@ const MOST_STEPS: i64 = Multiplications::LONGEST_CHAIN as i64;
 
 pub(super) const CONSTRAINTS: &[Constraint] = &[
     Constraint {
-        about: "numbers of 16 bits are multiplied by instructions that this GPU does not have",
+        about: "numbers of 16 bits, and those of B^T, are multiplied by instructions that this GPU does not have",
         on: &["unit"],
-        holds: |_, p, t| match p.dtype() {
-            DType::F16 => [Capability::MmaF16, Capability::CpAsync].iter().all(|c| t.has(*c)),
-            DType::Bf16 => [Capability::MmaBf16, Capability::CpAsync].iter().all(|c| t.has(*c)),
-            _ => true,
+        holds: |c, p, t| {
+            let needed = match p.dtype() {
+                DType::F16 => Capability::MmaF16,
+                DType::Bf16 => Capability::MmaBf16,
+                _ => Capability::MmaTf32,
+            };
+            !by_matrix_units(c) || t.has(needed) && t.has(Capability::CpAsync)
         },
     },
     Constraint {

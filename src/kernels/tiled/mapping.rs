@@ -258,6 +258,7 @@ impl Tiles {
         let instructions = self.columns_of_a_warp / ACROSS;
         let reads_pieces = self.matrix_units
             && self.elements == Elements::Words
+            && !self.b_by_columns
             && self.swizzled
             && in_lines(self.terms_of_a_set())
             && in_lines(self.columns)
@@ -329,6 +330,8 @@ impl Tiles {
             (false, false) => Spread::Longer(PIECE * self.sets_of_a_warp().min(8)),
         };
         let of_b = match self.matrix_units {
+            // Read as those of A are.
+            true if self.b_by_columns => of_a,
             true if whole(self.columns) && self.columns >= 4 * ACROSS => {
                 Spread::SwizzledEights(self.at_once().map_or(1, |[terms, _]| terms))
             }

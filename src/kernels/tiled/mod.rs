@@ -1,5 +1,5 @@
-//! The family `tiled`: products in f32, bf16 and f16 by tiles. C = alpha A B + beta C with A: M x K and B: K x N, M up to 1024, all extents
-//! constants of the kernel: the rows of a batch times the weights of a fully connected layer.
+//! The family `tiled`: products in f32, bf16 and f16 by tiles. C = alpha A B + beta C with A: M x K and B: K x N, or B^T: N x K as many
+//! frameworks store weights, M up to 1024, all extents constants of the kernel: the rows of a batch times the weights of a fully connected layer.
 //!
 //! A block computes `rows` x `columns` elements of C. Tiles of A and B, `depth` terms at a time, are copied to shared memory `stages`
 //! ahead. There are two ways to multiply them:
@@ -13,8 +13,9 @@
 //!   rows the two large layers of `bench fc` took 0.83 to 0.94 of the time that they took before (an H200, 2026-11-27).
 //!
 //! - Elements of 16 bits are multiplied as they are (`numbers=whole`), by matrix units only: `ldmatrix` brings squares of 16 x 16 of them to the
-//!   lanes, turned where they are of B and not of B^T (layout nt: weights as many frameworks store them), and sums are f32. Their rows have to start
-//!   at multiples of 16 bytes.
+//!   lanes, turned where they are of B, and sums are f32. Their rows have to start at multiples of 16 bytes.
+//!
+//! B^T (layout `nt`) is multiplied by matrix units only. Its tile has a row for each column of B (`b_tile`), which lanes read as they read A.
 //!
 //! What keeps a GPU busy where C has too few tiles for it are sums that are split, always in the same way, so that bits are the same
 //! every time:
@@ -63,9 +64,11 @@ pub const FAMILY: Family = Family {
     classes: |_, _| None,
     suits: |problem| {
         let shape = problem.shape;
-        let most_rows = if problem.layout.b == Op::None { MOST_ROWS } else { MOST_ROWS_BY_COLUMNS };
+        let by_columns = problem.layout.b != Op::None;
+        let most_rows = if by_columns && halves(problem) { MOST_ROWS_BY_COLUMNS } else { MOST_ROWS };
         fixed(problem).is_ok()
             && shape.m <= most_rows
+            && (!by_columns || shape.k >= LEAST_TERMS_BY_COLUMNS)
             && shape.k >= LONG.min(8 * shape.m)
             && shape.n * shape.k >= 1 << 21
     },
@@ -91,9 +94,11 @@ fn by_threads() -> Choice {
 const LONG: i64 = 2048;
 /// The most rows that are served.
 const MOST_ROWS: i64 = 1024;
-/// The most rows times B^T that it is chosen for: with more the ladder `hgemm` multiplies by instructions of four warps, which the model calls
+/// The most rows of 16-bit elements times B^T that it is chosen for: with more the ladder `hgemm` multiplies by instructions of four warps, which the model calls
 /// faster on an H200 from there on (4096 x 4096: 33 and 53 us with 256 rows, 60 and 53 with 512; modelled, not measured).
 const MOST_ROWS_BY_COLUMNS: i64 = 256;
+/// The least terms of a product with B^T that it is chosen for: shorter sums of split numbers would have to be permitted.
+const LEAST_TERMS_BY_COLUMNS: i64 = 64;
 /// The most rows of a thread that are worth trying.
 const MOST_ROWS_OF_A_THREAD: i64 = 20;
 /// Terms of each tile that a set of warps multiplies by matrix units.
@@ -119,30 +124,30 @@ fn fixed(problem: &Problem) -> Result<Fixed, Diagnosis> {
         .because(because)
         .instead(instead))
     };
-    let halves = matches!(problem.dtype(), DType::Bf16 | DType::F16);
-    if !halves && problem.precision.name() != "f32" {
+    if !halves(problem) && problem.precision.name() != "f32" {
         return refuse(
             "it multiplies numbers of f32, in that precision, and of 16 bits",
             "use --dtype f32, bf16 or f16, or a rung of a ladder",
         );
     }
-    if halves && !starts_in_pieces(problem) {
+    if halves(problem) && !starts_in_pieces(problem) {
         return refuse(
             "rows of 16-bit elements have to start at multiples of 16 bytes",
             "use a rung of the ladder hgemm or sgemm",
         );
     }
-    let turned = halves && problem.layout.b == Op::Transpose;
-    if problem.layout.a != Op::None || !turned && problem.layout.b != Op::None {
-        return refuse(
-            "it multiplies matrices as they are stored, or B^T of 16-bit elements",
-            "use --layout nn",
-        );
+    if problem.layout.a != Op::None || !matches!(problem.layout.b, Op::None | Op::Transpose) {
+        return refuse("it multiplies A as it is stored by B or B^T", "use --layout nn or nt");
     }
     if !(1..=MOST_ROWS).contains(&shape.m) || shape.n < 1 || shape.k < 1 {
         return refuse("it takes 1 to 1024 rows of A", "use a rung of the ladder sgemm");
     }
     Ok(Fixed { m: Some(shape.m), n: Some(shape.n), k: Some(shape.k), alpha1: true, ..Fixed::default() })
+}
+
+/// Whether elements have 16 bits.
+fn halves(problem: &Problem) -> bool {
+    matches!(problem.dtype(), DType::Bf16 | DType::F16)
 }
 
 /// Whether all rows of A and B start where a copy of 16 bytes may, and end there, too, but for what copies leave out.
@@ -253,6 +258,7 @@ const PARAMETERS: &[Parameter] = &[
         about: "what multiplies: threads (fma) or matrix units (mma)",
         values: |_, problem, target| match problem.dtype() {
             DType::F16 | DType::Bf16 => numbers(["mma"]),
+            _ if problem.layout.b != Op::None => numbers(["mma"]),
             _ if target.has(Capability::MmaTf32) => numbers(["fma", "mma"]),
             _ => numbers(["fma"]),
         },

@@ -271,11 +271,15 @@ fn by_warps(problem: &Problem, choice: &Choice, tiles: &Tiles, stages: &Stages) 
             let vectors = leaves_pieces(problem, choice, tiles, stages.tiled);
             Fragments::of_pieces(at_once, stages, vectors)
         }
-        None => Fragments::of_neighbours(sum),
+        None => Fragments::of_neighbours(tiles.b_by_columns, sum),
     };
     let rows = if below > 1 && !halves { ", a.ro" } else { "" };
     let several = beside > tiles.at_once().map_or(1, |[_, columns]| columns);
-    let columns = if several && !halves { ", b.co" } else { "" };
+    let columns = match several && !halves {
+        true if tiles.b_by_columns => ", b.ro",
+        true => ", b.co",
+        false => "",
+    };
     // What is loaded by `ldmatrix` gets its form from the instruction that takes it.
     let (instruction, loaded) = match problem.dtype() {
         DType::F16 => ("mma_m16n8k16_f16", loads(tiles.b_by_columns, "_f16")),
@@ -318,11 +322,11 @@ struct Fragments {
 }
 
 impl Fragments {
-    /// Neighbours, which lanes read one by one.
-    fn of_neighbours(sum: &str) -> Fragments {
+    /// Neighbours, which lanes read one by one. Fragments are of B, however it lies.
+    fn of_neighbours(b_by_columns: bool, sum: &str) -> Fragments {
         Fragments {
             of_a: String::new(),
-            of_b: String::new(),
+            of_b: if b_by_columns { "storage_order(b, c, r)\n".to_string() } else { String::new() },
             of_products: String::new(),
             within: format!("{sum}.mi, {sum}.ni"),
             unrolled: String::new(),
@@ -340,14 +344,8 @@ impl Fragments {
         let (of_a, rows) = if below > 1 { several("a", "r", "ai") } else { Default::default() };
         let along = if b_by_columns { "r" } else { "c" };
         let (of_b, columns) = if beside > 2 { several("b", along, "bj") } else { Default::default() };
-        // Its fragments are of B, however it lies.
-        let turned = if b_by_columns { "storage_order(b, c, r)\n" } else { "" };
-        Fragments {
-            of_a,
-            of_b: format!("{turned}{of_b}"),
-            unrolled: rows + &columns,
-            ..Fragments::of_neighbours(sum)
-        }
+        let neighbours = Fragments::of_neighbours(b_by_columns, sum);
+        Fragments { of_a, of_b: neighbours.of_b + &of_b, unrolled: rows + &columns, ..neighbours }
     }
 
     /// Every so many terms and columns: a lane has neighbours for as many instructions, and reads them at once. It stores what they make of its
