@@ -99,15 +99,23 @@ impl Options {
         let Some(shape) = self.shape.filter(|_| self.family.is_none()) else { return Ok(None) };
         let asked = self.asked(shape);
         let problem = asked.stored(self.layout.unwrap_or(Layout::NN))?;
-        let of_a_family = !self.parameters.is_empty() || choose::family(&problem).is_some();
+        let gpus = if self.compare.is_empty() { vec![self.gpu] } else { self.compare.clone() };
+        // A family may suit a product and yet have no kernel of it for a GPU that lacks an instruction.
+        let family = choose::family(&problem);
+        let usual = |gpu: &'static Target| {
+            family.and_then(|f| f.complete(&Choice::default(), &problem, gpu).ok().map(|choice| (f, choice)))
+        };
+        let of_a_family = !self.parameters.is_empty() || gpus.iter().all(|gpu| usual(gpu).is_some());
         if self.schedule.is_none() && of_a_family {
             return Ok(None);
         }
-        let gpus = if self.compare.is_empty() { vec![self.gpu] } else { self.compare.clone() };
         let one = |gpu: &&'static Target| {
             let source = match &self.schedule {
                 Some(name) => source::find(name, Variant::of(&problem))?,
-                None => Source::Kernel(Box::new(choose::kernel(&problem, gpu)?)),
+                None => Source::Kernel(Box::new(match usual(gpu) {
+                    Some((family, choice)) => family.build(&problem, &choice)?,
+                    None => choose::kernel(&problem, gpu)?,
+                })),
             };
             let (program, family) = match &source {
                 Source::Kernel(kernel) => (kernel.program(), kernel.family.clone()),

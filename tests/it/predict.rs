@@ -110,6 +110,19 @@ fn rows_may_be_padded_and_matrices_may_start_anywhere() {
 }
 
 #[test]
+fn a_gpu_for_which_a_family_has_no_kernel_gets_one_of_a_ladder() {
+    let asked = "predict 16x4096x4096 --dtype bf16 --json";
+    let of = |found: &Value| found["kernel"]["family"].as_str().unwrap().to_string();
+    assert_eq!(of(&json(&format!("{asked} --gpu h200"), 0)), "tiled");
+    assert_eq!(of(&json(&format!("{asked} --gpu v100-sxm2"), 0)), "sgemm");
+    let both = json(&format!("{asked} --compare h200,v100-sxm2"), 0);
+    assert_eq!([&both[0], &both[1]].map(of), ["tiled", "sgemm"]);
+    assert!(
+        refusal("predict 16x4096x4096 --dtype bf16 --family tiled --gpu v100-sxm2").contains("does not have")
+    );
+}
+
+#[test]
 fn a_time_that_is_impossible_is_called_wrong() {
     // What was fitted on a GPU with many f64 pipes promises too much for one with few.
     let asked = "predict 1000000x8x8 --dtype f64";
