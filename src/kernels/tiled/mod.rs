@@ -142,7 +142,14 @@ fn fixed(problem: &Problem) -> Result<Fixed, Diagnosis> {
     if !(1..=MOST_ROWS).contains(&shape.m) || shape.n < 1 || shape.k < 1 {
         return refuse("it takes 1 to 1024 rows of A", "use a rung of the ladder sgemm");
     }
-    Ok(Fixed { m: Some(shape.m), n: Some(shape.n), k: Some(shape.k), alpha1: true, ..Fixed::default() })
+    Ok(Fixed {
+        m: Some(shape.m),
+        n: Some(shape.n),
+        k: Some(shape.k),
+        alpha1: true,
+        adds: problem.beta.norm() != 0.0,
+        ..Fixed::default()
+    })
 }
 
 /// Whether elements have 16 bits.

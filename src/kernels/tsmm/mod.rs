@@ -131,7 +131,13 @@ fn fixed(problem: &Problem) -> Result<Fixed, Diagnosis> {
     if !(1..=WIDEST).contains(&shape.n) || !(1..=WIDEST).contains(&shape.k) {
         return refuse("it takes 1 to 128 columns of A and of C", "use another kernel for wider products");
     }
-    Ok(Fixed { n: Some(shape.n), k: Some(shape.k), alpha1: true, ..Fixed::default() })
+    Ok(Fixed {
+        n: Some(shape.n),
+        k: Some(shape.k),
+        alpha1: true,
+        adds: problem.beta.norm() != 0.0,
+        ..Fixed::default()
+    })
 }
 
 /// The values of a parameter of the form that reads rows into registers.

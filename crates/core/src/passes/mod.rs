@@ -7,6 +7,7 @@
 
 pub mod interleave;
 pub mod legalise;
+pub mod read_ahead;
 pub mod share;
 pub mod simplify;
 pub mod spread;
@@ -32,5 +33,6 @@ pub fn lower(program: &Program) -> Result<Program, Diagnosis> {
     let program = legalise::legalise(program)?;
     let program = unroll::unroll(program);
     let program = simplify::simplify(program);
-    synchronise::synchronise(program)
+    let program = synchronise::synchronise(program)?;
+    Ok(read_ahead::read_ahead(program))
 }

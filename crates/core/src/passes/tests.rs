@@ -264,3 +264,43 @@ fn a_warp_tile_is_lowered_before_and_after_tensorize() {
     assert_eq!((aligned.matches("barrier").count(), general.matches("barrier").count()), (1, 1), "{lowered}");
     assert!(aligned.contains("cp.wait 1\n        barrier\n"), "{lowered}");
 }
+
+/// A program in which a warp adds what it owns of `fragments` fragments to `y`, as `sum` says for one of them.
+fn added(fragments: i64, sum: &str) -> Program {
+    let text = format!(
+        "program p(y: inout f64[{rows}, 8], z: inout f64[{rows}, 8], beta: f64, beta0: flag) {{
+           for b in block.x(1) {{ for w in threads(1@32) {{
+             alloc acc: f64[{fragments}, 16, 8] reg frag D16x8
+             for io in unroll 0..{fragments} {{ for (i, j) in own acc[io, :, :] {{ {sum} }} }}
+           }} }}
+         }}",
+        rows = 16 * fragments
+    );
+    parse::program(&text).expect("reads")
+}
+
+#[test]
+fn what_is_added_to_is_read_ahead_where_that_changes_nothing() {
+    let at_once = |fragments, sum: &str| {
+        let lowered = lower(&added(fragments, sum)).expect("lowers").to_string();
+        let kept = lowered.lines().find_map(|l| l.trim().strip_prefix("alloc old: "));
+        kept.map(str::to_string)
+    };
+    let sum = "y[16*io + i, j] = acc[io, i, j] + beta * y[16*io + i, j]";
+    assert_eq!(at_once(4, sum).as_deref(), Some("f64[4, 16, 8] reg frag D16x8"));
+    // Eight fragments are more than a thread reads ahead: it does so for each of them.
+    assert_eq!(at_once(8, sum).as_deref(), Some("f64[16, 8] reg frag D16x8"));
+    // A guard is asked of every element, a flag of the whole.
+    let guarded = format!("if i < 5 {{ {sum} }}");
+    assert_eq!(at_once(4, &guarded), at_once(4, sum));
+    assert_eq!(at_once(4, &format!("if beta0 {{ y[16*io + i, j] = 0 }} else {{ {sum} }}")), None);
+    // Each fragment adds to what the one before has stored: of one the elements are apart.
+    let again = "y[i, j] = acc[io, i, j] + beta * y[i, j]";
+    assert_eq!(at_once(4, again).as_deref(), Some("f64[16, 8] reg frag D16x8"));
+    let to_one = "y[0, 0] = acc[io, i, j] + beta * y[0, 0]";
+    assert_eq!(at_once(4, to_one), None);
+    // What another element was reads what this one has stored; another tensor is never stored to.
+    for other in ["y[16*io + i, 0] + y[16*io + i, j]", "z[16*io + i, j]"] {
+        assert_eq!(at_once(4, &format!("y[16*io + i, j] = acc[io, i, j] + {other}")), None, "{other}");
+    }
+}
