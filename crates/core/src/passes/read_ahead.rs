@@ -268,14 +268,10 @@ fn only(body: &Body) -> Option<&Stmt> {
     Some(stmt)
 }
 
-/// A statement that reads the element that it stores, and no other of that buffer.
+/// A statement that stores an element of which it reads the old value.
 fn added(stmt: &Stmt) -> Option<&Assign> {
     let Stmt::Assign(a) = stmt else { return None };
-    let (mut same, mut others) = (0, 0);
-    a.value.for_each_access(&mut |access| match access {
-        access if *access == a.target => same += 1,
-        access if access.buffer == a.target.buffer => others += 1,
-        _ => {}
-    });
-    (a.op == AssignOp::Store && same == 1 && others == 0).then_some(a)
+    let mut reads_it = false;
+    a.value.for_each_access(&mut |access| reads_it |= *access == a.target);
+    (a.op == AssignOp::Store && reads_it).then_some(a)
 }
