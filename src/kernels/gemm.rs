@@ -33,9 +33,6 @@ pub struct Fixed {
     /// Whether the kernel is told that alpha is 1, by the flag `alpha1`, and then does without the factor: what an
     /// element of C costs besides its terms weighs where there are few of them.
     pub alpha1: bool,
-    /// Whether beta is known not to be 0, so that what C holds is always added to: old elements can then be read ahead of the
-    /// sums (`passes::read_ahead`), which needs registers that other callers would miss.
-    pub adds: bool,
 }
 
 /// How products of complex numbers are stated.
@@ -73,7 +70,7 @@ impl Numbers {
 
 impl fmt::Display for Fixed {
     /// As the end of a kernel's name: `_m20_n20`, `_parts`, `_three`, `_embedded` or `_expanded` where numbers are not whole,
-    /// `_classes4` where rows are added up by classes, `_adds` where beta is not 0, and `_same` where B is A.
+    /// `_classes4` where rows are added up by classes, and `_same` where B is A.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let named = [("m", self.m), ("n", self.n), ("k", self.k)];
         named
@@ -90,7 +87,6 @@ impl fmt::Display for Fixed {
         if let Some(classes) = self.classes {
             write!(f, "_classes{}", classes.count)?;
         }
-        f.write_str(if self.adds { "_adds" } else { "" })?;
         f.write_str(if self.same { "_same" } else { "" })
     }
 }
@@ -111,9 +107,6 @@ pub fn specification_at(variant: Variant, fixed: Fixed) -> Program {
     let mut extent = |name: &str, known: Option<i64>| known.map_or_else(|| te.size(name), Index::from);
     let (m, n, k) = (extent("M", fixed.m), extent("N", fixed.n), extent("K", fixed.k));
     let (alpha, beta, beta0) = (te.scalar("alpha", wide), te.scalar("beta", wide), te.flag("beta0"));
-    if fixed.adds {
-        te.assume(Cond::Flag(beta0.clone()).negate());
-    }
     let op = variant.layout;
     let alpha1 = fixed.alpha1.then(|| te.flag("alpha1"));
     let [a, b, c] = [
@@ -166,10 +159,7 @@ pub fn specification_at(variant: Variant, fixed: Fixed) -> Program {
             Some(flag) => by_flag(flag, stored(whole, result), stored(product, result)),
             None => stored(product, result).into(),
         };
-        match fixed.adds {
-            true => stored(with_old, result).into(),
-            false => by_flag(&beta0, alone, stored(with_old, result)),
-        }
+        by_flag(&beta0, alone, stored(with_old, result))
     };
     match c.flat {
         Some(width) => te.compute_rows(&c.tensor, width, &["i", "j"], value),

@@ -253,7 +253,8 @@ mod tests {
                 let target = Target::by_product(&record.gpu.name, record.gpu.sm_count).unwrap();
                 let shape = format!("{}x{}x{}", key.m, key.n, key.k);
                 let words = (shape.parse().unwrap(), key.dtype.parse().unwrap(), key.layout.parse().unwrap());
-                let problem = placed(Problem::new(words.0, words.1, words.2), key);
+                let mut problem = placed(Problem::new(words.0, words.1, words.2), key);
+                problem.beta.re = if key.beta == "zero" { 0.0 } else { 0.5 };
                 assert_eq!(Key::of(&problem), *key);
                 let choice = &record.trial.choice;
                 // Parameters that came later have their usual values in it.

@@ -60,6 +60,30 @@ fn matrices_that_start_anywhere_go_through_the_same_kernels() {
     assert!(said.contains("`B` starts at a multiple of 2 bytes, not of 16"), "{said}");
 }
 
+/// What is added to C by matrix units goes through shared memory, whoever chose the kernel: what others found for beta = 0 is adapted.
+#[test]
+fn what_is_added_to_goes_through_shared_memory() {
+    let product = "explain 4000000x40x40 --dtype f64 --gpu h200 --json";
+    let chosen = |arguments: &str| json(&format!("{product}{arguments}"), 0)["kernel"]["parameters"].clone();
+    let (alone, added) = (chosen(""), chosen(" --beta 1"));
+    assert_eq!((alone["unit"].as_str(), added["unit"].as_str()), (Some("mma"), Some("mma")));
+    assert_eq!(
+        (alone["store"].as_str(), added["store"].as_str()),
+        (Some("direct"), Some("shared")),
+        "{alone} {added}"
+    );
+    let named =
+        "gemm 400x40x40 --dtype f64 --kernel tsmm --param unit=mma --param store=direct --device sim:h200";
+    assert_eq!(json(&format!("{named} --json"), 0)["check"]["passed"], true);
+    let said = refusal(&format!("{named} --beta 1"));
+    assert!(said.contains("store=direct is no choice of tsmm; try one of shared"), "{said}");
+    // Numbers of 16 bytes may go either way.
+    assert_eq!(
+        json(&format!("{} --beta 1 --json", named.replace("f64", "c128")), 0)["check"]["passed"],
+        true
+    );
+}
+
 #[test]
 fn a_matrix_times_itself_is_one_operand() {
     for arguments in

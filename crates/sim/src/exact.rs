@@ -13,7 +13,6 @@ use std::collections::BTreeMap;
 use rayon::prelude::{IntoParallelIterator, ParallelIterator};
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::dtype::DType;
-use warpwright_core::index::Cond;
 use warpwright_core::ir::{
     ALIGNMENT, AssignOp, BinaryOp, Buffer, Io, ParamKind, Program, Reduction, Space, Stmt, Value, walk,
 };
@@ -207,9 +206,7 @@ fn check_in<A: Arithmetic>(
             let pattern = if number < 2 { u64::from(number) } else { mix(u64::from(number)) >> i };
             pattern & 1 == 1
         };
-        let set =
-            flags.iter().enumerate().map(|(i, f)| (f.clone(), assumed(program, f).unwrap_or_else(|| on(i))));
-        let set: BTreeMap<String, bool> = set.collect();
+        let set: BTreeMap<String, bool> = flags.iter().enumerate().map(|(i, f)| (f.clone(), on(i))).collect();
         let trial = Trial { seed: mix(trials.seed ^ u64::from(number) << 32), flags: &set };
         let one = check_once::<A>(spec, program, sizes, &trial, trials.options, number)?;
         total = Some(match total {
@@ -409,15 +406,6 @@ fn random_tensor<A: Arithmetic>(
         });
     }
     memory
-}
-
-/// The value of a flag that the assumptions of a program settle.
-fn assumed(program: &Program, flag: &str) -> Option<bool> {
-    program.assumes.iter().find_map(|cond| match cond {
-        Cond::Flag(sym) if sym.name() == flag => Some(true),
-        Cond::Not(not) => matches!(&**not, Cond::Flag(sym) if sym.name() == flag).then_some(false),
-        _ => None,
-    })
 }
 
 /// The integers of a call: sizes as given, flags of the trial, and row strides.

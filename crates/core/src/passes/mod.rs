@@ -7,7 +7,6 @@
 
 pub mod interleave;
 pub mod legalise;
-pub mod read_ahead;
 pub mod share;
 pub mod simplify;
 pub mod spread;
@@ -33,6 +32,5 @@ pub fn lower(program: &Program) -> Result<Program, Diagnosis> {
     let program = legalise::legalise(program)?;
     let program = unroll::unroll(program);
     let program = simplify::simplify(program);
-    let program = synchronise::synchronise(program)?;
-    Ok(read_ahead::read_ahead(program))
+    synchronise::synchronise(program)
 }
