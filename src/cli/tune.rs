@@ -104,8 +104,10 @@ struct Tuned {
     rested: bool,
     /// Seconds of the roofline, by what is known to be reached on this GPU.
     roofline_seconds: Option<f64>,
-    /// Candidates there are.
+    /// Candidates there are, each with a schedule of its own.
     candidates: usize,
+    /// The choices of parameters that they were taken out of: all that the constraints allow.
+    choices: usize,
     /// Candidates tried, in earlier runs too.
     tried: usize,
     /// Candidates that this run tried.
@@ -166,27 +168,43 @@ pub fn run(options: &Options) -> Outcome {
             .instead("leave it out")
             .into());
     }
+    // The model ranks what it ranks, whatever was measured before.
+    let file = WisdomFile::standard().filter(|_| matches!(device, Device::Cuda(..)));
+    let gpu = gpu_of(&device);
+    let session_of = |at: usize| -> Option<Session<'_>> {
+        Some(Session {
+            gpu: &gpu,
+            target,
+            family: families.get(at)?,
+            problem: problems.get(at)?,
+            permissions,
+            given: &given,
+            file: file.as_ref(),
+            again: options.again,
+            alone: options.alone,
+            rested: options.rested,
+        })
+    };
     let mut all = Vec::new();
     std::thread::scope(|scope| -> Result<(), Failure> {
         // While one product is measured, the candidates for the next are found.
-        let space_of = |at: usize| -> Option<ScopedJoinHandle<'_, Space>> {
-            let (family, problem, given) = (*families.get(at)?, problems.get(at)?, &given);
-            Some(scope.spawn(move || Space::of(family, problem, target, permissions, given)))
+        let space_of = |at: usize| -> Option<ScopedJoinHandle<'_, Result<Space, Diagnosis>>> {
+            let session = session_of(at)?;
+            Some(scope.spawn(move || session.space(options.which())))
         };
         let mut next = space_of(0);
-        for (at, (problem, family)) in problems.iter().zip(&families).enumerate() {
+        for (at, problem) in problems.iter().enumerate() {
             let progress = Progress::waiting(format!("{}: candidates", problem.shape));
             let found = next.take().map(ScopedJoinHandle::join);
             drop(progress);
-            let Some(Ok(space)) = found else {
+            let (Some(session), Some(Ok(space))) = (session_of(at), found) else {
                 return Err(Diagnosis::new("the candidates could not be found").into());
             };
+            let space = space?;
             next = space_of(at + 1);
             let tuned = match &device {
-                Device::Cuda(gpu, target) => {
-                    on_gpu(options, (family, problem, &space), (gpu, target), &compilers)?
-                }
-                Device::Sim(target) => by_model(options, (family, problem, &space), target, &device)?,
+                Device::Cuda(gpu, target) => on_gpu(options, &session, &space, (gpu, target), &compilers)?,
+                Device::Sim(_) => by_model(&session, &space, &device),
             };
             if !options.output.json {
                 print(&text(&tuned))?;
@@ -225,6 +243,15 @@ impl Options {
         Ok(left)
     }
 
+    /// Which candidates to try.
+    fn which(&self) -> Which {
+        match (self.draw, self.exhaustive) {
+            (Some(number), _) => Which::Drawn(number.get()),
+            (None, true) => Which::All,
+            (None, false) => Which::Promising,
+        }
+    }
+
     fn family(&self, problem: &Problem) -> Result<&'static Family, Diagnosis> {
         let known = || kernels::FAMILIES.iter().map(|f| f.name).collect::<Vec<_>>().join(", ");
         let family = match &self.kernel {
@@ -246,16 +273,8 @@ impl Options {
 }
 
 /// The candidates ranked by the model.
-fn by_model(
-    options: &Options,
-    (family, problem, space): (&'static Family, &Problem, &Space),
-    target: &Target,
-    device: &Device,
-) -> Result<Tuned, Diagnosis> {
-    let given = Choice::of(&options.parameters);
-    if !given.is_empty() {
-        family.complete_permitted(&given, problem, target, options.permissions.of_kernels())?;
-    }
+fn by_model(session: &Session, space: &Space, device: &Device) -> Tuned {
+    let Session { family, problem, target, .. } = *session;
     let roofline = Roofline::reached(problem, target).map(|r| r.seconds());
     let ranked = |choice: &Choice, modelled: f64| Ranked {
         parameters: choice.clone(),
@@ -268,7 +287,7 @@ fn by_model(
     };
     let possible = space.candidates().iter().filter(|c| c.modelled.is_finite());
     let best: Vec<Ranked> = possible.take(SHOWN).map(|c| ranked(&c.choice, c.modelled)).collect();
-    Ok(Tuned {
+    Tuned {
         problem: ProblemReport::of(problem),
         device: device.report(),
         family: family.name,
@@ -276,6 +295,7 @@ fn by_model(
         rested: false,
         roofline_seconds: roofline,
         candidates: space.len(),
+        choices: space.choices(),
         tried: 0,
         tried_now: 0,
         failed: 0,
@@ -284,21 +304,22 @@ fn by_model(
         why: reasons(&best),
         best,
         wisdom: None,
-    })
+    }
 }
 
 /// The candidates measured on a GPU.
 fn on_gpu(
     options: &Options,
-    (family, problem, space): (&'static Family, &Problem, &Space),
+    session: &Session,
+    space: &Space,
     (device, target): (&warpwright_cuda::Device, &'static Target),
     compilers: &Compilers,
 ) -> Result<Tuned, Diagnosis> {
+    let Session { family, problem, .. } = *session;
     memory::check_fits(problem, 2.0)?;
     // Without it every candidate would fail, and be remembered as one that fails.
     let nvrtc = Nvrtc::get().map_err(gpu::diagnosis)?.version();
-    let file = WisdomFile::standard();
-    if file.is_none() {
+    if session.file.is_none() {
         notice("what is found will not be kept; set WARPWRIGHT_WISDOM to a file to keep it");
     }
     let program = std::env::current_exe()
@@ -327,33 +348,18 @@ fn on_gpu(
     let plan = Plan {
         seconds: options.budget,
         candidates: options.candidates.unwrap_or(usize::MAX),
-        which: match (options.draw, options.exhaustive) {
-            (Some(number), _) => Which::Drawn(number.get()),
-            (None, true) => Which::All,
-            (None, false) => Which::Promising,
-        },
+        which: options.which(),
         seed: options.seed,
     };
     let gpu = Gpu::of_device(device.info(), Some(nvrtc));
-    let session = Session {
-        gpu: &gpu,
-        target,
-        family,
-        problem,
-        permissions: options.permissions.of_kernels(),
-        given: &Choice::of(&options.parameters),
-        file: file.as_ref(),
-        again: options.again,
-        alone: options.alone,
-        rested: options.rested,
-    };
+    let session = Session { gpu: &gpu, ..*session };
     let found = {
         let shape = problem.shape;
         let progress = Progress::waiting(format!("{shape}: operands and reference"));
         session.run_in(space, &plan, &mut measure, &mut |p| progress.say(said(shape, p)))?
     };
     found.notices.iter().for_each(|n| notice(n));
-    Ok(Tuned { rested: options.rested, ..measured(family, problem, target, device, found, file) })
+    Ok(Tuned { rested: options.rested, ..measured(&session, device, found) })
 }
 
 /// The hidden subcommand that a worker runs.
@@ -389,14 +395,8 @@ fn said(shape: Shape, progress: &session::Progress) -> String {
     format!("{shape} [{}/{}] {best}{left}", progress.tried, progress.candidates)
 }
 
-fn measured(
-    family: &'static Family,
-    problem: &Problem,
-    target: &Target,
-    device: &warpwright_cuda::Device,
-    found: Found,
-    file: Option<WisdomFile>,
-) -> Tuned {
+fn measured(session: &Session, device: &warpwright_cuda::Device, found: Found) -> Tuned {
+    let Session { family, problem, target, file, .. } = *session;
     let roofline = Roofline::reached(problem, target).map(|r| r.seconds());
     let ranked = |trial: &Trial| Ranked {
         parameters: trial.choice.clone(),
@@ -422,6 +422,7 @@ fn measured(
         rested: false,
         roofline_seconds: roofline,
         candidates: found.candidates,
+        choices: found.choices,
         tried: found.tried,
         tried_now: found.tried_now,
         failed: found.failed,
@@ -459,11 +460,11 @@ fn text(tuned: &Tuned) -> String {
     };
     let tried = if tuned.kind == Kind::Measured {
         format!(
-            "{} of {} candidates tried, {} of them now; {} failed; {:.0} s spent",
-            tuned.tried, tuned.candidates, tuned.tried_now, tuned.failed, tuned.seconds_spent
+            "{} of {} candidates ({} choices) tried, {} of them now; {} failed; {:.0} s spent",
+            tuned.tried, tuned.candidates, tuned.choices, tuned.tried_now, tuned.failed, tuned.seconds_spent
         )
     } else {
-        format!("{} candidates, ranked by the model", tuned.candidates)
+        format!("{} candidates ({} choices), ranked by the model", tuned.candidates, tuned.choices)
     };
     let heading = format!(
         "{} {}x{}x{} {} {} on {}: {tried}",

@@ -9,9 +9,10 @@ use warpwright_core::diag::Diagnosis;
 use warpwright_core::target::Target;
 
 use super::alike::is_same_but_long;
+use super::candidates::{Choices, PROMISING};
 use super::file::WisdomFile;
 use super::record::{Gpu, Key, Record, Status, Trial};
-use super::search::{Measure, Plan, Search, Trials};
+use super::search::{Measure, Plan, Search, Trials, Which};
 use super::space::{self, Candidate, Space};
 use super::summary;
 use super::wisdom::Wisdom;
@@ -28,7 +29,7 @@ pub struct Session<'a> {
     /// Its table.
     pub target: &'a Target,
     /// The family of kernels.
-    pub family: &'a Family,
+    pub family: &'static Family,
     /// The problem.
     pub problem: &'a Problem,
     /// What candidates may do.
@@ -67,6 +68,8 @@ pub struct Progress<'a> {
 pub struct Found {
     /// Candidates there are.
     pub candidates: usize,
+    /// The choices that they were taken out of.
+    pub choices: usize,
     /// Candidates tried, in earlier runs too.
     pub tried: usize,
     /// Those of them that this run tried.
@@ -102,7 +105,7 @@ impl Session<'_> {
         measure: &mut dyn Measure,
         tell: &mut dyn FnMut(&Progress),
     ) -> Result<Found, Diagnosis> {
-        self.run_in(&self.space(), plan, measure, tell)
+        self.run_in(&self.space(plan.which)?, plan, measure, tell)
     }
 
     /// The same where the candidates are known already: they are [`Session::space`]'s.
@@ -152,6 +155,7 @@ impl Session<'_> {
         best.sort_by(|a, b| b.settled.cmp(&a.settled).then(seconds(a).total_cmp(&seconds(b))));
         Ok(Found {
             candidates: space.len(),
+            choices: space.choices(),
             tried: run.search.count(),
             tried_now: run.search.count() - known,
             failed,
@@ -168,7 +172,7 @@ impl Session<'_> {
     /// # Errors
     /// Wisdom that cannot be read, and a space without candidates.
     pub fn order(&self) -> Result<Vec<Candidate>, Diagnosis> {
-        let space = self.space();
+        let space = self.space(Which::Promising)?;
         self.check(&space)?;
         let good = self.good(&self.wisdom()?.0, &Key::of(self.problem))?;
         let order = Search::new(&space, Plan::default(), &good).order();
@@ -184,9 +188,23 @@ impl Session<'_> {
         }
     }
 
-    /// The candidates. To find and rank them takes seconds where there are hundreds of thousands.
-    pub fn space(&self) -> Space {
-        Space::of(self.family, self.problem, self.target, self.permissions, self.given)
+    /// The candidates: of some millions of choices, the most promising and what is known of, unless all are to be tried or
+    /// drawn from. To look at ten million takes a core half a minute.
+    ///
+    /// # Errors
+    /// Wisdom that cannot be read, and constraints that no choice fulfils.
+    pub fn space(&self, which: Which) -> Result<Space, Diagnosis> {
+        let Session { family, problem, target, permissions, given, .. } = *self;
+        let choices = Choices { family, problem, target, permissions, given };
+        family.complete_permitted(given, problem, target, permissions)?;
+        if which != Which::Promising {
+            return Ok(choices.all());
+        }
+        let (wisdom, key) = (self.wisdom()?.0, Key::of(problem));
+        let tried = wisdom.tried(self.gpu, family.name, &key).into_iter();
+        let mut known = self.good(&wisdom, &key)?;
+        known.extend(tried.filter_map(|record| family.complete(&record.trial.choice, problem, target).ok()));
+        Ok(choices.promising(PROMISING, &known))
     }
 
     fn check(&self, space: &Space) -> Result<(), Diagnosis> {

@@ -1,4 +1,4 @@
-//! The candidates for a problem: every choice of a family that the constraints allow, ranked by the model.
+//! The candidates for a problem, ranked by the model: choices of a family that the constraints allow.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,9 +6,7 @@ use warpwright_core::diag::Diagnosis;
 use warpwright_core::target::Target;
 
 use super::rank;
-use super::record::hash;
 use crate::kernels::family::{Choice, Family, Permissions, Value, Word};
-use crate::parallel;
 use crate::problem::Problem;
 
 /// Candidates, the most promising first, and which of them differ in one parameter.
@@ -19,6 +17,8 @@ pub struct Space {
     places: HashMap<Choice, usize>,
     /// The names of the parameters, and every value that some candidate has.
     values: Vec<(Word, Vec<Value>)>,
+    /// How many choices these are taken out of.
+    choices: usize,
 }
 
 /// One candidate.
@@ -33,35 +33,11 @@ pub struct Candidate {
 }
 
 impl Space {
-    /// All candidates of a family for a problem that have the values which are `given`, as far as
-    /// permissions suffice for them.
-    pub fn of(
-        family: &Family,
-        problem: &Problem,
-        target: &Target,
-        permissions: Permissions,
-        given: &Choice,
-    ) -> Space {
-        let candidate = |choice: &Choice| Candidate {
-            choice: choice.clone(),
-            schedule: hash((family.schedule)(problem, choice).as_bytes()),
-            modelled: rank::estimate(family, problem, choice, target).map_or(f64::INFINITY, |e| e.seconds),
-        };
-        let parts = family.parts_of_choices(problem, target, permissions, given);
-        let found = parallel::map(&parts, |walk| {
-            let mut found = Vec::new();
-            walk(&mut |choice| found.push(candidate(choice)));
-            found
-        });
-        let found = found.into_iter().flatten().collect();
-        Space::from_candidates(found)
-    }
-
     /// The space of these candidates, which may come in any order.
     pub fn from_candidates(mut found: Vec<Candidate>) -> Space {
         // The sort is stable: equals stay in the order of the family's values, the usual ones first.
         found.sort_by(|a, b| a.modelled.total_cmp(&b.modelled));
-        let mut space = Space { values: values(&found), ..Space::default() };
+        let mut space = Space { values: values(&found), choices: found.len(), ..Space::default() };
         let mut by_schedule: HashMap<String, usize> = HashMap::new();
         for candidate in found {
             let next = space.candidates.len();
@@ -77,6 +53,17 @@ impl Space {
             }
         }
         space
+    }
+
+    /// The same space as one that was taken out of so many choices.
+    #[must_use]
+    pub fn out_of(self, choices: usize) -> Space {
+        Space { choices, ..self }
+    }
+
+    /// How many choices these are taken out of: those with the same schedule count each, and those that were not kept.
+    pub fn choices(&self) -> usize {
+        self.choices
     }
 
     /// How many candidates there are.
@@ -109,13 +96,10 @@ impl Space {
     /// For every parameter that is no number, and every value of it, the most promising candidate that has it: one of
     /// each kind.
     pub fn kinds(&self) -> Vec<usize> {
-        let is_kind = |(name, value): (&str, &Value)| {
-            (!matches!(value, Value::Int(_))).then(|| (name.to_string(), *value))
-        };
         let mut seen = HashSet::new();
         let mut kinds = Vec::new();
         for (place, candidate) in self.candidates.iter().enumerate() {
-            let new = candidate.choice.iter().filter_map(is_kind).filter(|k| seen.insert(k.clone())).count();
+            let new = candidate.choice.iter().filter_map(kind_of).filter(|k| seen.insert(*k)).count();
             if new > 0 {
                 kinds.push(place);
             }
@@ -134,6 +118,11 @@ impl Space {
         places.retain(|p| *p != place);
         places
     }
+}
+
+/// A word or a flag with the name of its parameter; numbers are no kinds.
+pub(super) fn kind_of((name, value): (&'static str, &Value)) -> Option<(Word, Value)> {
+    (!matches!(value, Value::Int(_))).then(|| (name.into(), *value))
 }
 
 /// The names of the parameters of candidates, and every value that some candidate has, in the order of the candidates.
@@ -284,26 +273,6 @@ mod tests {
     }
 
     #[test]
-    fn candidates_are_ranked_and_no_schedule_stands_twice() {
-        for (name, shape, layout) in [("tsmttsm", "20x20x1000000", "tn"), ("tsmm", "1000000x20x20", "nn")] {
-            let family = kernels::family(name).unwrap();
-            // A part of it is large enough.
-            let given = Choice::default().with("unit", "mma").with("stages", 4).with("bounded", true);
-            let space =
-                Space::of(family, &problem(shape, layout), target::DEFAULT, Permissions::NONE, &given);
-            assert!(space.len() > 20, "{}", space.len());
-            assert!(space.candidates().windows(2).all(|w| w[0].modelled <= w[1].modelled));
-            let mut schedules: Vec<_> = space.candidates().iter().map(|c| &c.schedule).collect();
-            schedules.sort();
-            schedules.dedup();
-            assert_eq!(schedules.len(), space.len());
-            let p = problem(shape, layout);
-            let usual = family.complete(&given, &p, target::DEFAULT).unwrap();
-            assert!(space.place(&usual).is_some(), "{usual}");
-        }
-    }
-
-    #[test]
     fn one_candidate_of_each_kind_is_named() {
         let candidate = |word: &'static str, flag: bool, x: i64, modelled: f64| {
             let choice = Choice::default().with("word", word).with("flag", flag).with("x", x);
@@ -350,15 +319,21 @@ mod tests {
     fn descending_the_model_ends_no_higher_than_the_usual_choice_and_near_the_lowest() {
         for (name, shape, layout) in [("tsmttsm", "64x64x1000000", "tn"), ("tsmm", "1000000x48x48", "nn")] {
             let (family, p) = (kernels::family(name).unwrap(), problem(shape, layout));
-            let seconds = |c: &Choice| super::rank::estimate(family, &p, c, target::DEFAULT).unwrap().seconds;
+            let seconds = |c: &Choice| {
+                super::rank::estimate(family, &p, c, target::DEFAULT).map_or(f64::INFINITY, |e| e.seconds)
+            };
             let usual = family.complete(&Choice::default(), &p, target::DEFAULT).unwrap();
             let found = descend(family, &p, target::DEFAULT, Permissions::NONE).unwrap();
             assert!(family.allows(&found, &p, target::DEFAULT));
             assert!(seconds(&found) <= seconds(&usual));
             // The part in which the lowest are: the whole is walked through in a minute.
             let given = Choice::default().with("unit", "mma").with("bounded", true).with("stages", 2);
-            let space = Space::of(family, &p, target::DEFAULT, Permissions::NONE, &given);
-            assert!(seconds(&found) <= 1.5 * space.candidates()[0].modelled, "{found}");
+            let mut lowest = f64::INFINITY;
+            family.choices(&p, target::DEFAULT, Permissions::NONE, &given, &mut |choice| {
+                lowest = lowest.min(seconds(choice));
+                true
+            });
+            assert!(seconds(&found) <= 1.5 * lowest, "{found}");
         }
     }
 }

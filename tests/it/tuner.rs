@@ -10,6 +10,7 @@ use warpwright::kernels;
 use warpwright::kernels::family::Choice;
 use warpwright::kernels::family::Permissions;
 use warpwright::problem::Problem;
+use warpwright::tune::candidates::Choices;
 use warpwright::tune::file::WisdomFile;
 use warpwright::tune::record::{Gpu, Key, Record, Status, Trial};
 use warpwright::tune::search::{Measure, Plan, Trials, Which};
@@ -214,6 +215,14 @@ fn start(file: &Path) -> Child {
         .unwrap()
 }
 
+/// All candidates.
+fn space() -> Space {
+    let family = kernels::family("tsmm").unwrap();
+    let (problem, given) = (problem(), given());
+    let (target, permissions) = (target::DEFAULT, Permissions::NONE);
+    Choices { family, problem: &problem, target, permissions, given: &given }.all()
+}
+
 /// How often each choice was tried, those timed at length not counted.
 fn tries(records: &[Record]) -> BTreeMap<Choice, usize> {
     let mut tries = BTreeMap::new();
@@ -246,8 +255,7 @@ fn a_tuner_killed_at_any_moment_goes_on_and_tries_nothing_twice() {
     assert!(kills >= 10, "the tuner ended after {kills} kills");
     let mut measure = MadeUp::new(Duration::ZERO);
     let found = tune(&file, &EXHAUSTIVE, &mut measure);
-    let space =
-        Space::of(kernels::family("tsmm").unwrap(), &problem(), target::DEFAULT, Permissions::NONE, &given());
+    let space = space();
     assert_eq!((found.tried, found.candidates), (space.len(), space.len()));
     let loaded = file.load().unwrap();
     let tries = tries(&loaded.records);
@@ -296,8 +304,7 @@ fn two_tuners_on_one_file_lose_and_spoil_nothing() {
     assert!(children.iter_mut().all(|c| c.wait().unwrap().success()));
     let loaded = file.load().unwrap();
     assert_eq!(loaded.notices, [] as [&str; 0]);
-    let space =
-        Space::of(kernels::family("tsmm").unwrap(), &problem(), target::DEFAULT, Permissions::NONE, &given());
+    let space = space();
     let tries = tries(&loaded.records);
     assert!(tries.len() == space.len() && tries.values().all(|n| *n <= 2));
     assert!(loaded.records.iter().all(|r| r.problem == Key::of(&problem())));

@@ -1,0 +1,232 @@
+//! Which choices of a family become candidates: all of them or, where there are millions, those that promise most.
+//!
+//! A candidate costs microseconds and a kilobyte (its schedule is written, to find those that are the same), an estimate a tenth
+//! of that. So all choices are looked at by the model first, and candidates are made of those that are kept.
+
+use warpwright_core::target::Target;
+
+use super::rank;
+use super::record::hash;
+use super::space::{Candidate, Space, kind_of};
+use crate::kernels::family::{Choice, Family, Permissions, Value, Word};
+use crate::parallel;
+use crate::problem::Problem;
+
+/// How many choices a search keeps unless it is to try all. What ships for the H200 was tuned without this limit: of 78 products
+/// looked at (f32, f64 and complex64, both operations, 13 widths from 1 to 64; 2026-11-27), 60 of which have more choices, all
+/// stand among the first 131 000 by the model, and 76 among the first 50 000.
+pub const PROMISING: usize = 200_000;
+
+/// The choices of a family for a problem that have the values which are `given`, as far as permissions suffice for them.
+#[derive(Clone, Copy, Debug)]
+pub struct Choices<'a> {
+    /// The family of kernels.
+    pub family: &'a Family,
+    /// The problem.
+    pub problem: &'a Problem,
+    /// The GPU's table.
+    pub target: &'a Target,
+    /// What choices may do.
+    pub permissions: Permissions,
+    /// What every choice has to have in it.
+    pub given: &'a Choice,
+}
+
+/// What the model says of one part of the choices.
+#[derive(Default)]
+struct Looked {
+    /// Seconds of each, in order; infinite where the model has none.
+    seconds: Vec<f64>,
+    /// For every value that is no number, the place of the first of the least seconds that has it.
+    kinds: Vec<((Word, Value), usize)>,
+    /// The places of those that are known.
+    known: Vec<usize>,
+}
+
+impl Choices<'_> {
+    /// The space of all of them.
+    pub fn all(&self) -> Space {
+        self.promising(usize::MAX, &[])
+    }
+
+    /// The space of so many that promise most by the model, of one more for each word and flag, and of those that are `known`,
+    /// whatever the model says of them.
+    pub fn promising(&self, most: usize, known: &[Choice]) -> Space {
+        let parts = self.family.parts_of_choices(self.problem, self.target, self.permissions, self.given);
+        // Choices are told apart by their times first: to compare them takes longer.
+        let known: Vec<(f64, &Choice)> = known.iter().map(|choice| (self.seconds(choice), choice)).collect();
+        let looked = parallel::map(&parts, |walk| {
+            let mut looked = Looked::default();
+            walk(&mut |choice| {
+                let seconds = self.seconds(choice);
+                looked.at(choice, seconds, known.iter().any(|(s, c)| *s == seconds && *c == choice));
+            });
+            looked
+        });
+        let kept = keep(&looked, most);
+        let of_parts: Vec<_> = parts.iter().zip(&looked).zip(&kept).collect();
+        let found = parallel::map(&of_parts, |((walk, looked), kept)| {
+            let mut found = Vec::with_capacity(kept.len());
+            let (mut left, mut place) = (kept.iter().copied().peekable(), 0);
+            if left.peek().is_some() {
+                walk(&mut |choice| {
+                    if left.next_if_eq(&place).is_some() {
+                        found.push(self.candidate(choice, looked.seconds[place]));
+                    }
+                    place += 1;
+                });
+            }
+            found
+        });
+        let choices = looked.iter().map(|looked| looked.seconds.len()).sum();
+        Space::from_candidates(found.into_iter().flatten().collect()).out_of(choices)
+    }
+
+    fn seconds(&self, choice: &Choice) -> f64 {
+        let estimate = rank::estimate(self.family, self.problem, choice, self.target);
+        estimate.map_or(f64::INFINITY, |estimate| estimate.seconds)
+    }
+
+    fn candidate(&self, choice: &Choice, modelled: f64) -> Candidate {
+        let schedule = hash((self.family.schedule)(self.problem, choice).as_bytes());
+        Candidate { choice: choice.clone(), schedule, modelled }
+    }
+}
+
+impl Looked {
+    /// Notes the next choice.
+    fn at(&mut self, choice: &Choice, seconds: f64, is_known: bool) {
+        let place = self.seconds.len();
+        for kind in choice.iter().filter_map(kind_of) {
+            match self.kinds.iter_mut().find(|(known, _)| *known == kind) {
+                Some((_, first)) if self.seconds[*first] <= seconds => {}
+                Some((_, first)) => *first = place,
+                None => self.kinds.push((kind, place)),
+            }
+        }
+        if is_known {
+            self.known.push(place);
+        }
+        self.seconds.push(seconds);
+    }
+}
+
+/// The places to keep in each part, in order.
+fn keep(looked: &[Looked], most: usize) -> Vec<Vec<usize>> {
+    let mut all: Vec<f64> = looked.iter().flat_map(|part| part.seconds.iter().copied()).collect();
+    if all.len() <= most {
+        return looked.iter().map(|part| (0..part.seconds.len()).collect()).collect();
+    }
+    let (quicker, limit, _) = all.select_nth_unstable_by(most, f64::total_cmp);
+    let limit = *limit;
+    // Of those that take as long as the first that has no room, the foremost fill the room that is left.
+    let mut room = most - quicker.iter().filter(|seconds| **seconds < limit).count();
+    let mut kept: Vec<Vec<usize>> = Vec::with_capacity(looked.len());
+    for part in looked {
+        let is_kept = |(place, seconds): (usize, &f64)| {
+            let has_room = *seconds == limit && room > 0;
+            room -= usize::from(has_room);
+            (*seconds < limit || has_room).then_some(place)
+        };
+        let promising: Vec<usize> = part.seconds.iter().enumerate().filter_map(is_kept).collect();
+        kept.push(promising.into_iter().chain(part.known.iter().copied()).collect());
+    }
+    for (part, place) in first_of_kinds(looked) {
+        kept[part].push(place);
+    }
+    for places in &mut kept {
+        places.sort_unstable();
+        places.dedup();
+    }
+    kept
+}
+
+/// The part and the place in it of the most promising choice of each kind.
+fn first_of_kinds(looked: &[Looked]) -> Vec<(usize, usize)> {
+    let mut firsts: Vec<((Word, Value), (usize, usize))> = Vec::new();
+    let seconds = |(part, place): (usize, usize)| looked[part].seconds[place];
+    for (part, (kind, place)) in
+        looked.iter().enumerate().flat_map(|(part, looked)| looked.kinds.iter().map(move |k| (part, *k)))
+    {
+        match firsts.iter_mut().find(|(known, _)| *known == kind) {
+            Some((_, first)) if seconds(*first) <= seconds((part, place)) => {}
+            Some((_, first)) => *first = (part, place),
+            None => firsts.push((kind, (part, place))),
+        }
+    }
+    firsts.into_iter().map(|(_, first)| first).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Choices;
+    use crate::kernels;
+    use crate::kernels::family::{Choice, Family, Permissions};
+    use crate::problem::Problem;
+    use crate::tune::space::Space;
+    use warpwright_core::target;
+
+    fn problem(shape: &str, layout: &str) -> Problem {
+        Problem::new(shape.parse().unwrap(), "f64".parse().unwrap(), layout.parse().unwrap())
+    }
+
+    fn choices<'a>(family: &'a Family, problem: &'a Problem, given: &'a Choice) -> Choices<'a> {
+        Choices { family, problem, target: target::DEFAULT, permissions: Permissions::NONE, given }
+    }
+
+    #[test]
+    fn candidates_are_ranked_and_no_schedule_stands_twice() {
+        for (name, shape, layout) in [("tsmttsm", "20x20x1000000", "tn"), ("tsmm", "1000000x20x20", "nn")] {
+            let family = kernels::family(name).unwrap();
+            // A part of it is large enough.
+            let given = Choice::default().with("unit", "mma").with("stages", 4).with("bounded", true);
+            let problem = problem(shape, layout);
+            let space = choices(family, &problem, &given).all();
+            assert!(space.len() > 20, "{}", space.len());
+            assert!(space.candidates().windows(2).all(|w| w[0].modelled <= w[1].modelled));
+            let mut schedules: Vec<_> = space.candidates().iter().map(|c| &c.schedule).collect();
+            schedules.sort();
+            schedules.dedup();
+            assert_eq!(schedules.len(), space.len());
+            let usual = family.complete(&given, &problem, target::DEFAULT).unwrap();
+            assert!(space.place(&usual).is_some(), "{usual}");
+        }
+    }
+
+    #[test]
+    fn the_most_promising_of_each_kind_and_what_is_known_are_kept() {
+        let family = kernels::family("tsmm").unwrap();
+        let (problem, given) = (problem("1000000x20x20", "nn"), Choice::default().with("blocks", 264));
+        let choices = choices(family, &problem, &given);
+        let all = choices.all();
+        // Nobody would look at it again by what the model says of it.
+        let worst = all.candidates().iter().rfind(|c| c.modelled.is_finite()).unwrap().choice.clone();
+        let absent = worst.clone().with("blocks", 265);
+        let most = all.choices() / 50;
+        let some = choices.promising(most, &[worst.clone(), absent.clone()]);
+        assert_eq!((some.choices(), all.choices() > 10_000), (all.choices(), true));
+        let of = |space: &Space| -> Vec<Choice> {
+            space.kinds().into_iter().map(|place| space.candidates()[place].choice.clone()).collect()
+        };
+        assert_eq!(of(&some), of(&all));
+        assert!(some.place(&worst).is_some() && some.place(&absent).is_none());
+        // The first are the same, and what comes after them is of a kind or known.
+        let number = some.candidates().iter().zip(all.candidates()).take_while(|(a, b)| a == b).count();
+        assert!(number > most / 4 && number <= most, "{number} of {most}");
+        let kept = |choice: &Choice| of(&some).contains(choice) || *choice == worst;
+        assert!(some.candidates()[number..].iter().all(|c| kept(&c.choice)), "{number} of {}", some.len());
+        assert!(some.candidates()[number..].iter().all(|c| c.modelled >= all.candidates()[number].modelled));
+    }
+
+    #[test]
+    fn a_space_that_is_small_enough_is_kept_as_a_whole() {
+        let family = kernels::family("tsmttsm").unwrap();
+        let (problem, given) = (problem("4x4x1000000", "tn"), Choice::default().with("unit", "fma"));
+        let choices = choices(family, &problem, &given);
+        let all = choices.all();
+        let some = choices.promising(all.choices(), &[]);
+        assert_eq!(some.candidates(), all.candidates());
+        let fewer = choices.promising(all.choices() - 1, &[]);
+        assert_eq!(fewer.choices(), all.choices());
+    }
+}
