@@ -162,6 +162,26 @@ pub(super) fn chain(problem: &Problem, choice: &Choice) -> i64 {
     staging::chain(choice).map_or(steps, i64::from).clamp(1, steps)
 }
 
+/// Who adds up what terms are left over beside whole matrix instructions.
+pub(super) const REST: &str = "rest";
+
+/// The most of these terms that threads are worth trying for. Beside one instruction of eight terms on split numbers of f32 a thread
+/// makes a product for each of its elements and term.
+const MOST_REST: i64 = 2;
+
+/// Whether it is worth trying that threads add them up: one or two that would fill a quarter of an instruction, at most.
+pub(super) fn may_leave_rest(problem: &Problem, choice: &Choice) -> bool {
+    let terms = Warps::of(problem, choice).terms.max(1);
+    let rest = wider(problem, choice) * problem.shape.k % terms;
+    let whole_rows = depth(problem, choice) >= problem.shape.k;
+    let chained = ![1, steps_of_a_row(problem, choice)].contains(&chain(problem, choice));
+    (1..=MOST_REST.min(terms / 4)).contains(&rest)
+        && wider(problem, choice) * problem.shape.k > terms
+        && whole_rows
+        && !chained
+        && !is_three(problem, choice)
+}
+
 /// How the warps of a block stand over its rows.
 pub(super) struct Warps {
     /// Rows of an instruction.

@@ -313,6 +313,14 @@ const PARAMETERS: &[Parameter] = &[
         },
     },
     Parameter {
+        name: mapping::REST,
+        about: "who adds up one or two terms that are left over beside whole matrix instructions: one more instruction, most of which is zeros (units), or threads",
+        values: |c, problem, _| {
+            let apart = c.word("unit") == "mma" && mapping::may_leave_rest(problem, c);
+            if apart { with_mma(c, ["units", "threads"]) } else { Vec::new() }
+        },
+    },
+    Parameter {
         name: "wm",
         about: "warps, or parts of a block, that share out these rows",
         values: |c, _, _| {

@@ -1,7 +1,7 @@
 //! The schedules of the forms.
 
 use super::mapping::{
-    IN_PLACE, Tiles, Warps, band, bands, chain, copied_a, depth, group, in_parts, is_three, moved_a, moved_c,
+    IN_PLACE, REST, Tiles, Warps, band, bands, chain, copied_a, depth, group, in_parts, is_three, moved_a, moved_c,
     numbers, paddings, passing_groups, staged, steps_of_a_row, stored_extents, takes_one_group, team,
     terms_at_once, threads, wider,
 };
@@ -275,6 +275,11 @@ bind({tiled}.wm, {tiled}.wn, threads@32)
     } else {
         Default::default()
     };
+    let rest = match (choice.word(REST) == "threads", chain < steps) {
+        (true, true) => format!("tail({sum}.kc, threads)\n"),
+        (true, false) => format!("tail({sum}.ks, threads)\n"),
+        (false, _) => String::new(),
+    };
     let products = if three { format!(", a.p, b.p, {of_sum}{of_tiled}") } else { String::new() };
     [
         warps + &format!("compute_at({sum}, {tiled}.wn)\n"),
@@ -285,7 +290,7 @@ bind({tiled}.wm, {tiled}.wn, threads@32)
 split({sum}.j, {ACROSS}) -> ni, j
 reorder({sum}.ks, {of_sum}{sum}.mi, {sum}.ni, {sum}.i, {sum}.j, {sum}.k)
 tensorize({sum}.i, mma_{instruction}_{dtype})
-",
+{rest}",
         ),
         format!(
             "{pairs}unroll({of_chains}{sum}.ks, {sum}.mi, {sum}.ni{below}{beside}{products})\n",

@@ -52,7 +52,7 @@ pub(super) fn hoist(l: &For, place: &Place) -> Result<Vec<Stmt>, &'static str> {
     let mut known = facts::of_program(place.program);
     place.outer().iter().for_each(|o| facts::enter_loop(&mut known, o));
     known.assume(&all);
-    let then = without_certain(&[Stmt::For(l.clone())], &mut known);
+    let then = without_certain(&[Stmt::For(l.clone())], &mut known, &place.program.buffers());
     if then == [Stmt::For(l.clone())] {
         return Err("its conditions do not follow from that of one iteration");
     }

@@ -28,13 +28,18 @@
 //! - `fill`: reductions inside run on operands that they do not see: 0 where products are summed.
 //! - `hoist`: what the conditions inside ask of sizes is asked once, of the iteration for which it is hardest; where it
 //!   holds, a copy of the loop runs that does without. The other is not unrolled, unless it touches registers.
+//! - `threads`: the last, partial iteration of a loop around a matrix instruction stands apart, and threads add up its terms.
 
 mod hoist;
+mod threads;
+
+use std::collections::HashMap;
 
 use crate::diag::Diagnosis;
 use crate::index::{Atom, Cond, Facts as Known, Index};
 use crate::ir::{
-    Assign, AssignOp, BinaryOp, Body, For, If, Mode, Program, Range, Reduction, Stmt, Value, facts, walk,
+    Assign, AssignOp, BinaryOp, Body, Buffer, For, If, Mode, Own, Program, Range, Reduction, Stmt, Value, facts,
+    walk,
 };
 use crate::schedule::handle::LoopRef;
 use crate::schedule::rewrite::{Place, at_loops, guard_leaves, head, refresh_loop};
@@ -44,7 +49,7 @@ use crate::sym::Sym;
 use super::Primitive;
 use super::split::fill;
 
-pub(super) const USAGE: &str = "tail(label.loop, peel|guard|fill|hoist)";
+pub(super) const USAGE: &str = "tail(label.loop, peel|guard|fill|hoist|threads)";
 
 /// See the module documentation.
 #[derive(Clone, Debug)]
@@ -66,6 +71,8 @@ pub enum Strategy {
     Fill,
     /// They are told apart from the others once for the whole loop.
     Hoist,
+    /// Threads do what an instruction would do for the last of them.
+    Threads,
 }
 
 impl Tail {
@@ -75,6 +82,7 @@ impl Tail {
             "guard" => Strategy::Guard,
             "fill" => Strategy::Fill,
             "hoist" => Strategy::Hoist,
+            "threads" => Strategy::Threads,
             other => return Err(call.wrong(&format!("there is no strategy `{other}`"))),
         };
         Ok(Tail { target: call.loop_at(0)?, strategy })
@@ -84,7 +92,8 @@ impl Tail {
         Diagnosis::new(format!("the tail of `{}` cannot be changed so", self.target)).because(because)
     }
 
-    fn peel(&self, l: &For, place: &Place) -> Result<Vec<Stmt>, Diagnosis> {
+    /// The loop without its last iteration, and that one by itself.
+    fn peel(&self, l: &For, place: &Place) -> Result<[For; 2], Diagnosis> {
         if !matches!(l.mode, Mode::Serial | Mode::Unroll) || l.counting.is_some() {
             return Err(self
                 .refuse("its iterations are blocks or threads")
@@ -106,12 +115,19 @@ impl Tail {
         place.outer().iter().for_each(|o| facts::enter_loop(&mut known, o));
         let mut first = For { range: Range::upto(whole.clone()), ..l.clone() };
         facts::enter_loop(&mut known, &first);
-        first.body = without_certain(&first.body, &mut known).into();
+        first.body = without_certain(&first.body, &mut known, &place.program.buffers()).into();
         if first.body == l.body {
             return Err(self.refuse("nothing inside depends on it"));
         }
         let last = For { range: Range::span(whole, hi.clone()), ..l.clone() };
-        Ok(vec![Stmt::For(first), Stmt::For(refresh_loop(last))])
+        Ok([first, refresh_loop(last)])
+    }
+
+    /// The loop without its last iteration, and what threads do for that one.
+    fn by_threads(&self, l: &For, place: &Place) -> Result<Vec<Stmt>, Diagnosis> {
+        let [first, last] = self.peel(l, place)?;
+        let rest = threads::by_threads(&last, place).map_err(|because| self.refuse(&because))?;
+        Ok(std::iter::once(Stmt::For(first)).chain(rest).collect())
     }
 
     /// Moves what is said of this loop from conditions around reductions into their operands.
@@ -188,6 +204,7 @@ impl Primitive for Tail {
             Strategy::Guard => "guard",
             Strategy::Fill => "fill",
             Strategy::Hoist => "hoist",
+            Strategy::Threads => "threads",
         };
         Call::new("tail").target(&self.target).word(strategy)
     }
@@ -197,10 +214,11 @@ impl Primitive for Tail {
         let mut why_not = None;
         let after = at_loops(program, &self.target, &mut |l, place| {
             let result = match self.strategy {
-                Strategy::Peel => self.peel(&l, place),
+                Strategy::Peel => self.peel(&l, place).map(|loops| loops.map(Stmt::For).into()),
                 Strategy::Guard => self.guard(l.clone()),
                 Strategy::Fill => self.fill(l.clone(), place),
                 Strategy::Hoist => hoist::hoist(&l, place).map_err(|because| self.refuse(because)),
+                Strategy::Threads => self.by_threads(&l, place),
             };
             Ok(match result {
                 Ok(stmts) => {
@@ -233,7 +251,7 @@ fn whole_iterations(extent: &Index) -> Option<Index> {
 }
 
 /// The statements without the conditions that are certain.
-fn without_certain(stmts: &[Stmt], known: &mut Known) -> Vec<Stmt> {
+fn without_certain(stmts: &[Stmt], known: &mut Known, buffers: &HashMap<Sym, Buffer>) -> Vec<Stmt> {
     let outside = known.mark();
     let mut out = Vec::with_capacity(stmts.len());
     for stmt in stmts {
@@ -241,23 +259,29 @@ fn without_certain(stmts: &[Stmt], known: &mut Known) -> Vec<Stmt> {
         match stmt {
             Stmt::For(l) => {
                 facts::enter_loop(known, l);
-                let body = without_certain(&l.body, known);
+                let body = without_certain(&l.body, known, buffers);
                 out.push(Stmt::For(For { body: body.into(), ..head(l) }));
                 known.reset(before);
             }
             Stmt::If(i) => {
                 let cond = known.simplify_cond(&i.cond);
                 known.assume(&i.cond);
-                let then = without_certain(&i.then, known);
+                let then = without_certain(&i.then, known, buffers);
                 known.reset(before);
                 known.assume(&i.cond.clone().negate());
-                let otherwise = without_certain(&i.otherwise, known);
+                let otherwise = without_certain(&i.otherwise, known, buffers);
                 known.reset(before);
                 match cond.as_constant() {
                     Some(true) => out.extend(then),
                     Some(false) => out.extend(otherwise),
                     None => out.push(Stmt::If(If { cond, then: then.into(), otherwise: otherwise.into() })),
                 }
+            }
+            Stmt::Own(o) => {
+                facts::enter_own(known, o, buffers);
+                let body = without_certain(&o.body, known, buffers).into();
+                out.push(Stmt::Own(Own { body, ..o.clone() }));
+                known.reset(before);
             }
             Stmt::Let(sym, value) => {
                 known.define(sym, value);
@@ -270,7 +294,7 @@ fn without_certain(stmts: &[Stmt], known: &mut Known) -> Vec<Stmt> {
             other => {
                 let mut other = other.clone();
                 for body in walk::bodies_mut(&mut other) {
-                    *body = without_certain(body, known).into();
+                    *body = without_certain(body, known, buffers).into();
                 }
                 out.push(other);
             }

@@ -1,0 +1,185 @@
+//! What is left over of a sum beside matrix instructions, by threads.
+//!
+//! ```
+//! # use warpwright_core::{ir::parse, schedule::Schedule};
+//! let before = parse::program("program p(a: in f64[16, 17], b: in f64[17, 8], c: out f64[16, 8]) {
+//!   for g in block.x(1), w in threads(1@32) {
+//!     alloc s: f64[16, 8] reg
+//!     for i in 0..16, j in 0..8 { s[i, j] = 0 }
+//!     for i in 0..16, j in 0..8, k in 0..17 { s[i, j] += a[i, k] * b[k, j] }
+//!     for i in 0..16, j in 0..8 { c[i, j] = s[i, j] }
+//!   }
+//! }").unwrap();
+//! let after = Schedule::run(before, "
+//!   cache_read(a, s, reg) -> x
+//!   cache_read(b, s, reg) -> y
+//!   split(s.k, 4) -> ks, k
+//!   reorder(s.ks, s.i, s.j, s.k)
+//!   compute_at(x, s.ks)
+//!   compute_at(y, s.ks)
+//!   tensorize(s.i, mma_m16n8k4_f64)
+//!   tail(s.ks, threads)
+//! ").unwrap();
+//! let text = after.program().to_string();
+//! assert!(text.contains("for ks in 0..4 {"), "{text}");
+//! assert!(text.contains("
+//!       for (i, j) in own s[:, :] {
+//!         s[i, j] += a[i, 16] * b[16, j]
+//!       }
+//! "), "{text}");
+//! ```
+//!
+//! A matrix instruction adds up a fixed number of terms. Where a sum is one or two terms longer than a multiple of that, the last
+//! instruction multiplies zeros for most of its time. Instead threads add these terms, each to the elements of the accumulator
+//! that it owns, and read the factors from where the fragments would have been loaded.
+
+use crate::index::{Facts as Known, Index};
+use crate::instr::{self, Behaviour, OperandAccess, Record};
+use crate::ir::{
+    Access, Assign, AssignOp, BinaryOp, Body, For, Instruction, Operand, Own, Range, Reduction, Span, Stmt,
+    Value, Window, facts, walk,
+};
+use crate::schedule::rewrite::{Place, head};
+use crate::sym::Sym;
+
+use super::decided;
+
+/// How an element of a fragment is made.
+struct Made {
+    /// Its index, each a variable of its own or a number.
+    index: Vec<Index>,
+    value: Value,
+}
+
+/// What a partial iteration does: how fragments are made, and the nests of instructions that multiply them.
+#[derive(Default)]
+struct Parts {
+    fragments: Vec<Sym>,
+    made: Vec<(Sym, Made)>,
+    /// Loops around an instruction.
+    products: Vec<(Vec<For>, Instruction)>,
+}
+
+/// The statements by which threads do what the single iteration of a loop does.
+pub(super) fn by_threads(last: &For, place: &Place) -> Result<Vec<Stmt>, String> {
+    let mut parts = Parts::default();
+    parts.visit(&[Stmt::For(last.clone())], &mut Vec::new())?;
+    if parts.products.is_empty() {
+        return Err("no matrix instruction is in it".into());
+    }
+    let mut known = facts::of_program(place.program);
+    place.outer().iter().for_each(|o| facts::enter_loop(&mut known, o));
+    parts.products.iter().map(|(loops, instruction)| parts.sum(loops, instruction, &known)).collect()
+}
+
+impl Parts {
+    fn visit(&mut self, stmts: &[Stmt], loops: &mut Vec<For>) -> Result<(), String> {
+        for stmt in stmts {
+            match stmt {
+                Stmt::Alloc(buffer) if buffer.fragment.is_some() => self.fragments.push(buffer.sym.clone()),
+                Stmt::For(l) => match &l.range {
+                    Range::Span { lo, hi, .. } if is_one_after(lo, hi) => {
+                        let only = |sym: &Sym| (*sym == l.var).then(|| lo.clone());
+                        self.visit(&walk::substitute(&l.body, &only), loops)?;
+                    }
+                    _ => {
+                        loops.push(head(l));
+                        self.visit(&l.body, loops)?;
+                        loops.pop();
+                    }
+                },
+                Stmt::Own(own) => self.made.push(self.fill(own)?),
+                Stmt::Instruction(i) => self.products.push((loops.clone(), i.clone())),
+                _ => return Err("something else than instructions and their fragments is in it".into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// How a loop over what threads own makes the elements of a fragment.
+    fn fill(&self, own: &Own) -> Result<(Sym, Made), String> {
+        match &own.body[..] {
+            [Stmt::Assign(Assign { target, op: AssignOp::Store, value, .. })]
+                if own.run == 1 && self.fragments.contains(&target.buffer) =>
+            {
+                Ok((target.buffer.clone(), Made { index: target.index.clone(), value: value.clone() }))
+            }
+            _ => Err("a fragment is not made element by element inside it".into()),
+        }
+    }
+
+    /// The value of an element of a fragment.
+    fn element(&self, fragment: &Sym, index: &[Index], known: &Known) -> Result<Value, String> {
+        let made = self.made.iter().find_map(|(buffer, made)| (buffer == fragment).then_some(made));
+        let made = made.ok_or_else(|| format!("`{fragment}` is not made inside it"))?;
+        let mut with: Vec<(&Sym, &Index)> = Vec::new();
+        for (at, wanted) in made.index.iter().zip(index) {
+            match at.as_var() {
+                Some(var) => with.push((var, wanted)),
+                None if at == wanted => {}
+                None => return Err(format!("`{fragment}` is not made element by element")),
+            }
+        }
+        let of = |sym: &Sym| with.iter().find_map(|(var, index)| (*var == sym).then(|| (*index).clone()));
+        Ok(decided(&made.value.substitute(&of), known))
+    }
+
+    /// The loops around an instruction with a loop over what threads own of its result inside, which adds up the terms that
+    /// are not zero.
+    fn sum(&self, loops: &[For], instruction: &Instruction, known: &Known) -> Result<Stmt, String> {
+        let (result, a, b, terms) = factors(instruction)?;
+        let vars = [Sym::new("i"), Sym::new("j")];
+        let [i, j] = vars.each_ref().map(Index::var);
+        let target = Access::new(&result.buffer, element_of(result, [i.clone(), j.clone()])?);
+        let mut body = Vec::new();
+        for k in (0..terms).map(Index::from) {
+            let of_a = self.element(&a.buffer, &element_of(a, [i.clone(), k.clone()])?, known)?;
+            let of_b = self.element(&b.buffer, &element_of(b, [k, j.clone()])?, known)?;
+            if of_a != Value::Const(0.0) && of_b != Value::Const(0.0) {
+                body.push(Stmt::Assign(Assign {
+                    target: target.clone(),
+                    op: AssignOp::Reduce(Reduction::Sum),
+                    atomic: false,
+                    value: Value::binary(BinaryOp::Mul, of_a, of_b),
+                }));
+            }
+        }
+        if i64::try_from(body.len()) == Ok(terms) {
+            return Err("all terms of its last iteration count".into());
+        }
+        let own = Own { vars: vars.to_vec(), run: 1, window: result.clone(), body: body.into() };
+        Ok(loops.iter().rev().fold(Stmt::Own(own), |inside, l| {
+            Stmt::For(For { body: Body::from(vec![inside]), ..l.clone() })
+        }))
+    }
+}
+
+/// The operands of a matrix instruction, the accumulator first, and how many terms it adds up.
+fn factors(instruction: &Instruction) -> Result<(&Window, &Window, &Window, i64), String> {
+    let refused = || format!("`{}` is no product of fragments", instruction.name);
+    let record: &Record = instr::by_name(&instruction.name).ok_or_else(refused)?;
+    let updates = record.operands.first().is_some_and(|o| o.access == OperandAccess::Update);
+    match (&record.behaviour, &instruction.operands[..]) {
+        (
+            Behaviour::Multiply { k, conjugate: false, .. },
+            [Operand::Window(result), Operand::Window(a), Operand::Window(b)],
+        ) if updates => Ok((result, a, b, *k)),
+        _ => Err(refused()),
+    }
+}
+
+/// The index of an element of a tile: its row and its column for the dimensions that are whole.
+fn element_of(window: &Window, element: [Index; 2]) -> Result<Vec<Index>, String> {
+    let mut element = element.into_iter();
+    let index = window.dims.iter().map(|dim| match dim {
+        Span::At(index) => Some(index.clone()),
+        Span::All => element.next(),
+        Span::Slice(..) => None,
+    });
+    let index: Option<Vec<Index>> = index.collect();
+    index.ok_or_else(|| format!("`{}` is not cut into tiles", window.buffer))
+}
+
+fn is_one_after(lo: &Index, hi: &Index) -> bool {
+    lo.as_constant().zip(hi.as_constant()).is_some_and(|(lo, hi)| hi == lo + 1)
+}
