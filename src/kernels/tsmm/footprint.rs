@@ -153,7 +153,12 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target) -> Foot
     let wider = wider(problem, choice);
     let over_rows = problem.shape.m as f64 / rows as f64 * (choice.int("wn") * bands(problem, choice)) as f64;
     // Steps of all warps, an instruction deep.
-    let steps = over_rows * (wider * small_extents(problem, choice).0 / terms) as f64;
+    let rest = mapping::rest(problem, choice);
+    let instructions = wider * small_extents(problem, choice).0 / terms;
+    let steps = over_rows * (instructions - i64::from(rest > 0)) as f64;
+    // What threads read and multiply of the terms that are left over; each row of a tile is read by the lanes that have it.
+    let of_rest =
+        rest * (rows * columns / 32 * if complex { 4 } else { 1 } + rows / high * 2 + columns / ACROSS * 2);
     // As in the family tsmttsm.
     let (products, parts_read) = if is_three(problem, choice) { (3, 2) } else { (1, 1) };
     let fragments = (rows + columns) * terms / 32;
@@ -194,7 +199,7 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target) -> Foot
                     + signs as f64
                     + (products * (rows / high * columns / ACROSS)) as f64 * of_a_product
                     + 4.0)
-            + over_rows * (rows * columns / 32 * 2) as f64,
+            + over_rows * (rows * columns / 32 * 2 + of_rest) as f64,
         ..common
     }
 }

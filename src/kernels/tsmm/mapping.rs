@@ -182,6 +182,14 @@ pub(super) fn may_leave_rest(problem: &Problem, choice: &Choice) -> bool {
         && !is_three(problem, choice)
 }
 
+/// How many terms of each row threads add up.
+pub(super) fn rest(problem: &Problem, choice: &Choice) -> i64 {
+    match choice.word(REST) {
+        "threads" => wider(problem, choice) * problem.shape.k % Warps::of(problem, choice).terms.max(1),
+        _ => 0,
+    }
+}
+
 /// How the warps of a block stand over its rows.
 pub(super) struct Warps {
     /// Rows of an instruction.

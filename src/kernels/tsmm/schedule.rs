@@ -1,9 +1,9 @@
 //! The schedules of the forms.
 
 use super::mapping::{
-    IN_PLACE, REST, Tiles, Warps, band, bands, chain, copied_a, depth, group, in_parts, is_three, moved_a, moved_c,
-    numbers, paddings, passing_groups, staged, steps_of_a_row, stored_extents, takes_one_group, team,
-    terms_at_once, threads, wider,
+    IN_PLACE, REST, Tiles, Warps, band, bands, chain, copied_a, depth, group, in_parts, is_three, moved_a,
+    moved_c, numbers, paddings, passing_groups, staged, steps_of_a_row, stored_extents, takes_one_group,
+    team, terms_at_once, threads, wider,
 };
 use warpwright_core::dtype::DType;
 

@@ -38,8 +38,8 @@ use std::collections::HashMap;
 use crate::diag::Diagnosis;
 use crate::index::{Atom, Cond, Facts as Known, Index};
 use crate::ir::{
-    Assign, AssignOp, BinaryOp, Body, Buffer, For, If, Mode, Own, Program, Range, Reduction, Stmt, Value, facts,
-    walk,
+    Assign, AssignOp, BinaryOp, Body, Buffer, For, If, Mode, Own, Program, Range, Reduction, Stmt, Value,
+    facts, walk,
 };
 use crate::schedule::handle::LoopRef;
 use crate::schedule::rewrite::{Place, at_loops, guard_leaves, head, refresh_loop};
