@@ -235,7 +235,7 @@ impl Draw<'_> {
                 format!("pipeline({some_loop}, {}, via={via})", 1 + random.below(4))
             }
             30 | 31 => format!("double_buffer({})", names.one_of(&names.staging, random)),
-            32 => format!("tail({some_loop}, {})", pick(random, &["peel", "guard", "fill"])),
+            32 => format!("tail({some_loop}, {})", pick(random, &["peel", "guard", "fill", "threads"])),
             33 | 34 => {
                 let order = pick(random, &["", ", order=cyclic"]);
                 let target = names.one_of(&names.reductions, random);

@@ -63,6 +63,7 @@ const OF_WARPS: &[&str] = &[
     "unroll(acc.ks, acc.mi, acc.ni, As.u, Bs.u)",
     "precompute(acc.ks, 1) -> before",
     "tail(acc.ko, peel)",
+    "tail(acc.ks, threads)",
 ];
 
 /// Steps that suit the parts of a reduction `acc`.

@@ -184,3 +184,61 @@ fn element_of(window: &Window, element: [Index; 2]) -> Result<Vec<Index>, String
 fn is_one_after(lo: &Index, hi: &Index) -> bool {
     lo.as_constant().zip(hi.as_constant()).is_some_and(|(lo, hi)| hi == lo + 1)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::ir::parse;
+    use crate::schedule::Schedule;
+
+    /// A product of so many terms by matrix units, and by threads what is left over.
+    fn run(terms: i64, unrolled: &str) -> Result<String, String> {
+        let spec = format!(
+            "program p(a: in f64[16, {terms}], b: in f64[{terms}, 8], c: out f64[16, 8]) {{
+                for g in block.x(1), w in threads(1@32) {{
+                    alloc s: f64[16, 8] reg
+                    for i in 0..16, j in 0..8 {{ s[i, j] = 0 }}
+                    for i in 0..16, j in 0..8, k in 0..{terms} {{ s[i, j] += a[i, k] * b[k, j] }}
+                    for i in 0..16, j in 0..8 {{ c[i, j] = s[i, j] }}
+                }}
+            }}"
+        );
+        let steps = format!(
+            "cache_read(a, s, reg) -> x
+            cache_read(b, s, reg) -> y
+            split(s.k, 4) -> ks, k
+            reorder(s.ks, s.i, s.j, s.k)
+            compute_at(x, s.ks)
+            compute_at(y, s.ks)
+            tensorize(s.i, mma_m16n8k4_f64)
+            {unrolled}tail(s.ks, threads)"
+        );
+        let spec = parse::program(&spec).expect("reads");
+        Schedule::run(spec, &steps).map(|s| s.program().to_string()).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn as_many_terms_are_added_as_are_left_over() {
+        for rest in 1..=3 {
+            let text = run(8 + rest, "unroll(s.ks)\n").unwrap();
+            assert!(text.contains("for ks in unroll 0..2 {") && !text.contains(" ? "), "{text}");
+            assert_eq!(text.matches("s[i, j] += ").count(), usize::try_from(rest).unwrap(), "{text}");
+            let last = 7 + rest;
+            assert!(text.contains(&format!("s[i, j] += a[i, {last}] * b[{last}, j]")), "{text}");
+            // The fragments of the last instruction are gone with it.
+            assert_eq!(text.matches("alloc x").count(), 1, "{text}");
+        }
+    }
+
+    #[test]
+    fn only_what_is_left_over_beside_an_instruction_is_for_threads() {
+        assert!(run(8, "").unwrap_err().contains("nothing inside depends on it"));
+        assert!(run(3, "").unwrap_err().contains("the tail of `s.ks` cannot be changed so"));
+        let scalar = "program p(x: in f32[9], y: out f32[1]) {
+            y[0] = 0
+            for k in 0..9 { y[0] += x[k] }
+        }";
+        let scalar = parse::program(scalar).expect("reads");
+        let refused = Schedule::run(scalar, "split(y.k, 4) -> ks, k\ntail(y.ks, threads)").unwrap_err();
+        assert!(refused.to_string().contains("something else than instructions"), "{refused}");
+    }
+}
