@@ -15,6 +15,7 @@ mod skinny_data;
 mod skinny_numbers;
 mod skinny_passing;
 mod skinny_reads;
+mod skinny_rest;
 mod skinny_short;
 mod skinny_starts;
 mod synchronised;

@@ -88,7 +88,17 @@ impl Parts {
                         loops.pop();
                     }
                 },
-                Stmt::Own(own) => self.made.push(self.fill(own)?),
+                Stmt::Own(own) => {
+                    let (fragment, made) = self.fill(own)?;
+                    if self.made.iter().any(|(other, _)| *other == fragment) {
+                        return Err(format!("`{fragment}` is made in several places inside it"));
+                    }
+                    // What a loop repeats for an element has no one value.
+                    if let Some(l) = loops.iter().find(|l| !made.index.contains(&Index::var(&l.var))) {
+                        return Err(format!("`{fragment}` is made again and again by `{}`", l.var));
+                    }
+                    self.made.push((fragment, made));
+                }
                 Stmt::Instruction(i) => self.products.push((loops.clone(), i.clone())),
                 _ => return Err("something else than instructions and their fragments is in it".into()),
             }
@@ -240,5 +250,35 @@ mod tests {
         let scalar = parse::program(scalar).expect("reads");
         let refused = Schedule::run(scalar, "split(y.k, 4) -> ks, k\ntail(y.ks, threads)").unwrap_err();
         assert!(refused.to_string().contains("something else than instructions"), "{refused}");
+    }
+
+    #[test]
+    fn fragments_that_are_made_in_several_places_are_left_to_instructions() {
+        let program = |more: &str| {
+            format!(
+                "program p(a: in f64[16, 9], b: in f64[9, 8], c: out f64[16, 8]) {{
+                    for g in block.x(1), w in threads(1@32) {{
+                        alloc s: f64[16, 8] reg frag D16x8
+                        for (i, j) in own s[:, :] {{ s[i, j] = 0 }}
+                        for ks in 0..3 {{
+                            alloc x: f64[16, 4] reg frag A16x4
+                            alloc y: f64[4, 8] reg frag B4x8
+                            for (i, k) in own x[:, :] {{ x[i, k] = 4*ks + k < 9 ? a[i, 4*ks + k] : 0 }}
+                            {more}
+                            for (k, j) in own y[:, :] {{ y[k, j] = 4*ks + k < 9 ? b[4*ks + k, j] : 0 }}
+                            mma_m16n8k4_f64(s[:, :], x[:, :], y[:, :])
+                        }}
+                        for (i, j) in own s[:, :] {{ c[i, j] = s[i, j] }}
+                    }}
+                }}"
+            )
+        };
+        let after = |more: &str| {
+            let spec = parse::program(&program(more)).expect("reads");
+            Schedule::run(spec, "tail(s.ks, threads)").map(|_| ()).map_err(|e| e.to_string())
+        };
+        assert_eq!(after(""), Ok(()));
+        let again = after("for (i, k) in own x[:, :] { x[i, k] = 1 }").unwrap_err();
+        assert!(again.contains("made in several places"), "{again}");
     }
 }
