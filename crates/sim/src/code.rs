@@ -144,8 +144,9 @@ pub(crate) struct Access {
     /// Elements that count as one access of a lane: more than 1 for the first element of a vector loop, 0 for others.
     pub width: u32,
     pub dtype: DType,
-    /// Bytes of an element as it is stored.
+    /// Bytes of an element in each plane that it is stored in, of which all are asked for.
     pub bytes: i64,
+    pub planes: u32,
     /// Its place in [`Code::accesses`].
     pub number: u32,
 }
@@ -380,8 +381,9 @@ impl GlobalInfo {
 pub(crate) struct LocalInfo {
     pub name: String,
     pub dtype: DType,
-    /// Bytes of an element as it is stored.
+    /// Bytes of an element in each plane that it is stored in.
     pub bytes: i64,
+    pub planes: u32,
     pub extents: Vec<i64>,
     pub strides: Vec<i64>,
     pub elements: usize,

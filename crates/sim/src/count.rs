@@ -1,7 +1,8 @@
 //! Counters: what a profiler would count.
 //!
 //! A *request* is one warp-level instruction with at least one active lane. Its sectors and wavefronts are those of
-//! `core::model::requests`. A vector loop is one wide access of each lane.
+//! `core::model::requests`. A vector loop is one wide access of each lane; where parts of numbers lie in planes, each plane is a
+//! request of its own.
 //!
 //! Instructions: `ldmatrix` is one shared load of 16 bytes a lane; `cp.async` one global load (of the bytes that are
 //! valid) and one shared store of 16 bytes a lane; a bulk copy is one request to each memory, with the sectors and

@@ -115,6 +115,17 @@ impl Buffer {
         self.dtype.bytes() * if self.split { 2 } else { 1 }
     }
 
+    /// How many planes an element in shared memory is spread over: parts of split numbers, real and imaginary ones, each in a plane of
+    /// its own. What reads or writes an element makes a request of each plane.
+    pub fn planes(&self) -> i64 {
+        if self.split && self.space == Space::Shared { self.element_bytes() / 4 } else { 1 }
+    }
+
+    /// Bytes of an element in one of its planes.
+    pub fn plane_bytes(&self) -> i64 {
+        self.element_bytes() / self.planes()
+    }
+
     /// The extents if all are constants.
     pub fn constant_extents(&self) -> Option<Vec<i64>> {
         self.dims.iter().map(|d| d.extent.as_constant()).collect()

@@ -168,7 +168,8 @@ impl<'p> Lowering<'p> {
         self.code.locals.push(LocalInfo {
             name: buffer.sym.name().to_string(),
             dtype: buffer.dtype,
-            bytes: buffer.element_bytes(),
+            bytes: buffer.plane_bytes(),
+            planes: buffer.planes() as u32,
             extents,
             strides,
             elements: elements as usize,
@@ -371,7 +372,7 @@ impl<'p> Lowering<'p> {
 
     /// The access to an element in memory.
     pub(super) fn memory(&mut self, access: &IrAccess, stmt: &'p Stmt, key: usize) -> Result<u32, Diagnosis> {
-        let (memory, name, (dtype, bytes), extents, strides, start, table) =
+        let (memory, name, (dtype, bytes, planes), extents, strides, start, table) =
             match self.bindings.get(&access.buffer) {
                 Some(Binding::Global(g)) => {
                     let b = &self.code.globals[*g as usize];
@@ -379,7 +380,7 @@ impl<'p> Lowering<'p> {
                     (
                         Memory::Global(*g),
                         b.name.clone(),
-                        (b.dtype, b.dtype.bytes()),
+                        (b.dtype, b.dtype.bytes(), 1),
                         extents,
                         strides,
                         b.start,
@@ -392,7 +393,7 @@ impl<'p> Lowering<'p> {
                     (
                         Memory::Local(*l),
                         b.name.clone(),
-                        (b.dtype, b.bytes),
+                        (b.dtype, b.bytes, b.planes),
                         extents,
                         strides,
                         0,
@@ -443,6 +444,7 @@ impl<'p> Lowering<'p> {
             width,
             dtype,
             bytes,
+            planes,
             number,
         });
         Ok(self.code.accesses.len() as u32 - 1)

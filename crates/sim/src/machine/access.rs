@@ -272,7 +272,8 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
         let unit = access.bytes;
         let bytes = i64::from(access.width) * unit;
         if access.table || !access.offset.dynamic.is_empty() {
-            self.count_access(access.memory, access.site, offsets, unit, bytes, mask, touch);
+            let cost = self.cost(access.memory, offsets, unit, bytes, mask);
+            self.add_requests(access.memory, access.site, (access.planes, cost), touch);
             return;
         }
         let first = mask.trailing_zeros() as usize;
@@ -287,7 +288,7 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
             self.costs[number] = Cost { mask, place: place as i32, cost };
             cost
         };
-        self.add_request(access.memory, access.site, u64::from(cost), touch);
+        self.add_requests(access.memory, access.site, (access.planes, cost), touch);
     }
 
     /// Counts one request: lane `l` moves `bytes` bytes from element `offsets[l]` on, each of `unit` bytes.
@@ -303,7 +304,7 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
         touch: Touch,
     ) {
         let cost = self.cost(memory, offsets, unit, bytes, mask);
-        self.add_request(memory, site, u64::from(cost), touch);
+        self.add_requests(memory, site, (1, cost), touch);
     }
 
     /// The sectors or wavefronts of a request.
@@ -330,7 +331,9 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
         cost as u32
     }
 
-    fn add_request(&mut self, memory: Memory, site: u32, cost: u64, touch: Touch) {
+    /// Counts so many requests that cost so much each.
+    fn add_requests(&mut self, memory: Memory, site: u32, (requests, cost): (u32, u32), touch: Touch) {
+        let (count, cost) = (u64::from(requests), u64::from(requests) * u64::from(cost));
         let sums = [&mut self.counters, &mut self.sites[site as usize]];
         for sum in sums {
             let (requests, costs) = match (memory, touch) {
@@ -343,7 +346,7 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
                 }
                 (Memory::Local(_), _) => (&mut sum.shared_store_requests, &mut sum.shared_store_wavefronts),
             };
-            *requests += 1;
+            *requests += count;
             *costs += cost;
         }
     }

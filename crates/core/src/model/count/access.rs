@@ -23,7 +23,7 @@ impl Walk {
         }
     }
 
-    /// The address of an element for each lane, in bytes from the start of the buffer.
+    /// The address of an element for each lane, in bytes from the start of the buffer, or of its first plane.
     fn address(&mut self, buffer: &Buffer, index: &[Value]) -> Value {
         let offset = if let Some(layout) = &buffer.layout {
             layout.axes.iter().zip(index).for_each(|(axis, value)| self.values.set(axis, *value));
@@ -37,7 +37,7 @@ impl Walk {
                 sum.zip(&extent, |sum, extent| sum * extent).zip(i, |sum, i| sum + i)
             })
         };
-        let bytes = buffer.element_bytes();
+        let bytes = buffer.plane_bytes();
         offset.zip(&Value::Same(bytes), |offset, bytes| offset * bytes)
     }
 
@@ -53,7 +53,7 @@ impl Walk {
                 self.unrolled.iter().filter(|(var, _)| !access.index.iter().any(|i| i.mentions(var)));
             weight /= unused.map(|(_, count)| count).product::<f64>();
         }
-        let bytes = buffer.element_bytes();
+        let bytes = buffer.plane_bytes();
         let address = |walk: &mut Walk| {
             let index: Vec<Value> = access.index.iter().map(|i| walk.values.index(i)).collect();
             walk.address(&buffer, &index)
@@ -90,7 +90,7 @@ impl Walk {
         if buffer.space != Space::Shared || self.reuse == Reuse::AsWritten {
             return 1;
         }
-        let bytes = buffer.element_bytes();
+        let bytes = buffer.plane_bytes();
         let unrolled: Vec<Sym> = self.unrolled.iter().map(|(var, _)| var.clone()).collect();
         let drawn = |walk: &Walk, var: &Sym| walk.serial.iter().rev().find(|d| d.var == *var).cloned();
         for var in unrolled.iter().rev().filter(|var| access.index.iter().any(|i| i.mentions(var))) {
@@ -145,8 +145,9 @@ impl Walk {
         recorder.note(buffer, writes, taken);
     }
 
-    /// Counts a request of the active lanes for so many bytes each.
+    /// Counts a request of the active lanes for so many bytes each, of every plane of the buffer.
     fn request(&mut self, buffer: &Buffer, writes: bool, address: &Value, bytes: i64, weight: f64) {
+        let weight = weight * buffer.planes() as f64;
         let active = (0..WARP).filter(|lane| self.mask >> lane & 1 == 1);
         let (requests, passes, taken);
         if buffer.space == Space::Shared {
