@@ -2,6 +2,7 @@
 
 use warpwright_core::target::{Capability, Target};
 
+use super::banks;
 use super::mapping::{
     self, Tiles, Warps, band, bands, copied_a, depth, in_parts, is_three, moved_a, moved_c, numbers,
     passing_groups, rows, small_extents, staged, staged_bytes, stored_extents, takes_one_group, team,
@@ -175,6 +176,13 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target) -> Foot
     let (b_at_once, of_a_read_of_b) =
         if choice.flag(staging::SPLIT_ONCE) { (2, 1.0) } else { (1, of_a_read) };
     let read = fragments + (b_at_once - 1) * fragments_of_b;
+    // Lanes that meet in a bank of shared memory.
+    let conflicts_of_reads = banks::reads(problem, choice, banks::terms_apart(choice));
+    let conflicts_of_stores = banks::stores(problem, choice, banks::columns_apart(choice));
+    let of_stores = match choice.word("store") {
+        "shared" => (problem.shape.m * problem.shape.n * problem.dtype().bytes()) as f64 / 128.0,
+        _ => 0.0,
+    };
     Footprint {
         // Fragments of the next step are read while this one is multiplied, where there are registers for both.
         registers: {
@@ -191,6 +199,8 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target) -> Foot
         matrix_units: true,
         wavefronts: common.wavefronts
             + steps * (parts_read * read * bytes) as f64 / 4.0
+            + steps * (parts_read * rows * terms / 32 * bytes) as f64 / 4.0 * (conflicts_of_reads - 1.0)
+            + of_stores * (conflicts_of_stores - 1.0)
             + lone_stores(problem, choice, COLUMNS_OF_A_LANE, LANES_OF_A_ROW, !complex),
         instructions: common.instructions
             + steps

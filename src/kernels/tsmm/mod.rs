@@ -47,6 +47,7 @@
 //! groups of more rows fit in shared memory. The first piece of a group is on its way while the last of the group before
 //! is multiplied.
 
+mod banks;
 mod constraints;
 mod footprint;
 mod mapping;
@@ -446,6 +447,22 @@ const PARAMETERS: &[Parameter] = &[
         values: |c, _, _| {
             let ways = [staging::BY_ROLE, staging::BY_WARPS];
             if By::of(c) == By::Bulk { with_mma(c, ways) } else { Vec::new() }
+        },
+    },
+    Parameter {
+        name: banks::TERMS_APART,
+        about: "how far apart the terms lie that a matrix instruction takes of rows that are one piece of memory: neighbours, or a distance at which fewer lanes meet in a bank of shared memory",
+        values: |c, problem, _| {
+            let apart = banks::terms_worth_trying(problem, c);
+            if apart.len() > 1 { with_mma(c, apart) } else { Vec::new() }
+        },
+    },
+    Parameter {
+        name: banks::COLUMNS_APART,
+        about: "how far apart the columns lie that it makes: neighbours, or a distance at which fewer lanes meet in a bank when they store them",
+        values: |c, problem, _| {
+            let apart = banks::columns_worth_trying(problem, c);
+            if apart.len() > 1 { with_mma(c, apart) } else { Vec::new() }
         },
     },
     Parameter {

@@ -1,5 +1,6 @@
 //! The schedules of the forms.
 
+use super::banks;
 use super::mapping::{
     IN_PLACE, REST, Tiles, Warps, band, bands, chain, copied_a, depth, group, in_parts, is_three, moved_a,
     moved_c, numbers, paddings, passing_groups, staged, steps_of_a_row, stored_extents, takes_one_group,
@@ -229,7 +230,7 @@ reorder({sum}.ko, {p}{sum}.i, {sum}.j, {sum}.k)
 /// unroll. The small matrix is brought to the shared memory of each `block` as soon as it is known what a step reads of
 /// it, and what lies behind its ends is then zero there.
 fn by_matrix_units(problem: &Problem, choice: &Choice, [block, tiled, sum]: [&str; 3]) -> [String; 3] {
-    let Warps { high, terms, rows, columns } = Warps::of(problem, choice);
+    let Warps { high, rows, columns, .. } = Warps::of(problem, choice);
     let (instruction, numbers, wider) =
         (choice.word("instruction"), numbers(problem, choice), wider(problem, choice));
     let dtype = staged(problem, choice).0;
@@ -242,10 +243,10 @@ fn by_matrix_units(problem: &Problem, choice: &Choice, [block, tiled, sum]: [&st
         _ => ("a.ro", "b.co"),
     };
     let below = if rows > high { format!(", {of_a}, {tiled}.io") } else { String::new() };
-    let beside = if columns > ACROSS { format!(", {of_b}, {tiled}.jo") } else { String::new() };
+    let beside = if columns > ACROSS * banks::columns_apart(choice) { format!(", {of_b}, {tiled}.jo") } else { String::new() };
     // Results that go straight from registers to C are whole numbers there.
     let (of_tiled_row, whole) = if tiled == "C" { (columns / wider, wider == 1) } else { (columns, true) };
-    let pairs = if whole && pieces_are_aligned(problem, choice, 2) {
+    let pairs = if whole && banks::columns_apart(choice) == 1 && pieces_are_aligned(problem, choice, 2) {
         staging::pairs(tiled, if wider == 1 { problem.dtype() } else { dtype }, wider * problem.shape.n)
     } else {
         String::new()
@@ -281,22 +282,87 @@ bind({tiled}.wm, {tiled}.wn, threads@32)
         (false, _) => String::new(),
     };
     let products = if three { format!(", a.p, b.p, {of_sum}{of_tiled}") } else { String::new() };
+    let apart = Apart::of(choice, [tiled, sum]);
     [
         warps + &format!("compute_at({sum}, {tiled}.wn)\n"),
         format!(
-            "split({sum}.k, {terms}) -> ks, k
+            "split({sum}.k, {at_a_time}) -> ks, k
 {chains}reorder({of_chains}{sum}.ks, {of_sum}{sum}.i, {sum}.j, {sum}.k)
-{fragments}split({sum}.i, {high}) -> mi, i
+{fragments}{apart}split({sum}.i, {high}) -> mi, i
 split({sum}.j, {ACROSS}) -> ni, j
-reorder({sum}.ks, {of_sum}{sum}.mi, {sum}.ni, {sum}.i, {sum}.j, {sum}.k)
+reorder({sum}.ks, {of_sum}{steps}{sum}.mi, {beside}{sum}.ni, {sum}.i, {sum}.j, {sum}.k)
 tensorize({sum}.i, mma_{instruction}_{dtype})
 {rest}",
+            at_a_time = banks::terms_at_a_time(problem, choice),
+            apart = apart.steps,
+            steps = apart.over_terms,
+            beside = apart.over_columns,
         ),
         format!(
-            "{pairs}unroll({of_chains}{sum}.ks, {sum}.mi, {sum}.ni{below}{beside}{products})\n",
+            "{pairs}unroll({of_chains}{sum}.ks, {sum}.mi, {sum}.ni{below}{beside}{apart}{products})\n",
             products = products.trim_end_matches(", "),
+            apart = apart.unrolled,
         ),
     ]
+}
+
+/// Instructions whose terms or columns lie apart.
+struct Apart {
+    /// The steps by which fragments have such rows and columns.
+    steps: String,
+    /// The loop of products over instructions whose terms lie between each other's, as the beginning of a list of loops, and the one
+    /// over those whose columns do.
+    over_terms: String,
+    over_columns: String,
+    /// These loops and those of the stages around, as the end of a list.
+    unrolled: String,
+}
+
+impl Apart {
+    fn of(choice: &Choice, [tiled, sum]: [&str; 2]) -> Apart {
+        let (terms, columns) = (banks::terms_apart(choice), banks::columns_apart(choice));
+        let (mut of_b, mut rows, mut over_b) = (String::new(), "r".to_string(), String::new());
+        let mut of_columns = "c".to_string();
+        let mut apart = Apart {
+            steps: String::new(),
+            over_terms: String::new(),
+            over_columns: String::new(),
+            unrolled: String::new(),
+        };
+        if terms > 1 {
+            apart.steps += &format!(
+                "split(a.c, {terms}) -> c, v
+reorder(a.v, a.r, a.c)
+storage_order(a, r, c%{terms}, c/{terms})
+split({sum}.k, {terms}) -> k, q
+"
+            );
+            of_b += &format!("split(b.r, {terms}) -> r, q\n");
+            rows = format!("r%{terms}, r/{terms}");
+            over_b += "b.q, ";
+            apart.over_terms = format!("{sum}.q, ");
+            apart.unrolled += &format!(", a.v, b.q, {sum}.q");
+        }
+        if columns > 1 {
+            apart.steps += &format!(
+                "split({sum}.j, {columns}) -> j, v
+storage_order({sum}, r, c%{columns}, c/{columns})
+split({tiled}.j, {columns}) -> j, v
+reorder({tiled}.v, {tiled}.i, {tiled}.j)
+"
+            );
+            of_b += &format!("split(b.c, {columns}) -> c, v\n");
+            of_columns = format!("c%{columns}, c/{columns}");
+            over_b += "b.v, ";
+            apart.over_columns = format!("{sum}.v, ");
+            apart.unrolled += &format!(", b.v, {sum}.v, {tiled}.v");
+        }
+        if !of_b.is_empty() {
+            apart.steps +=
+                &format!("{of_b}reorder({over_b}b.r, b.c)\nstorage_order(b, {rows}, {of_columns})\n");
+        }
+        apart
+    }
 }
 
 /// The steps that make the fragments of matrix units, and bring the small matrix to shared memory: where a fragment is more
