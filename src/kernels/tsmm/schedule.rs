@@ -203,7 +203,7 @@ reorder({sum}.ko, {p}{sum}.i, {sum}.j, {sum}.k)
 {small}split(C.i, {group}) -> blk, i
 {walk}{shared_out}{place}compute_at({sum}, C.blk)
 {before}compute_at(As, {copied_at}{private})
-{longer_a}{read_a}{after}{copy}{products}{longer_b}{copy_b}{result}pipeline({copied_at}, {stages}, via={via}{across})
+{longer_a}{read_a}{after}{copy}{products}{order_b}{longer_b}{copy_b}{result}pipeline({copied_at}, {stages}, via={via}{across})
 {unrolled}{in_place}",
         small = small,
         rows_in_shared = in_rows(of_a, Moved::Rows),
@@ -217,6 +217,10 @@ reorder({sum}.ko, {p}{sum}.i, {sum}.j, {sum}.k)
             }
         },
         longer_a = staging::pad("As", pad_a),
+        order_b = match banks::columns_apart(choice) {
+            1 => String::new(),
+            apart => format!("storage_order(Bs, r, c%{apart}, c/{apart})\n"),
+        },
         longer_b = staging::pad("Bs", pad_b),
         copy_b = staging::copied_once("Bs", small_dtype, small_extents, threads),
         copy = copied.steps("As", choice.flag(staging::KEEPS_PLACE)),

@@ -16,7 +16,8 @@
 //! The axis, `r` or `c` (or `e` in one dimension), is one that is not contiguous; what steps over whole rows of it
 //! grows in proportion. Of the contiguous axis, the steps from one tile to the next may grow: after
 //! `storage_align(s, c/13, 7)` every 13 columns begin 20 elements behind those before, so that tiles of 13 may be read in
-//! pieces of 16 bytes. The layout must be plain strides: pad before swizzling, not after.
+//! pieces of 16 bytes. The layout must be plain strides, or have whole rows along the axis, whose elements may stand in any order: pad
+//! before swizzling, not after.
 
 use crate::diag::Diagnosis;
 use crate::index::Index;
@@ -68,7 +69,11 @@ impl StorageAlign {
 
     /// Where elements are if the steps along an axis grow.
     fn along(&self, axis: &str, storage: &Storage) -> Result<Index, Diagnosis> {
-        let (at, strides) = (storage.axis(axis)?, self.strides(storage)?);
+        let at = storage.axis(axis)?;
+        if let Some(grown) = self.along_whole_rows(at, storage) {
+            return Ok(grown);
+        }
+        let strides = self.strides(storage)?;
         let step = strides[at];
         // An axis with one element has no step.
         if step == 0 {
@@ -84,6 +89,14 @@ impl StorageAlign {
         }
         let grown = |s: i64| if s >= step { s / step * (step + self.pad) } else { s };
         Ok(strided(&storage.axes, &strides.into_iter().map(grown).collect::<Vec<_>>()))
+    }
+
+    /// The same where each step along the axis leads over all that the other axes lead to, in whatever order that is.
+    fn along_whole_rows(&self, at: usize, storage: &Storage) -> Option<Index> {
+        let (axis, step) = (&storage.axes[at], storage.offset.coefficient(&storage.axes[at]));
+        let row = &storage.offset - &Index::var(axis).scaled(step);
+        let is_one = !row.mentions(axis) && storage.ranges().of(&row).within(0, step - 1);
+        (step > 1 && is_one).then(|| &Index::var(axis).scaled(step + self.pad) + &row)
     }
 
     /// Where they are if the steps from one tile of neighbours to the next grow.

@@ -49,6 +49,29 @@ struct Made {
     /// Its index, each a variable of its own or a number.
     index: Vec<Index>,
     value: Value,
+    /// The loops around, and how often each runs.
+    loops: Vec<(Sym, i64)>,
+}
+
+impl Made {
+    /// What the variables of one of its indices are where that has another value; `None` if it does not tell.
+    fn variables(&self, index: &Index, wanted: &Index) -> Option<Vec<(Sym, Index)>> {
+        if let Some(var) = index.as_var() {
+            return Some(vec![(var.clone(), wanted.clone())]);
+        }
+        // Loops that number tiles together, each by one digit.
+        let mut digits = self.loops.iter().filter(|(var, _)| index.mentions(var)).collect::<Vec<_>>();
+        digits.sort_by_key(|(var, _)| index.coefficient(var));
+        let (mut number, mut step) = (Index::default(), 1);
+        let mut found = Vec::new();
+        for (at, (var, count)) in digits.iter().enumerate() {
+            number = &number + &Index::var(var).scaled(step);
+            let above = wanted.div(step);
+            found.push((var.clone(), if at + 1 < digits.len() { above.rem(*count) } else { above }));
+            step *= count;
+        }
+        (number == *index).then_some(found)
+    }
 }
 
 /// What a partial iteration does: how fragments are made, and the nests of instructions that multiply them.
@@ -89,12 +112,12 @@ impl Parts {
                     }
                 },
                 Stmt::Own(own) => {
-                    let (fragment, made) = self.fill(own)?;
+                    let (fragment, made) = self.fill(own, loops)?;
                     if self.made.iter().any(|(other, _)| *other == fragment) {
                         return Err(format!("`{fragment}` is made in several places inside it"));
                     }
                     // What a loop repeats for an element has no one value.
-                    if let Some(l) = loops.iter().find(|l| !made.index.contains(&Index::var(&l.var))) {
+                    if let Some(l) = loops.iter().find(|l| !made.index.iter().any(|i| i.mentions(&l.var))) {
                         return Err(format!("`{fragment}` is made again and again by `{}`", l.var));
                     }
                     self.made.push((fragment, made));
@@ -107,12 +130,16 @@ impl Parts {
     }
 
     /// How a loop over what threads own makes the elements of a fragment.
-    fn fill(&self, own: &Own) -> Result<(Sym, Made), String> {
+    fn fill(&self, own: &Own, loops: &[For]) -> Result<(Sym, Made), String> {
+        let counts = loops.iter().map(|l| Some((l.var.clone(), l.range.constant_trip_count()?)));
+        let counts: Option<Vec<_>> = counts.collect();
         match &own.body[..] {
             [Stmt::Assign(Assign { target, op: AssignOp::Store, value, .. })]
                 if own.run == 1 && self.fragments.contains(&target.buffer) =>
             {
-                Ok((target.buffer.clone(), Made { index: target.index.clone(), value: value.clone() }))
+                let loops = counts.ok_or("a fragment is made in loops of no known length")?;
+                let made = Made { index: target.index.clone(), value: value.clone(), loops };
+                Ok((target.buffer.clone(), made))
             }
             _ => Err("a fragment is not made element by element inside it".into()),
         }
@@ -122,15 +149,14 @@ impl Parts {
     fn element(&self, fragment: &Sym, index: &[Index], known: &Known) -> Result<Value, String> {
         let made = self.made.iter().find_map(|(buffer, made)| (buffer == fragment).then_some(made));
         let made = made.ok_or_else(|| format!("`{fragment}` is not made inside it"))?;
-        let mut with: Vec<(&Sym, &Index)> = Vec::new();
+        let mut with: Vec<(Sym, Index)> = Vec::new();
         for (at, wanted) in made.index.iter().zip(index) {
-            match at.as_var() {
-                Some(var) => with.push((var, wanted)),
-                None if at == wanted => {}
-                None => return Err(format!("`{fragment}` is not made element by element")),
+            if at != wanted {
+                let variables = made.variables(at, wanted);
+                with.extend(variables.ok_or_else(|| format!("`{fragment}` is not made element by element"))?);
             }
         }
-        let of = |sym: &Sym| with.iter().find_map(|(var, index)| (*var == sym).then(|| (*index).clone()));
+        let of = |sym: &Sym| with.iter().find_map(|(var, index)| (var == sym).then(|| known.simplify(index)));
         Ok(decided(&made.value.substitute(&of), known))
     }
 
@@ -138,6 +164,9 @@ impl Parts {
     /// are not zero.
     fn sum(&self, loops: &[For], instruction: &Instruction, known: &Known) -> Result<Stmt, String> {
         let (result, a, b, terms) = factors(instruction)?;
+        let mut known = known.clone();
+        loops.iter().for_each(|l| facts::enter_loop(&mut known, l));
+        let known = &known;
         let vars = [Sym::new("i"), Sym::new("j")];
         let [i, j] = vars.each_ref().map(Index::var);
         let target = Access::new(&result.buffer, element_of(result, [i.clone(), j.clone()])?);
