@@ -211,7 +211,7 @@ pub(super) fn copies<M: PartialEq>(moved: impl Fn(&str) -> M) -> Vec<&'static st
 }
 
 /// The most elements that are added to a row in shared memory.
-const MOST_PADDING: i64 = 15;
+pub(super) const MOST_PADDING: i64 = 15;
 
 /// By how many elements a row has to grow so that its length is `free` of bank conflicts and whole pieces fit in it;
 /// by none where no length is.

@@ -9,6 +9,7 @@ mod pipelines;
 mod random;
 mod reductions;
 mod rungs;
+mod skinny_banks;
 mod skinny_bulk;
 mod skinny_classes;
 mod skinny_data;

@@ -3,7 +3,7 @@
 use warpwright_core::dtype::DType;
 use warpwright_core::target::{Capability, Target};
 
-use super::banks;
+use super::banks::{self, Small};
 use crate::kernels::family::Choice;
 use crate::kernels::gemm::Numbers;
 use crate::kernels::staging::{self, ACROSS, By, Copied, Moved, ceil, copied_at_once};
@@ -446,7 +446,10 @@ pub(super) fn paddings(problem: &Problem, choice: &Choice) -> [i64; 3] {
         } else {
             // Lanes read rows that lie as far apart as the terms of an instruction.
             let (columns, apart) = (of_a_number * columns_of_b, banks::terms_apart(choice));
-            staging::padding(columns, if mma { 1 } else { whole }, |c| of_b(apart * c))
+            match Small::of(problem, choice, columns) {
+                Some(Small::AsItIs(longer)) => longer,
+                _ => staging::padding(columns, if mma { 1 } else { whole }, |c| of_b(apart * c)),
+            }
         },
         pad(moved_c(problem, choice), wider(problem, choice) * band(problem, choice), whole, of_c),
     ]

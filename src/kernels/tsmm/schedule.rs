@@ -1,6 +1,6 @@
 //! The schedules of the forms.
 
-use super::banks;
+use super::banks::{self, Small};
 use super::mapping::{
     IN_PLACE, REST, Tiles, Warps, band, bands, chain, copied_a, depth, group, in_parts, is_three, moved_a,
     moved_c, numbers, paddings, passing_groups, staged, steps_of_a_row, stored_extents, takes_one_group,
@@ -217,9 +217,12 @@ reorder({sum}.ko, {p}{sum}.i, {sum}.j, {sum}.k)
             }
         },
         longer_a = staging::pad("As", pad_a),
-        order_b = match banks::columns_apart(choice) {
-            1 => String::new(),
-            apart => format!("storage_order(Bs, r, c%{apart}, c/{apart})\n"),
+        order_b = match Small::of(problem, choice, small_extents.1) {
+            Some(Small::InOrder) => {
+                let apart = banks::columns_apart(choice);
+                format!("storage_order(Bs, r, c%{apart}, c/{apart})\n")
+            }
+            _ => String::new(),
         },
         longer_b = staging::pad("Bs", pad_b),
         copy_b = staging::copied_once("Bs", small_dtype, small_extents, threads),
@@ -276,7 +279,8 @@ bind({tiled}.wm, {tiled}.wn, threads@32)
     let (steps, chain) = (steps_of_a_row(problem, choice), chain(problem, choice));
     // Threads add to the sum what matrix units have added up of some of the steps.
     let (chains, of_chains) = if chain < steps {
-        (format!("split({sum}.ks, {chain}) -> kc, ks\n"), format!("{sum}.kc, "))
+        let together = chain / banks::terms_apart(choice);
+        (format!("split({sum}.ks, {together}) -> kc, ks\n"), format!("{sum}.kc, "))
     } else {
         Default::default()
     };
