@@ -158,18 +158,24 @@ tsmm_c64_nn_n36_k20(int M, float2 alpha, float2 beta, bool beta0, bool alpha1, c
                             } else {
                                 #pragma unroll
                                 for (int vj = 0; vj < 2; ++vj) {
-                                    #pragma unroll
-                                    for (int j = 0; j < 2; ++j) {
-                                        C[32256*(long long)blk + 4032*g + 2016*w + 252*vi + 36*it + 18*vj + 2*jt + j] = cmul(alpha, acc[vi][vj][0][j]);
+                                    {
+                                        const float2 z = cmul(alpha, acc[vi][vj][0][0]);
+                                        const float2 z2 = cmul(alpha, acc[vi][vj][0][1]);
+                                        *(float4*)&C[32256*(long long)blk + 4032*g + 2016*w + 252*vi + 36*it + 18*vj + 2*jt] = make_float4(z.x, z.y, z2.x, z2.y);
                                     }
                                 }
                             }
                         } else {
                             #pragma unroll
                             for (int vj = 0; vj < 2; ++vj) {
-                                #pragma unroll
-                                for (int j = 0; j < 2; ++j) {
-                                    C[32256*(long long)blk + 4032*g + 2016*w + 252*vi + 36*it + 18*vj + 2*jt + j] = cfma(alpha, acc[vi][vj][0][j], cmul(beta, C[32256*(long long)blk + 4032*g + 2016*w + 252*vi + 36*it + 18*vj + 2*jt + j]));
+                                {
+                                    const float4 c =
+                                        *(const float4*)&C[32256*(long long)blk + 4032*g + 2016*w + 252*vi + 36*it + 18*vj + 2*jt];
+                                    const float2 z =
+                                        cfma(alpha, acc[vi][vj][0][0], cmul(beta, make_float2(c.x, c.y)));
+                                    const float2 z2 =
+                                        cfma(alpha, acc[vi][vj][0][1], cmul(beta, make_float2(c.z, c.w)));
+                                    *(float4*)&C[32256*(long long)blk + 4032*g + 2016*w + 252*vi + 36*it + 18*vj + 2*jt] = make_float4(z.x, z.y, z2.x, z2.y);
                                 }
                             }
                         }

@@ -262,18 +262,27 @@ tsmm_c64_nn_n48_k50(int M, float2 alpha, float2 beta, bool beta0, bool alpha1, c
                             *(float4*)&C[24576*(long long)blk + 3072*g + 768*w + 64*u + 2*t] =
                                 *(const float4*)&acc[acc_at(w, (32*u + t)/24, 2*((8*u + t)%24))];
                         } else {
-                            #pragma unroll
-                            for (int e = 0; e < 2; ++e) {
-                                C[24576*(long long)blk + 3072*g + 768*w + 64*u + 2*t + e] =
-                                    cmul(alpha, acc[acc_at(w, (32*u + t)/24, 2*((8*u + t)%24) + e)]);
+                            {
+                                const float4 acc2 =
+                                    *(const float4*)&acc[acc_at(w, (32*u + t)/24, 2*((8*u + t)%24))];
+                                const float2 z = cmul(alpha, make_float2(acc2.x, acc2.y));
+                                const float2 z2 = cmul(alpha, make_float2(acc2.z, acc2.w));
+                                *(float4*)&C[24576*(long long)blk + 3072*g + 768*w + 64*u + 2*t] =
+                                    make_float4(z.x, z.y, z2.x, z2.y);
                             }
                         }
                     } else {
-                        #pragma unroll
-                        for (int e = 0; e < 2; ++e) {
-                            C[24576*(long long)blk + 3072*g + 768*w + 64*u + 2*t + e] =
-                                cfma(alpha, acc[acc_at(w, (32*u + t)/24, 2*((8*u + t)%24) + e)],
-                                    cmul(beta, C[24576*(long long)blk + 3072*g + 768*w + 64*u + 2*t + e]));
+                        {
+                            const float4 acc2 =
+                                *(const float4*)&acc[acc_at(w, (32*u + t)/24, 2*((8*u + t)%24))];
+                            const float4 c =
+                                *(const float4*)&C[24576*(long long)blk + 3072*g + 768*w + 64*u + 2*t];
+                            const float2 z =
+                                cfma(alpha, make_float2(acc2.x, acc2.y), cmul(beta, make_float2(c.x, c.y)));
+                            const float2 z2 =
+                                cfma(alpha, make_float2(acc2.z, acc2.w), cmul(beta, make_float2(c.z, c.w)));
+                            *(float4*)&C[24576*(long long)blk + 3072*g + 768*w + 64*u + 2*t] =
+                                make_float4(z.x, z.y, z2.x, z2.y);
                         }
                     }
                 }
@@ -287,19 +296,29 @@ tsmm_c64_nn_n48_k50(int M, float2 alpha, float2 beta, bool beta0, bool alpha1, c
                                 *(float4*)&C[24576*(long long)blk + 3072*g + 768*w + 64*u + 2*t] =
                                     *(const float4*)&acc[acc_at(w, (32*u + t)/24, 2*((8*u + t)%24))];
                             } else {
-                                #pragma unroll
-                                for (int e = 0; e < 2; ++e) {
-                                    C[24576*(long long)blk + 3072*g + 768*w + 64*u + 2*t + e] =
-                                        cmul(alpha, acc[acc_at(w, (32*u + t)/24, 2*((8*u + t)%24) + e)]);
+                                {
+                                    const float4 acc2 =
+                                        *(const float4*)&acc[acc_at(w, (32*u + t)/24, 2*((8*u + t)%24))];
+                                    const float2 z = cmul(alpha, make_float2(acc2.x, acc2.y));
+                                    const float2 z2 = cmul(alpha, make_float2(acc2.z, acc2.w));
+                                    *(float4*)&C[24576*(long long)blk + 3072*g + 768*w + 64*u + 2*t] =
+                                        make_float4(z.x, z.y, z2.x, z2.y);
                                 }
                             }
                         } else {
-                            #pragma unroll
-                            for (int e = 0; e < 2; ++e) {
-                                C[24576*(long long)blk + 3072*g + 768*w + 64*u + 2*t + e] =
-                                    cfma(alpha, acc[acc_at(w, (32*u + t)/24, 2*((8*u + t)%24) + e)],
-                                        cmul(beta,
-                                            C[24576*(long long)blk + 3072*g + 768*w + 64*u + 2*t + e]));
+                            {
+                                const float4 acc2 =
+                                    *(const float4*)&acc[acc_at(w, (32*u + t)/24, 2*((8*u + t)%24))];
+                                const float4 c =
+                                    *(const float4*)&C[24576*(long long)blk + 3072*g + 768*w + 64*u + 2*t];
+                                const float2 z =
+                                    cfma(alpha, make_float2(acc2.x, acc2.y),
+                                        cmul(beta, make_float2(c.x, c.y)));
+                                const float2 z2 =
+                                    cfma(alpha, make_float2(acc2.z, acc2.w),
+                                        cmul(beta, make_float2(c.z, c.w)));
+                                *(float4*)&C[24576*(long long)blk + 3072*g + 768*w + 64*u + 2*t] =
+                                    make_float4(z.x, z.y, z2.x, z2.y);
                             }
                         }
                     }

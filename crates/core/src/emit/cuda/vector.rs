@@ -8,23 +8,41 @@ use crate::index::{Index, Interval};
 use crate::ir::{Access, Assign, AssignOp, For, Mode, Range, Space, Stmt, Value};
 use crate::sym::Sym;
 
-/// The C type of so many bytes of elements of a type; its parts are elements where `parts` says so.
-fn vector_type(dtype: DType, elements: i64) -> Option<(&'static str, bool)> {
+/// What the parts of a vector are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Parts {
+    /// Elements.
+    Elements,
+    /// Real and imaginary parts of elements.
+    OfComplex,
+    /// Neither: it is moved as it is.
+    None,
+}
+
+/// The C type of so many elements of a type side by side.
+fn vector_type(dtype: DType, elements: i64) -> Option<(&'static str, Parts)> {
     match (dtype, elements) {
-        (DType::F32, 2) => Some(("float2", true)),
-        (DType::F32, 4) => Some(("float4", true)),
-        (DType::F64, 2) => Some(("double2", true)),
-        (DType::I32, 2) => Some(("int2", true)),
-        (DType::I32, 4) => Some(("int4", true)),
-        (DType::C64, 2) => Some(("float4", false)),
-        (DType::F16 | DType::Bf16, 2) => Some(("unsigned", false)),
-        (DType::F16 | DType::Bf16, 4) => Some(("uint2", false)),
-        (DType::F16 | DType::Bf16, 8) => Some(("uint4", false)),
+        (DType::F32, 2) => Some(("float2", Parts::Elements)),
+        (DType::F32, 4) => Some(("float4", Parts::Elements)),
+        (DType::F64, 2) => Some(("double2", Parts::Elements)),
+        (DType::I32, 2) => Some(("int2", Parts::Elements)),
+        (DType::I32, 4) => Some(("int4", Parts::Elements)),
+        (DType::C64, 2) => Some(("float4", Parts::OfComplex)),
+        (DType::F16 | DType::Bf16, 2) => Some(("unsigned", Parts::None)),
+        (DType::F16 | DType::Bf16, 4) => Some(("uint2", Parts::None)),
+        (DType::F16 | DType::Bf16, 8) => Some(("uint4", Parts::None)),
         _ => None,
     }
 }
 
-const PARTS: [&str; 4] = ["x", "y", "z", "w"];
+/// An element of a vector of that name.
+fn element_of(name: &str, number: usize, parts: Parts) -> String {
+    match (parts, number) {
+        (Parts::OfComplex, 0) => format!("make_float2({name}.x, {name}.y)"),
+        (Parts::OfComplex, _) => format!("make_float2({name}.z, {name}.w)"),
+        _ => format!("{name}.{}", ["x", "y", "z", "w"][number]),
+    }
+}
 
 impl Body<'_> {
     pub(super) fn vector(&mut self, l: &For, executing: &Executing) -> Result<(), Diagnosis> {
@@ -45,7 +63,7 @@ impl Body<'_> {
     fn vector_assignment(&mut self, var: &Sym, trips: i64, a: &Assign) -> Result<bool, Diagnosis> {
         let unit = self.unit;
         let dtype = unit.buffer(&a.target.buffer)?.dtype;
-        let Some((wide, has_parts)) = vector_type(dtype, trips) else { return Ok(false) };
+        let Some((wide, parts)) = vector_type(dtype, trips) else { return Ok(false) };
         let target = self.is_contiguous(&a.target, var, trips)?;
         if let Value::Load(source) = &a.value
             && target
@@ -58,10 +76,10 @@ impl Body<'_> {
             return Ok(true);
         }
         let sources = self.wide_sources(&a.value, var, trips, dtype)?;
-        if !has_parts || (sources.is_empty() && !self.in_memory(&a.target, var, trips)?) {
+        if parts == Parts::None || (sources.is_empty() && !self.in_memory(&a.target, var, trips)?) {
             return Ok(false);
         }
-        self.computed_vector(var, trips, a, wide, &sources)?;
+        self.computed_vector(var, trips, a, (wide, parts), &sources)?;
         Ok(true)
     }
 
@@ -71,7 +89,7 @@ impl Body<'_> {
         var: &Sym,
         trips: i64,
         a: &Assign,
-        wide: &str,
+        (wide, parts): (&str, Parts),
         sources: &[Access],
     ) -> Result<(), Diagnosis> {
         let unit = self.unit;
@@ -86,15 +104,18 @@ impl Body<'_> {
                 s.line(format!("const {wide} {name} = *(const {wide}*)&{from};"));
                 names.push(name);
             }
-            let mut parts = Vec::new();
-            for (v, part) in (0..trips).zip(PARTS) {
-                let loads: Vec<(Access, String)> =
-                    sources.iter().cloned().zip(names.iter().map(|n| format!("{n}.{part}"))).collect();
-                s.replaced_loads = loads;
+            let mut values = Vec::new();
+            for (number, v) in (0..trips).enumerate() {
+                let loads = names.iter().map(|name| element_of(name, number, parts));
+                s.replaced_loads = sources.iter().cloned().zip(loads).collect();
                 let value = s.with_range(var, Interval::new(v, v), |s| s.value(&a.value, dtype));
                 s.replaced_loads.clear();
-                if stores_wide {
-                    parts.push(value?.text);
+                if stores_wide && parts == Parts::OfComplex {
+                    let name = s.names.reserve("z");
+                    s.line(format!("const float2 {name} = {};", value?.text));
+                    values.extend([format!("{name}.x"), format!("{name}.y")]);
+                } else if stores_wide {
+                    values.push(value?.text);
                 } else {
                     let target = s.with_range(var, Interval::new(v, v), |s| s.element(&a.target))?;
                     let value = value?.text;
@@ -103,11 +124,11 @@ impl Body<'_> {
             }
             if stores_wide {
                 let target = s.first(&a.target, var)?;
-                s.line(format!("*({wide}*)&{target} = make_{wide}({});", parts.join(", ")));
+                s.line(format!("*({wide}*)&{target} = make_{wide}({});", values.join(", ")));
             }
             Ok(())
         })?;
-        if sources.is_empty() {
+        if sources.is_empty() && (parts != Parts::OfComplex || !stores_wide) {
             // Nothing was declared, so no block is needed.
             self.lines.append(body.raised());
         } else {
