@@ -36,6 +36,9 @@ fn terms_and_columns_that_lie_apart_meet_in_fewer_banks() {
         ("f64", (47, 17), "instruction=m16n8k4,rest=units,passing=true,groups=8", [5, 2]),
         ("f64", (41, 41), "instruction=m16n8k8,rest=threads", [1, 2]),
         ("c64", (33, 33), "numbers=split,split_once=true,rest=units,team=part,rows=64,wm=4,wn=1", [5, 1]),
+        ("c64", (33, 33), "numbers=split,rest=threads,team=part,rows=64,wm=4,wn=1", [4, 1]),
+        ("f32", (57, 57), "rest=threads,depth=57,wn=1", [1, 4]),
+        ("f64", (17, 33), "instruction=m16n8k4,rest=threads,rows=64,wm=4,wn=1", [4, 1]),
         ("c64", (25, 25), "numbers=split,split_once=true,rest=threads,team=part,rows=64,wm=4,wn=1", [1, 2]),
         ("c64", (25, 25), "numbers=split,split_once=false,rest=units,team=part,rows=64,wm=4,wn=1", [4, 2]),
         ("c128", (31, 31), "numbers=whole,instruction=m16n8k8,team=part,rows=64,wm=4,wn=1", [2, 1]),
@@ -78,4 +81,14 @@ fn what_meets_in_no_bank_or_is_not_stored_stays_together() {
         let refused = family.complete(&given, &problem, target::DEFAULT).unwrap_err().to_string();
         assert!(refused.contains("columns_apart"), "{dtype} {width} {form}: {refused}");
     }
+    // Seven instructions beside each other have no every other column, and four after one another no every third term.
+    let refused = |dtype: &str, width: i64, form: &str| {
+        let given = parameters(form).with("unit", "mma").with("store", "shared").with("copy", "one");
+        let problem = problem(family, (width, width), dtype);
+        family.complete(&given, &problem, target::DEFAULT).unwrap_err().to_string()
+    };
+    let columns = refused("f32", 49, "team=part,rows=64,wm=4,wn=1,columns_apart=2");
+    assert!(columns.contains("share out their columns"), "{columns}");
+    let terms = refused("f64", 31, "instruction=m16n8k8,rows=64,wm=4,terms_apart=3");
+    assert!(terms.contains("share out their terms"), "{terms}");
 }

@@ -44,10 +44,22 @@ pub(super) fn columns_apart(choice: &Choice) -> i64 {
 /// Distances of terms that are worth trying.
 pub(super) fn terms_worth_trying(problem: &Problem, choice: &Choice) -> Vec<i64> {
     let whole_rows = depth(problem, choice) >= problem.shape.k;
-    if !are_whole(problem, choice) || !whole_rows || mapping::rest(problem, choice) > 0 {
+    if !are_whole(problem, choice) || !whole_rows {
         return vec![1];
     }
-    worth_trying(mapping::chain(problem, choice), |apart| reads(problem, choice, apart))
+    worth_trying(instructions_together(problem, choice), |apart| reads(problem, choice, apart))
+}
+
+/// How many instructions, one after another, may share out their terms: those of a chain, without the one that threads replace.
+pub(super) fn instructions_together(problem: &Problem, choice: &Choice) -> i64 {
+    let chain = mapping::chain(problem, choice);
+    let replaced = mapping::rest(problem, choice) > 0 && chain == mapping::steps_of_a_row(problem, choice);
+    if replaced { chain - 1 } else { chain }
+}
+
+/// How many beside each other may share out their columns: those of a warp.
+pub(super) fn instructions_beside(problem: &Problem, choice: &Choice) -> i64 {
+    Warps::of(problem, choice).columns / ACROSS
 }
 
 /// Distances of columns that are.
@@ -55,8 +67,7 @@ pub(super) fn columns_worth_trying(problem: &Problem, choice: &Choice) -> Vec<i6
     if !are_whole(problem, choice) || choice.word("store") != "shared" {
         return vec![1];
     }
-    let tiles = Warps::of(problem, choice).columns / ACROSS;
-    worth_trying(tiles, |apart| stores(problem, choice, apart))
+    worth_trying(instructions_beside(problem, choice), |apart| stores(problem, choice, apart))
 }
 
 /// Whether fragments are copies of what is staged, and that of what is in memory.
@@ -142,7 +153,7 @@ fn passes_of(words: i64, first: impl Fn(i64) -> i64) -> f64 {
     sum as f64 / words as f64
 }
 
-/// Steps of instructions whose terms lie so far apart: how many terms they take together.
+/// How many terms instructions take together whose terms lie so far apart.
 pub(super) fn terms_at_a_time(problem: &Problem, choice: &Choice) -> i64 {
     Warps::of(problem, choice).terms * terms_apart(choice)
 }

@@ -2,6 +2,7 @@
 
 use warpwright_core::dtype::DType;
 
+use super::banks;
 use super::mapping::{
     self, Tiles, Warps, band, bands, group, in_parts, is_three, moved_a, moved_c, staged, staged_bytes,
     threads, threads_with_role, wider,
@@ -41,6 +42,16 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
         about: "threads add up pieces of a sum of as many instructions each",
         on: &[staging::CHAIN],
         holds: |c, p, _| mapping::steps_of_a_row(p, c) % c.int(staging::CHAIN) == 0,
+    },
+    Constraint {
+        about: "as many instructions one after another share out their terms as terms lie apart, again and again",
+        on: &[banks::TERMS_APART],
+        holds: |c, p, _| banks::instructions_together(p, c) % banks::terms_apart(c) == 0,
+    },
+    Constraint {
+        about: "as many instructions of a warp beside each other share out their columns as columns lie apart, again and again",
+        on: &[banks::COLUMNS_APART],
+        holds: |c, p, _| banks::instructions_beside(p, c) % banks::columns_apart(c) == 0,
     },
     Constraint {
         about: "a warp has a whole number of instructions in its rows",

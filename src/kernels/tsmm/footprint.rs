@@ -155,7 +155,7 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target) -> Foot
     let over_rows = problem.shape.m as f64 / rows as f64 * (choice.int("wn") * bands(problem, choice)) as f64;
     // Steps of all warps, an instruction deep.
     let rest = mapping::rest(problem, choice);
-    let instructions = wider * small_extents(problem, choice).0 / terms;
+    let instructions = ceil(wider * mapping::rows_of_pieces(problem, choice), terms);
     let steps = over_rows * (instructions - i64::from(rest > 0)) as f64;
     // What threads read and multiply of the terms that are left over; each row of a tile is read by the lanes that have it.
     let of_rest =

@@ -377,13 +377,18 @@ pub(super) fn moved_c_as(copy: &str, problem: &Problem, choice: &Choice) -> Move
     Moved::of(copy, problem.dtype(), n, whole && problem.ld.c == n, problem.alignment().c)
 }
 
+/// Rows of the small matrix that whole pieces of rows of A are multiplied by.
+pub(super) fn rows_of_pieces(problem: &Problem, choice: &Choice) -> i64 {
+    let (k, depth) = (problem.shape.k, depth(problem, choice));
+    if depth < k { ceil(k, depth) * depth } else { k }
+}
+
 /// Rows and columns of the small matrix of whole tiles and whole instructions.
 pub(super) fn small_extents(problem: &Problem, choice: &Choice) -> (i64, i64) {
-    // Whole pieces of rows of A, too.
-    let (k, depth) = (problem.shape.k, depth(problem, choice));
-    let rows = if depth < k { ceil(k, depth) * depth } else { k };
+    let rows = rows_of_pieces(problem, choice);
     if choice.word("unit") == "mma" {
-        let (Warps { terms, columns, .. }, wider) = (Warps::of(problem, choice), wider(problem, choice));
+        let (columns, wider) = (Warps::of(problem, choice).columns, wider(problem, choice));
+        let terms = banks::terms_at_a_time(problem, choice).max(1);
         (ceil(wider * rows, terms) * terms / wider, choice.int("wn") * columns / wider)
     } else {
         let Tiles { across, piece, .. } = Tiles::of(problem, choice);

@@ -164,6 +164,10 @@ impl Parts {
     /// are not zero.
     fn sum(&self, loops: &[For], instruction: &Instruction, known: &Known) -> Result<Stmt, String> {
         let (result, a, b, terms) = factors(instruction)?;
+        // Of loops that the result does not depend on, every iteration adds terms to it.
+        let at = |l: &&For| result.dims.iter().any(|dim| matches!(dim, Span::At(i) if i.mentions(&l.var)));
+        let (loops, over_terms): (Vec<&For>, Vec<&For>) = loops.iter().partition(at);
+        let iterations = all_iterations(&over_terms)?;
         let mut known = known.clone();
         loops.iter().for_each(|l| facts::enter_loop(&mut known, l));
         let known = &known;
@@ -171,9 +175,12 @@ impl Parts {
         let [i, j] = vars.each_ref().map(Index::var);
         let target = Access::new(&result.buffer, element_of(result, [i.clone(), j.clone()])?);
         let mut body = Vec::new();
-        for k in (0..terms).map(Index::from) {
-            let of_a = self.element(&a.buffer, &element_of(a, [i.clone(), k.clone()])?, known)?;
-            let of_b = self.element(&b.buffer, &element_of(b, [k, j.clone()])?, known)?;
+        let all = iterations.iter().flat_map(|there| (0..terms).map(move |k| (there, Index::from(k))));
+        for (there, k) in all {
+            let here = |sym: &Sym| there.iter().find_map(|(var, value)| (var == sym).then(|| value.clone()));
+            let [a, b] = [a, b].map(|window| window.substitute(&here));
+            let of_a = self.element(&a.buffer, &element_of(&a, [i.clone(), k.clone()])?, known)?;
+            let of_b = self.element(&b.buffer, &element_of(&b, [k, j.clone()])?, known)?;
             if of_a != Value::Const(0.0) && of_b != Value::Const(0.0) {
                 body.push(Stmt::Assign(Assign {
                     target: target.clone(),
@@ -183,15 +190,33 @@ impl Parts {
                 }));
             }
         }
-        if i64::try_from(body.len()) == Ok(terms) {
+        if body.len() as i64 == terms * iterations.len() as i64 {
             return Err("all terms of its last iteration count".into());
         }
         let own = Own { vars: vars.to_vec(), run: 1, window: result.clone(), body: body.into() };
         Ok(loops
             .iter()
             .rev()
-            .fold(Stmt::Own(own), |inside, l| Stmt::For(For { body: Body::from(vec![inside]), ..l.clone() })))
+            .fold(Stmt::Own(own), |inside, l| Stmt::For(For { body: Body::from(vec![inside]), ..(*l).clone() })))
     }
+}
+
+/// What the variables of loops are in each iteration of all of them.
+fn all_iterations(loops: &[&For]) -> Result<Vec<Vec<(Sym, Index)>>, String> {
+    loops.iter().try_fold(vec![Vec::new()], |before: Vec<Vec<(Sym, Index)>>, l| {
+        let Range::Span { lo, step, .. } = &l.range else {
+            return Err(format!("`{}` is no loop over a range", l.var));
+        };
+        let unknown = || format!("`{}` runs through no known range", l.var);
+        let (lo, step) = lo.as_constant().zip(step.as_constant()).ok_or_else(unknown)?;
+        let count = l.range.constant_trip_count().ok_or_else(unknown)?;
+        let values = (0..count).map(|n| Index::from(lo + n * step));
+        let with = |value: Index| {
+            let of = move |there: &Vec<_>| [&there[..], &[(l.var.clone(), value.clone())]].concat();
+            before.iter().map(of).collect::<Vec<_>>()
+        };
+        Ok(values.flat_map(with).collect())
+    })
 }
 
 /// The operands of a matrix instruction, the accumulator first, and how many terms it adds up.
