@@ -28,7 +28,12 @@ fn terms_and_columns_that_lie_apart_meet_in_fewer_banks() {
     for (dtype, (wide, deep), form, [terms, columns]) in [
         ("f32", (49, 49), "split_once=true,rest=units", [1, 7]),
         ("f32", (49, 49), "split_once=true,rest=threads", [1, 7]),
-        ("f32", (31, 31), "split_once=false,team=part,in_place=true,rows=128,wm=4,wn=1,numbers=split,chain=4", [4, 4]),
+        (
+            "f32",
+            (31, 31),
+            "split_once=false,team=part,in_place=true,rows=128,wm=4,wn=1,numbers=split,chain=4",
+            [4, 4],
+        ),
         ("f32", (33, 57), "team=part,rows=64,wm=4,wn=1,depth=57,rest=units", [8, 5]),
         ("f32", (20, 53), "depth=53", [7, 1]),
         ("f64", (63, 63), "instruction=m16n8k8", [4, 2]),
@@ -45,11 +50,18 @@ fn terms_and_columns_that_lie_apart_meet_in_fewer_banks() {
     ] {
         let problem = problem(family, (wide, deep), dtype);
         let together = parameters(form).with("unit", "mma").with("store", "shared").with("copy", "one");
-        let together = if form.contains("passing") { together } else { together.with("passing", false).with("blocks", 2) };
-        let apart = [("terms_apart", terms), ("columns_apart", columns)].into_iter().filter(|(_, by)| *by > 1);
+        let together = if form.contains("passing") {
+            together
+        } else {
+            together.with("passing", false).with("blocks", 2)
+        };
+        let apart =
+            [("terms_apart", terms), ("columns_apart", columns)].into_iter().filter(|(_, by)| *by > 1);
         let given = apart.clone().fold(together, |given, (name, by)| given.with(name, by));
         let complete = |given: &Choice| {
-            family.complete(given, &problem, target::DEFAULT).unwrap_or_else(|e| panic!("{dtype} {form}: {e}"))
+            family
+                .complete(given, &problem, target::DEFAULT)
+                .unwrap_or_else(|e| panic!("{dtype} {form}: {e}"))
         };
         let choice = complete(&given);
         holds(family, &problem, &choice, &[0, 1, 150]);

@@ -168,8 +168,8 @@ mod tests {
         assert_eq!([passes(1, 49, 2), passes(1, 49, 14)], [4.0, 2.0]);
         // Rows of 63: four lanes in a bank, and none.
         assert_eq!([passes(1, 63, 2), passes(1, 63, 8)], [4.0, 1.0]);
-        // Complex numbers of 8 bytes, 33 in a row: neighbouring terms, and five apart; 40 in a row.
+        // Complex numbers of 8 bytes, 33 in a row: neighbouring terms, and five apart; 25 in a row, two columns of each: neighbours, and two apart.
         assert_eq!([passes(2, 66, 2), passes(2, 66, 10)], [4.0, 2.0]);
-        assert_eq!(passes(2, 80, 4), 1.0);
+        assert_eq!([passes(2, 50, 4), passes(2, 50, 8)], [2.0, 1.0]);
     }
 }

@@ -250,7 +250,11 @@ fn by_matrix_units(problem: &Problem, choice: &Choice, [block, tiled, sum]: [&st
         _ => ("a.ro", "b.co"),
     };
     let below = if rows > high { format!(", {of_a}, {tiled}.io") } else { String::new() };
-    let beside = if columns > ACROSS * banks::columns_apart(choice) { format!(", {of_b}, {tiled}.jo") } else { String::new() };
+    let beside = if columns > ACROSS * banks::columns_apart(choice) {
+        format!(", {of_b}, {tiled}.jo")
+    } else {
+        String::new()
+    };
     // Results that go straight from registers to C are whole numbers there.
     let (of_tiled_row, whole) = if tiled == "C" { (columns / wider, wider == 1) } else { (columns, true) };
     let pairs = if whole && banks::columns_apart(choice) == 1 && pieces_are_aligned(problem, choice, 2) {

@@ -194,10 +194,9 @@ impl Parts {
             return Err("all terms of its last iteration count".into());
         }
         let own = Own { vars: vars.to_vec(), run: 1, window: result.clone(), body: body.into() };
-        Ok(loops
-            .iter()
-            .rev()
-            .fold(Stmt::Own(own), |inside, l| Stmt::For(For { body: Body::from(vec![inside]), ..(*l).clone() })))
+        Ok(loops.iter().rev().fold(Stmt::Own(own), |inside, l| {
+            Stmt::For(For { body: Body::from(vec![inside]), ..(*l).clone() })
+        }))
     }
 }
 
