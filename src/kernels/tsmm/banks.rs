@@ -7,9 +7,7 @@
 //! so many columns. The small matrix is read accordingly; where lanes would then meet there, it has its columns in shared memory in the
 //! order in which they take them.
 
-use super::mapping::{
-    self, Warps, band, copied_a, depth, moved_a, moved_c, numbers, paddings, staged, wider,
-};
+use super::mapping::{self, Warps, band, depth, moved_a, moved_c, numbers, staged, wider};
 use super::schedule::pieces_are_aligned;
 use crate::kernels::family::Choice;
 use crate::kernels::gemm::Numbers;
@@ -82,14 +80,15 @@ fn worth_trying(of: i64, passes: impl Fn(i64) -> f64) -> Vec<i64> {
     [1].into_iter().chain(best.filter(|apart| passes(*apart) < WORTH * passes(1))).collect()
 }
 
-/// Passes of the loads of A by lanes, as multiples of those that they would take without conflicts.
+/// Passes of the loads of A by lanes, as multiples of those that they would take without conflicts. Rows that are moved each for
+/// itself are as long as it takes to have none.
 pub(super) fn reads(problem: &Problem, choice: &Choice, apart: i64) -> f64 {
     if moved_a(problem, choice) != Moved::AsOne {
         return 1.0;
     }
-    let (dtype, [pad, ..]) = (staged(problem, choice).0, paddings(problem, choice));
+    let (dtype, of_a_number) = staged(problem, choice);
     let words = (dtype.bytes() / 4).max(1);
-    passes(words, words * (copied_a(problem, choice).columns + pad), words * apart)
+    passes(words, words * of_a_number * problem.shape.k, words * apart)
 }
 
 /// Passes of the stores of results by lanes.
@@ -97,9 +96,9 @@ pub(super) fn stores(problem: &Problem, choice: &Choice, apart: i64) -> f64 {
     if moved_c(problem, choice) != Moved::AsOne {
         return 1.0;
     }
-    let (dtype, [.., pad]) = (staged(problem, choice).0, paddings(problem, choice));
+    let dtype = staged(problem, choice).0;
     let words = (dtype.bytes() / 4).max(1);
-    let row = words * (wider(problem, choice) * band(problem, choice) + pad);
+    let row = words * wider(problem, choice) * band(problem, choice);
     if apart == 1 && !dtype.is_complex() && pieces_are_aligned(problem, choice, 2) {
         // Both columns at once.
         return passes(2 * words, row, 2 * words);
@@ -119,6 +118,9 @@ impl Small {
     /// How rows of so many columns lie there; `None` if columns do not lie apart.
     pub(super) fn of(problem: &Problem, choice: &Choice, columns: i64) -> Option<Small> {
         let (terms, apart) = (terms_apart(choice), columns_apart(choice));
+        if apart == 1 {
+            return None;
+        }
         let words = match choice.flag(staging::SPLIT_ONCE) {
             true => 1,
             false => (staged(problem, choice).0.bytes() / 4).max(1),
@@ -127,8 +129,8 @@ impl Small {
         let free = |row: i64| {
             passes_of(words, |lane| (lane % BESIDE * terms * row + lane / BESIDE * apart) * words) == 1.0
         };
-        let longer = || (0..=staging::MOST_PADDING).find(|more| free(columns + more));
-        (apart > 1).then(|| longer().map_or(Small::InOrder, Small::AsItIs))
+        let longer = (0..=staging::MOST_PADDING).find(|more| free(columns + more));
+        Some(longer.map_or(Small::InOrder, Small::AsItIs))
     }
 }
 
