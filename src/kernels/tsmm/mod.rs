@@ -38,6 +38,9 @@
 //! bring a group of rows of A (`copy=bulk`), which each warp gives back when it has multiplied them: to the warp that asks for the
 //! next (`release=warps`), or to one that does nothing else (`release=role`).
 //!
+//! Rows that are one piece of memory cannot be longer than they are, so that lanes meet in banks of shared memory. Then the instructions of a
+//! warp may take every so many terms (`terms_apart`) and make every so many columns (`columns_apart`), see `banks.rs`.
+//!
 //! Blocks stay on their multiprocessors and take every so many groups of rows, or each takes a few neighbouring ones (`groups`) and makes room for
 //! the next (`passing`): it has to bring the small matrix anew, but all that are on the GPU at a time read and write neighbouring rows,
 //! which device memory does faster (`bench/limits/walks.cu`).
