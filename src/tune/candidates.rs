@@ -159,9 +159,11 @@ fn first_of_kinds(looked: &[Looked]) -> Vec<(usize, usize)> {
 
 #[cfg(test)]
 mod tests {
-    use super::Choices;
+    use std::collections::BTreeMap;
+
+    use super::{Choices, PROMISING};
     use crate::kernels;
-    use crate::kernels::family::{Choice, Family, Permissions};
+    use crate::kernels::family::{Choice, Family, Permissions, parse_parameter};
     use crate::problem::Problem;
     use crate::tune::space::Space;
     use warpwright_core::target;
@@ -228,5 +230,46 @@ mod tests {
         assert_eq!(some.candidates(), all.candidates());
         let fewer = choices.promising(all.choices() - 1, &[]);
         assert_eq!(fewer.choices(), all.choices());
+    }
+
+    /// Of twelve products every candidate of parts of their spaces was measured (`tune --exhaustive`, 2026-11-22).
+    #[test]
+    #[ignore = "takes a minute of two cores: cargo test --release --lib -- --ignored measured_to_be_best"]
+    fn what_was_measured_to_be_best_is_kept_or_nearly_so() {
+        let path = "bench/results/tuner-candidates-nvidia-h200-2026-11-22.csv";
+        let text =
+            std::fs::read_to_string(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap();
+        let mut tried: BTreeMap<Vec<&str>, Vec<(f64, &str)>> = BTreeMap::new();
+        for line in text.lines().skip(1) {
+            let columns: Vec<&str> = line.splitn(10, ',').collect();
+            if let ("correct", Ok(seconds)) = (columns[6], columns[7].parse()) {
+                tried.entry(columns[..6].to_vec()).or_default().push((seconds, columns[9]));
+            }
+        }
+        assert_eq!(tried.len(), 12);
+        let h200 = target::Target::by_name("h200").unwrap();
+        for (key, mut tried) in tried {
+            let [name, m, n, k, dtype, layout] = key[..] else { panic!("{key:?}") };
+            let family = kernels::family(name).unwrap();
+            let shape = format!("{m}x{n}x{k}").parse().unwrap();
+            let problem = Problem::new(shape, dtype.parse().unwrap(), layout.parse().unwrap());
+            let given = Choice::default();
+            let space =
+                Choices { target: h200, ..choices(family, &problem, &given) }.promising(PROMISING, &[]);
+            tried.sort_by(|a, b| a.0.total_cmp(&b.0));
+            let kept = tried.iter().find(|(_, text)| {
+                let named = text.split(' ').map(|word| parse_parameter(word).unwrap());
+                let given = named.fold(Choice::default(), |choice, (name, value)| choice.with(name, value));
+                family.complete(&given, &problem, h200).is_ok_and(|choice| space.place(&choice).is_some())
+            });
+            let ratio = kept.expect("something that was tried is kept").0 / tried[0].0;
+            println!(
+                "{key:?}: {ratio:.4} of the best of {} with {} of {} choices",
+                tried.len(),
+                space.len(),
+                space.choices()
+            );
+            assert!(ratio < 1.03, "{key:?}: {ratio}");
+        }
     }
 }
