@@ -127,6 +127,9 @@ fn where_warps_differ_the_model_is_near() {
         ),
         ("tsmm", "f64", "nn", "4000x24x20", "unit=mma,store=shared,blocks=8"),
         ("tsmm", "c64", "nn", "4000x36x20", "unit=fma,staging=shared,blocks=8"),
+        // Parts of split numbers lie in planes.
+        ("tsmm", "f32", "nn", "4000x49x49", "unit=mma,split_once=true,columns_apart=7,copy=one,blocks=8"),
+        ("tsmm", "c64", "nn", "4000x32x40", "unit=mma,numbers=split,split_once=true,wn=1,blocks=8"),
         ("tsmm", "c128", "nn", "4000x58x58", "unit=mma,numbers=parts,team=part,blocks=8"),
     ]
     .map(|(name, dtype, layout, shape, parameters)| of_family(name, dtype, layout, shape, parameters));

@@ -100,7 +100,7 @@ fn what_meets_in_no_bank_or_is_not_stored_stays_together() {
         family.complete(&given, &problem, target::DEFAULT).unwrap_err().to_string()
     };
     let columns = refused("f32", 49, "team=part,rows=64,wm=4,wn=1,columns_apart=2");
-    assert!(columns.contains("share out their columns"), "{columns}");
+    assert!(columns.contains("distance of their columns"), "{columns}");
     let terms = refused("f64", 31, "instruction=m16n8k8,rows=64,wm=4,terms_apart=3");
-    assert!(terms.contains("share out their terms"), "{terms}");
+    assert!(terms.contains("distance of their terms"), "{terms}");
 }

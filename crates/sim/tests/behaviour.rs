@@ -63,6 +63,15 @@ fn requests_sectors_and_wavefronts_are_those_of_a_profiler() {
     );
     assert_eq!((turned.global_load_requests, turned.global_load_sectors), (1, 16));
     assert_eq!((turned.shared_store_requests, turned.shared_store_wavefronts), (4, 4));
+    // Parts of a number lie in a plane each, of which all are asked for.
+    let split = counters(
+        "alloc s: f32[32] shared split
+         for t in threads(32@1) { s[t] = x[t] }
+         barrier
+         for t in threads(32@1) { y[t] = s[t] }",
+    );
+    assert_eq!((split.shared_store_requests, split.shared_store_wavefronts), (2, 2));
+    assert_eq!((split.shared_load_requests, split.shared_load_wavefronts), (2, 2));
     // One element for all is read once.
     let spread = counters("for t in threads(32@1) { for v in vector 0..4 { y[4*t + v] = x[t] } }");
     assert_eq!((spread.global_load_requests, spread.global_load_sectors), (1, 4));

@@ -7,7 +7,7 @@
 //! so many columns. The small matrix is read accordingly; where lanes would then meet there, it has its columns in shared memory in the
 //! order in which they take them.
 
-use super::mapping::{self, Warps, band, depth, moved_a, moved_c, numbers, staged, wider};
+use super::mapping::{self, Warps, band, depth, is_three, moved_a, moved_c, numbers, staged, wider};
 use super::schedule::pieces_are_aligned;
 use crate::kernels::family::Choice;
 use crate::kernels::gemm::Numbers;
@@ -83,7 +83,8 @@ fn worth_trying(of: i64, passes: impl Fn(i64) -> f64) -> Vec<i64> {
 /// Passes of the loads of A by lanes, as multiples of those that they would take without conflicts. Rows that are moved each for
 /// itself are as long as it takes to have none.
 pub(super) fn reads(problem: &Problem, choice: &Choice, apart: i64) -> f64 {
-    if moved_a(problem, choice) != Moved::AsOne {
+    // Of what fragments of three real products are made is read in pairs.
+    if moved_a(problem, choice) != Moved::AsOne || is_three(problem, choice) {
         return 1.0;
     }
     let (dtype, of_a_number) = staged(problem, choice);
@@ -134,7 +135,7 @@ impl Small {
     }
 }
 
-/// Passes of an access of so many words by each lane, to rows so many words apart, of which the four lanes of a row take what lies so many
+/// Passes of an access of so many words (1, 2 or 4) by each lane, to rows so many words apart, of which the four lanes of a row take what lies so many
 /// words apart, as multiples of the least. Where it begins makes no difference.
 fn passes(words: i64, row: i64, step: i64) -> f64 {
     passes_of(words, |lane| lane / BESIDE * row + lane % BESIDE * step)
@@ -162,7 +163,27 @@ pub(super) fn terms_at_a_time(problem: &Problem, choice: &Choice) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use super::passes;
+    use super::{BANKS, passes};
+    use warpwright_core::model::requests::Tally;
+
+    /// The model counts passes of any addresses; here, where the constraints of millions of choices ask, lanes are known to want
+    /// different words.
+    #[test]
+    fn passes_are_those_of_the_model() {
+        let mut tally = Tally::default();
+        for (words, row) in
+            [1, 2, 4].into_iter().flat_map(|words| (9..70).map(move |row| (words, words * row)))
+        {
+            for step in (1..=16).map(|step| words * step).filter(|step| 3 * step + words <= row) {
+                let address = |lane: i64| 4 * (lane / 4 * row + lane % 4 * step);
+                let lanes: Vec<(u8, i64)> =
+                    (0..BANKS as i64).map(|lane| (lane as u8, address(lane))).collect();
+                let least = words as f64;
+                let counted = tally.wavefronts(&lanes, 4 * words) as f64 / least;
+                assert_eq!(passes(words, row, step), counted, "{words} words, rows of {row}, {step} apart");
+            }
+        }
+    }
 
     #[test]
     fn lanes_that_meet_in_a_bank_wait_for_each_other() {

@@ -44,12 +44,12 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
         holds: |c, p, _| mapping::steps_of_a_row(p, c) % c.int(staging::CHAIN) == 0,
     },
     Constraint {
-        about: "as many instructions one after another share out their terms as terms lie apart, again and again",
+        about: "the instructions that a warp executes one after another are no multiple of the distance of their terms",
         on: &[banks::TERMS_APART],
         holds: |c, p, _| banks::instructions_together(p, c) % banks::terms_apart(c) == 0,
     },
     Constraint {
-        about: "as many instructions of a warp beside each other share out their columns as columns lie apart, again and again",
+        about: "the instructions that a warp has beside each other are no multiple of the distance of their columns",
         on: &[banks::COLUMNS_APART],
         holds: |c, p, _| banks::instructions_beside(p, c) % banks::columns_apart(c) == 0,
     },

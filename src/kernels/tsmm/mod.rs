@@ -167,6 +167,11 @@ fn with_mma(choice: &Choice, values: impl IntoIterator<Item = impl Into<Value>>)
     if choice.word("unit") == "mma" { with_stages(choice, values) } else { Vec::new() }
 }
 
+/// Values of which one is to be chosen: none where there is only one, so that the parameter has no meaning.
+fn several(values: Vec<i64>) -> Vec<i64> {
+    if values.len() > 1 { values } else { Vec::new() }
+}
+
 /// The values of a parameter of the form by threads that stages rows.
 fn with_tiles(choice: &Choice, values: impl IntoIterator<Item = impl Into<Value>>) -> Vec<Value> {
     if choice.word("unit") == "fma" { with_stages(choice, values) } else { Vec::new() }
@@ -305,16 +310,13 @@ const PARAMETERS: &[Parameter] = &[
             even.truncate(2);
             let pieces = pieces.chain(half).chain(even).filter(|_| k * bytes >= LONG_ROW);
             let depths: Vec<i64> = std::iter::once(k).chain(pieces).collect();
-            if depths.len() > 1 { with_stages(c, depths) } else { Vec::new() }
+            with_stages(c, several(depths))
         },
     },
     Parameter {
         name: staging::CHAIN,
         about: "instructions on split numbers, one after another, that add up their terms before threads add them to the sum: where all would make the bound of the error larger, as many as do not",
-        values: |c, problem, _| {
-            let chains = mapping::chains(problem, c);
-            if chains.len() > 1 { with_mma(c, chains) } else { Vec::new() }
-        },
+        values: |c, problem, _| with_mma(c, several(mapping::chains(problem, c))),
     },
     Parameter {
         name: mapping::REST,
@@ -455,18 +457,12 @@ const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: banks::TERMS_APART,
         about: "how far apart the terms lie that a matrix instruction takes of rows that are one piece of memory: neighbours, or a distance at which fewer lanes meet in a bank of shared memory",
-        values: |c, problem, _| {
-            let apart = banks::terms_worth_trying(problem, c);
-            if apart.len() > 1 { with_mma(c, apart) } else { Vec::new() }
-        },
+        values: |c, problem, _| with_mma(c, several(banks::terms_worth_trying(problem, c))),
     },
     Parameter {
         name: banks::COLUMNS_APART,
         about: "how far apart the columns lie that it makes: neighbours, or a distance at which fewer lanes meet in a bank when they store them",
-        values: |c, problem, _| {
-            let apart = banks::columns_worth_trying(problem, c);
-            if apart.len() > 1 { with_mma(c, apart) } else { Vec::new() }
-        },
+        values: |c, problem, _| with_mma(c, several(banks::columns_worth_trying(problem, c))),
     },
     Parameter {
         name: PASSING,

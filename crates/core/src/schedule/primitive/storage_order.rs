@@ -290,6 +290,14 @@ mod tests {
             layout(plain, "storage_align(s, c/12, 4)\n").unwrap(),
             "(r, c) => 176*r + 16*(c/12) + c%12"
         );
+        // Rows whose elements stand in another order are rows all the same.
+        assert_eq!(
+            layout(plain, "storage_order(s, r, c%8, c/8)\nstorage_align(s, r, 5)\n").unwrap(),
+            "(r, c) => 133*r + 16*(c%8) + c/8"
+        );
+        assert!(
+            layout(plain, "swizzle(s)\nstorage_align(s, r, 4)\n").unwrap_err().contains("before swizzling")
+        );
         assert_eq!(layout(plain, "swizzle(s)\n").unwrap(), "(r, c) => 128*r + 4*xor(c/4, r) + c%4");
         assert_eq!(
             layout("s: f32[8, 128] shared layout (r, c) => 132*r + c", "storage_align(s, r, 4)\n").unwrap(),

@@ -190,6 +190,30 @@ fn vector_loops_are_wide_moves() {
 }
 
 #[test]
+fn two_complex_numbers_are_stored_at_once_where_they_are_computed() {
+    assert_text(
+        &statements(
+            "program p(M: size, alpha: c64, beta: c64, S: in c64[M, 64], C: inout c64[M, 64; ldc]) assume ldc%2 == 0 {
+            for m in block.x(M) {
+                for t in threads(32@1) {
+                    for v in vector 0..2 { C[m, 2*t + v] = alpha * S[m, 2*t + v] + beta * C[m, 2*t + v] }
+                }
+            }
+        }",
+        ),
+        "
+        {
+            const float4 s = *(const float4*)&S[64*(long long)m + 2*tid];
+            const float4 c = *(const float4*)&C[(long long)m*ldc + 2*tid];
+            const float2 z = cfma(alpha, make_float2(s.x, s.y), cmul(beta, make_float2(c.x, c.y)));
+            const float2 z2 = cfma(alpha, make_float2(s.z, s.w), cmul(beta, make_float2(c.z, c.w)));
+            *(float4*)&C[(long long)m*ldc + 2*tid] = make_float4(z.x, z.y, z2.x, z2.y);
+        }
+        ",
+    );
+}
+
+#[test]
 fn real_and_imaginary_parts_are_put_together_without_adding() {
     assert_text(
         &statements(
