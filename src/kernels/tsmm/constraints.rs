@@ -46,7 +46,7 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
     Constraint {
         about: "the instructions that a warp executes one after another are no multiple of the distance of their terms",
         on: &[banks::TERMS_APART],
-        holds: |c, p, _| banks::instructions_together(p, c) % banks::terms_apart(c) == 0,
+        holds: |c, p, _| banks::may_share_out_terms(p, c),
     },
     Constraint {
         about: "the instructions that a warp has beside each other are no multiple of the distance of their columns",
@@ -177,11 +177,6 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
             let one = mapping::takes_one_group(c) && mapping::depth(p, c) == p.shape.k;
             !one || c.int("stages") == 1
         },
-    },
-    Constraint {
-        about: "where results lie where their rows lay, the next rows are asked for when they have left: there is one stage",
-        on: &[mapping::IN_PLACE, "stages"],
-        holds: |c, _, _| !c.flag(mapping::IN_PLACE) || c.int("stages") == 1,
     },
     Constraint {
         about: "a warp that waits for nobody else asks for a group while another is multiplied: there are two at least",

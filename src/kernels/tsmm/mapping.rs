@@ -104,7 +104,6 @@ pub(super) fn may_be_in_place(problem: &Problem, choice: &Choice) -> bool {
     let shape = problem.shape;
     choice.word("unit") == "mma"
         && choice.word("store") == "shared"
-        && choice.int("wn") == 1
         && shape.k == shape.n
         && depth(problem, choice) == shape.k
         && bands(problem, choice) == 1

@@ -497,7 +497,7 @@ const PARAMETERS: &[Parameter] = &[
         values: |c, problem, _| {
             // Where a block takes one group of rows, there are others at a time only if it takes them piece by piece.
             let one = mapping::takes_one_group(c) && mapping::depth(problem, c) == problem.shape.k;
-            if one || c.flag(IN_PLACE) { with_stages(c, [1]) } else { with_stages(c, [2, 3, 4, 1]) }
+            if one { with_stages(c, [1]) } else { with_stages(c, [2, 3, 4, 1]) }
         },
     },
     Parameter {

@@ -22,7 +22,9 @@
 //! Elements take the places of those with the same number, counted in C order; what is left of the other buffer is not
 //! used. In every list of statements those that touch the other buffer stand before those that touch this one, or both
 //! stand in a loop over threads whose iterations keep to elements of their own, or in one whose iterations write both
-//! anew, where it is so again: then nothing is overwritten that is read later.
+//! anew, where it is so again: then nothing is overwritten that is read later. A loop over threads whose iterations do not keep to
+//! elements of their own is taken apart before the first statement that touches this buffer: then all of them have done with
+//! the other one. Of a ring (`pipeline`) the buffer takes the slot that the iteration uses, while others are being filled.
 
 use std::collections::{HashMap, HashSet};
 
@@ -30,7 +32,7 @@ use crate::diag::Diagnosis;
 use crate::index::Index;
 use crate::ir::{Access, Buffer, For, Mode, Operand, Program, Space, Stmt, walk};
 use crate::layout::row_major_strides;
-use crate::schedule::rewrite::{Effects, Touched, count_uses, covers, map_elements, values_of};
+use crate::schedule::rewrite::{Effects, Touched, count_uses, covers, distribute, map_elements, values_of};
 use crate::schedule::step::Call;
 use crate::sym::Sym;
 
@@ -87,7 +89,11 @@ impl StorageShare {
         buffers: &HashMap<Sym, Buffer>,
         [buffer, other]: [&Buffer; 2],
     ) -> Result<Vec<Stmt>, Diagnosis> {
-        let [of_buffer, of_other] = [self.extents(buffer)?, self.extents(other)?];
+        let ring = self.ring(stmts, [buffer, other])?;
+        let [of_buffer, mut of_other] = [self.extents(buffer)?, self.extents(other)?];
+        if ring.is_some() {
+            of_other.remove(0);
+        }
         let [needed, there] = [&of_buffer, &of_other].map(|extents| extents.iter().product::<i64>());
         if buffer.dtype != other.dtype {
             return Err(self.refuse(format!("it has elements of {}, not of {}", buffer.dtype, other.dtype)));
@@ -95,36 +101,112 @@ impl StorageShare {
         if needed > there {
             return Err(self.refuse(format!("it has {needed} elements, the other {there}")));
         }
-        self.in_turn(stmts, [buffer, other], &mut Touched::new(buffers))?;
+        match &ring {
+            // Within an iteration the slot is a buffer of its own.
+            Some(ring) => {
+                let mut known = buffers.clone();
+                known.insert(ring.slot.sym.clone(), ring.slot.clone());
+                self.in_turn(&ring.body, [buffer, &ring.slot], &mut Touched::new(&known))?;
+            }
+            None => self.in_turn(stmts, [buffer, other], &mut Touched::new(buffers))?,
+        }
         let (strides, room) = (row_major_strides(&of_buffer), row_major_strides(&of_other));
         let place = |access: &mut Access| {
             if access.buffer != buffer.sym {
                 return;
             }
             access.buffer = other.sym.clone();
-            if of_buffer == of_other {
-                return;
+            if of_buffer != of_other {
+                let number = access
+                    .index
+                    .iter()
+                    .zip(&strides)
+                    .fold(Index::default(), |sum, (index, stride)| &sum + &index.scaled(*stride));
+                access.index = of_other
+                    .iter()
+                    .zip(&room)
+                    .enumerate()
+                    .map(|(axis, (extent, stride))| {
+                        let whole = number.div(*stride);
+                        if axis == 0 { whole } else { whole.rem(*extent) }
+                    })
+                    .collect();
             }
-            let number = access
-                .index
-                .iter()
-                .zip(&strides)
-                .fold(Index::default(), |sum, (index, stride)| &sum + &index.scaled(*stride));
-            access.index = of_other
-                .iter()
-                .zip(&room)
-                .enumerate()
-                .map(|(axis, (extent, stride))| {
-                    let whole = number.div(*stride);
-                    if axis == 0 { whole } else { whole.rem(*extent) }
-                })
-                .collect();
+            if let Some(ring) = &ring {
+                access.index.insert(0, ring.used.clone());
+            }
         };
         let rest = walk::rewrite(stmts.to_vec(), &mut |stmt| {
             let is_it = allocated(&stmt, &self.buffer).is_some_and(|b| b.sym == buffer.sym);
             if is_it { Vec::new() } else { vec![stmt] }
         });
         Ok(map_elements(rest, &place))
+    }
+
+    /// The slot of a ring that an iteration of the loop around the buffer uses, if the other one is such: its first index is that of the
+    /// iteration, modulo the number of slots.
+    fn ring(&self, stmts: &[Stmt], [buffer, other]: [&Buffer; 2]) -> Result<Option<Ring>, Diagnosis> {
+        let (mut around, slots) = (None, self.extents(other)?[0]);
+        walk::for_each(stmts, &mut |stmt| {
+            if let Stmt::For(l) = stmt
+                && l.mode == Mode::Serial
+                && l.body.iter().any(|stmt| allocated(stmt, &self.buffer).is_some_and(|b| b.sym == buffer.sym))
+            {
+                around = Some(l);
+            }
+        });
+        let Some(around) = around.filter(|_| slots > 1 && other.dims.len() > 1) else { return Ok(None) };
+        let iteration = Index::var(&around.var);
+        let used = iteration.rem(slots);
+        let slots_read = |stmts: &[Stmt]| {
+            let mut slots = Vec::new();
+            walk::for_each(stmts, &mut |stmt| {
+                if let Stmt::Assign(a) = stmt {
+                    a.value.for_each_access(&mut |access| {
+                        if access.buffer == other.sym {
+                            slots.push(access.index[0].clone());
+                        }
+                    });
+                }
+            });
+            slots
+        };
+        let read = slots_read(&around.body);
+        if !read.contains(&used) {
+            return Ok(None);
+        }
+        let refuse = |because: &str| Err(self.refuse(format!("`{}` is a ring, and {because}", other.sym)));
+        if slots_read(stmts).len() > read.len() || read.iter().any(|slot| *slot != used) {
+            return refuse("another slot of it is read than that of the iteration");
+        }
+        // What is filled meanwhile is used by iterations to come.
+        let ahead: Vec<Index> = (1..slots).map(|steps| iteration.offset(steps).rem(slots)).collect();
+        let slot = Buffer { sym: other.sym.fresh(), dims: other.dims[1..].to_vec(), ..other.clone() };
+        let (mut unknown, mut by_instructions) = (false, false);
+        walk::for_each(&around.body, &mut |stmt| match stmt {
+            Stmt::Assign(a) if a.target.buffer == other.sym => unknown |= !ahead.contains(&a.target.index[0]),
+            Stmt::Instruction(i) => {
+                for operand in &i.operands {
+                    if let Operand::Window(window) = operand
+                        && window.buffer == other.sym
+                    {
+                        by_instructions |= window.start()[0] == used;
+                        unknown |= !ahead.contains(&window.start()[0]);
+                    }
+                }
+            }
+            _ => {}
+        });
+        if unknown || by_instructions {
+            return refuse("what fills it is not known to be used by iterations to come");
+        }
+        let body = map_elements(around.body.to_vec(), &|access: &mut Access| {
+            if access.buffer == other.sym && access.index[0] == used {
+                access.buffer = slot.sym.clone();
+                access.index.remove(0);
+            }
+        });
+        Ok(Some(Ring { slot, used, body }))
     }
 
     /// The extents of a plain buffer in shared memory.
@@ -192,6 +274,49 @@ impl StorageShare {
         }
     }
 
+    /// The statements with innermost loops over threads that use the other buffer before this one taken apart in between; `None` if there are
+    /// none. Iterations of such a loop run at the same time and do not depend on each other, so that those of a part may all come before
+    /// those of the next.
+    fn taken_apart(&self, stmts: &[Stmt]) -> Result<Option<Vec<Stmt>>, Diagnosis> {
+        let (mut out, mut any) = (Vec::new(), false);
+        for stmt in stmts {
+            let mut stmt = stmt.clone();
+            let mut inside = false;
+            for body in walk::bodies_mut(&mut stmt) {
+                if let Some(apart) = self.taken_apart(body)? {
+                    *body = apart.into();
+                    inside = true;
+                }
+            }
+            any |= inside;
+            match stmt {
+                Stmt::For(l) if !inside && matches!(l.mode, Mode::Threads { .. }) => match self.between(&l) {
+                    Some(at) => {
+                        let (loops, allocations) = distribute(&l, at)?;
+                        out.extend(allocations.into_iter().chain(loops.into_iter().map(Stmt::For)));
+                        any = true;
+                    }
+                    None => out.push(Stmt::For(l)),
+                },
+                other => out.push(other),
+            }
+        }
+        Ok(any.then_some(out))
+    }
+
+    /// Where a loop may be taken apart: before the first statement of its body that touches this buffer, if all that touch the other one
+    /// stand before that, and there are iterations to wait for.
+    fn between(&self, l: &For) -> Option<usize> {
+        let touches = |stmt: &Stmt, name: &str| {
+            let effects = Effects::of(std::slice::from_ref(stmt));
+            [&effects.reads, &effects.stores, &effects.updates].into_iter().flatten().any(|buffer| buffer.name() == name)
+        };
+        let several = l.range.constant_trip_count().is_none_or(|count| count > 1);
+        let begun = l.body.iter().position(|stmt| touches(stmt, &self.buffer))?;
+        let done = l.body.iter().rposition(|stmt| touches(stmt, &self.other))?;
+        (several && done < begun).then_some(begun)
+    }
+
     /// Whether no iteration of a loop over threads touches places of this buffer where another touches the other buffer.
     fn apart(
         &self,
@@ -227,6 +352,16 @@ impl StorageShare {
         }
         Ok(())
     }
+}
+
+/// A ring of which every iteration of a loop uses a slot.
+struct Ring {
+    /// The slot, as if it were a buffer of its own.
+    slot: Buffer,
+    /// Which one it is.
+    used: Index,
+    /// The body of the loop, in which what uses that slot uses the buffer instead.
+    body: Vec<Stmt>,
 }
 
 /// The buffer of that name, if the statement allocates it.
@@ -268,7 +403,16 @@ impl Primitive for StorageShare {
             return Err(self.refuse(format!("instructions work on `{}` where it is", self.buffer)));
         }
         let mut lists = 0;
-        let body = self.share(&program.body, &program.buffers(), &mut lists)?;
+        let mut shared = self.share(&program.body, &program.buffers(), &mut lists);
+        let mut program = program.clone();
+        while let Err(refused) = shared {
+            // From the inside out.
+            let Some(body) = self.taken_apart(&program.body)? else { return Err(refused) };
+            program = program.with_body(body);
+            lists = 0;
+            shared = self.share(&program.body, &program.buffers(), &mut lists);
+        }
+        let body = shared?;
         if lists == 0 {
             return Err(self
                 .refuse("nothing allocates the other around it")
