@@ -48,32 +48,53 @@ fn blocks_that_pass_compute_the_same() {
     }
 }
 
-/// Rows and results are as many numbers there, and a warp makes all results of the rows that it alone has read.
+/// Rows and results are as many numbers there. Where a warp alone has read the rows it stores as soon as it has; where several have, when
+/// all have; and with several stages in the slot of the ring that the rows came to, while the next rows come to another.
 #[test]
 fn results_may_lie_where_the_rows_lay_that_they_were_made_of() {
     let family = kernels::family("tsmm").unwrap();
     for (dtype, width, form) in [
-        ("f64", 20, "rows=64,wm=4"),
-        ("f64", 47, "rows=128,wm=8,instruction=m16n8k4"),
-        ("f64", 13, "rows=128,wm=4,team=part"),
-        ("f32", 21, "numbers=split,rows=64,wm=2"),
-        ("c64", 9, "numbers=split,rows=64,wm=4"),
+        ("f64", 20, "passing=true,groups=1,stages=1,rows=64,wm=4,wn=1"),
+        ("f64", 47, "passing=true,groups=1,stages=1,rows=128,wm=8,wn=1,instruction=m16n8k4"),
+        ("f64", 13, "passing=true,groups=1,stages=1,rows=128,wm=4,wn=1,team=part"),
+        ("f32", 21, "passing=true,groups=1,stages=1,rows=64,wm=2,wn=1,numbers=split"),
+        ("c64", 9, "passing=true,groups=1,stages=1,rows=64,wm=4,wn=1,numbers=split"),
+        ("f64", 20, "passing=true,groups=1,stages=1,rows=64,wm=2,wn=2"),
+        ("c64", 17, "passing=true,groups=2,stages=2,rows=64,wm=2,wn=2,numbers=split,rest=units"),
+        ("c128", 19, "passing=false,blocks=2,stages=1,rows=64,wm=4,wn=2,numbers=whole,team=part"),
+        ("c128", 23, "passing=false,blocks=2,stages=2,rows=32,wm=2,wn=3,numbers=parts,team=part"),
+        (
+            "c128",
+            17,
+            "passing=false,blocks=1,stages=3,rows=64,wm=8,wn=1,instruction=m8n8k4,team=part,rest=threads",
+        ),
+        ("f64", 31, "passing=false,blocks=2,stages=4,rows=64,wm=2,wn=2,terms_apart=2,instruction=m16n8k8"),
+        (
+            "f32",
+            33,
+            "passing=false,blocks=2,stages=2,rows=128,wm=4,wn=1,numbers=split,chain=1,rest=threads,team=part",
+        ),
     ] {
         let problem = problem(family, (width, width), dtype);
-        let given =
-            parameters(&format!("{form},unit=mma,passing=true,groups=1,stages=1,store=shared,copy=one,wn=1"));
+        let given = parameters(&format!("{form},unit=mma,store=shared,copy=one"));
         let [apart, in_place] = [false, true].map(|in_place| {
             let given = given.clone().with("in_place", in_place);
-            let choice = family.complete(&given, &problem, target::DEFAULT).unwrap_or_else(|e| panic!("{e}"));
+            let choice = family
+                .complete(&given, &problem, target::DEFAULT)
+                .unwrap_or_else(|e| panic!("{dtype} {width} {form}: {e}"));
             holds(family, &problem, &choice, &[0, 1, 331]);
+            let [rows_lay_there, results_do] = ["As", "acc"].map(|name| {
+                let kernel = family.build(&problem, &choice).unwrap();
+                kernel.program().buffers().values().any(|b| b.sym.name() == name)
+            });
+            assert!(rows_lay_there && results_do != in_place, "{dtype} {width} {form}");
             (family.footprint)(&problem, &choice, target::DEFAULT).shared_bytes
         });
-        assert!(in_place < apart, "{dtype} {width}: {in_place} of {apart} bytes");
+        assert!(in_place < apart, "{dtype} {width} {form}: {in_place} of {apart} bytes");
     }
-    // Two warps side by side read the rows of one another.
-    let problem = problem(family, (20, 20), "f64");
-    let given =
-        parameters("unit=mma,passing=true,groups=1,stages=1,store=shared,copy=one,wn=2,in_place=true");
+    // Results that are longer than rows have no room there.
+    let problem = problem(family, (21, 20), "f64");
+    let given = parameters("unit=mma,store=shared,copy=one,in_place=true");
     assert!(family.complete(&given, &problem, target::DEFAULT).is_err());
 }
 

@@ -13,7 +13,6 @@ use crate::kernels::family::Choice;
 use crate::kernels::gemm::Numbers;
 use crate::kernels::staging::{self, ACROSS, Moved};
 use crate::problem::Problem;
-use warpwright_core::dtype::DType;
 
 /// The name of the parameter that says how far apart the terms of a matrix instruction lie.
 pub(super) const TERMS_APART: &str = "terms_apart";
@@ -43,28 +42,10 @@ pub(super) fn columns_apart(choice: &Choice) -> i64 {
 /// Distances of terms that are worth trying.
 pub(super) fn terms_worth_trying(problem: &Problem, choice: &Choice) -> Vec<i64> {
     let whole_rows = depth(problem, choice) >= problem.shape.k;
-    if !whole_rows {
-        return vec![1];
-    }
-    if may_be_in_pairs(problem, choice) {
-        let fewer = reads(problem, choice, PAIRS_APART) < WORTH * reads(problem, choice, 1);
-        return [1].into_iter().chain(fewer.then_some(PAIRS_APART)).collect();
-    }
-    if !are_whole(problem, choice) {
+    if !are_whole(problem, choice) || !whole_rows {
         return vec![1];
     }
     worth_trying(instructions_together(problem, choice), |apart| reads(problem, choice, apart))
-}
-
-/// Whether instructions can: as many as the distance, or, of pairs, however many there are, with zeros behind the end, unless threads
-/// add up what is left over beside whole ones.
-pub(super) fn may_share_out_terms(problem: &Problem, choice: &Choice) -> bool {
-    let apart = terms_apart(choice);
-    if apart > 1 && may_be_in_pairs(problem, choice) {
-        let rest = mapping::rest(problem, choice);
-        return rest == 0 || (2 * problem.shape.k - rest) % terms_at_a_time(problem, choice) == 0;
-    }
-    instructions_together(problem, choice) % apart == 0
 }
 
 /// How many instructions, one after another, may share out their terms: those of a chain, without the one that threads replace.
@@ -92,17 +73,6 @@ fn are_whole(problem: &Problem, choice: &Choice) -> bool {
     choice.word("unit") == "mma" && numbers(problem, choice) == Numbers::Whole
 }
 
-/// How far apart pairs of terms may lie, the parts of a number each.
-const PAIRS_APART: i64 = 4;
-
-/// Whether terms may lie apart in pairs: complex doubles of which each fragment of A is a copy of what is stored, and each of the small
-/// matrix is made of both parts.
-fn may_be_in_pairs(problem: &Problem, choice: &Choice) -> bool {
-    choice.word("unit") == "mma"
-        && staged(problem, choice).0 == DType::F64
-        && numbers(problem, choice) == Numbers::Embedded
-}
-
 /// One, and the divisor of so many with the fewest passes, if it has fewer.
 fn worth_trying(of: i64, passes: impl Fn(i64) -> f64) -> Vec<i64> {
     let beside = (2..=of).filter(|apart| of % apart == 0);
@@ -119,15 +89,7 @@ pub(super) fn reads(problem: &Problem, choice: &Choice, apart: i64) -> f64 {
     }
     let (dtype, of_a_number) = staged(problem, choice);
     let words = (dtype.bytes() / 4).max(1);
-    let row = words * of_a_number * problem.shape.k;
-    if of_a_number == 2 {
-        // Pairs of neighbours, so many numbers apart.
-        return passes_of(words, |lane| {
-            let of_four = lane % BESIDE;
-            lane / BESIDE * row + (of_four % 2 + 2 * apart * (of_four / 2)) * words
-        });
-    }
-    passes(words, row, words * apart)
+    passes(words, words * of_a_number * problem.shape.k, words * apart)
 }
 
 /// Passes of the stores of results by lanes.
@@ -196,9 +158,6 @@ fn passes_of(words: i64, first: impl Fn(i64) -> i64) -> f64 {
 
 /// How many terms instructions take together whose terms lie so far apart.
 pub(super) fn terms_at_a_time(problem: &Problem, choice: &Choice) -> i64 {
-    if terms_apart(choice) > 1 && may_be_in_pairs(problem, choice) {
-        return 4 * PAIRS_APART;
-    }
     Warps::of(problem, choice).terms * terms_apart(choice)
 }
 

@@ -46,7 +46,7 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
     Constraint {
         about: "the instructions that a warp executes one after another are no multiple of the distance of their terms",
         on: &[banks::TERMS_APART],
-        holds: |c, p, _| banks::may_share_out_terms(p, c),
+        holds: |c, p, _| banks::instructions_together(p, c) % banks::terms_apart(c) == 0,
     },
     Constraint {
         about: "the instructions that a warp has beside each other are no multiple of the distance of their columns",

@@ -98,8 +98,8 @@ pub(super) fn takes_one_group(choice: &Choice) -> bool {
 /// The name of the parameter that lets results lie in shared memory where the rows lay that they were made of.
 pub(super) const IN_PLACE: &str = "in_place";
 
-/// Whether they may: rows and results are both moved as one piece of memory and have as many numbers, and a warp makes all of the results of
-/// the rows that it alone has read.
+/// Whether they may: rows and results are both moved as one piece of memory and have as many numbers. Where several warps make results of
+/// the same rows, all of them have read before one stores; with several stages results lie in the slot of the ring that the rows came to.
 pub(super) fn may_be_in_place(problem: &Problem, choice: &Choice) -> bool {
     let shape = problem.shape;
     choice.word("unit") == "mma"

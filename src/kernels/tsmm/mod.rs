@@ -41,6 +41,10 @@
 //! Rows that are one piece of memory cannot be longer than they are, so that lanes meet in banks of shared memory. Then the instructions of a
 //! warp may take every so many terms (`terms_apart`) and make every so many columns (`columns_apart`), see `banks.rs`.
 //!
+//! Where A is square across, so to say (K = N), rows and results are as long, and results may lie where the rows lay that they were made of
+//! (`in_place`, by `storage_share`): room for more rows on their way, or for more blocks or parts of them, of which some compute while
+//! others wait.
+//!
 //! Blocks stay on their multiprocessors and take every so many groups of rows, or each takes a few neighbouring ones (`groups`) and makes room for
 //! the next (`passing`): it has to bring the small matrix anew, but all that are on the GPU at a time read and write neighbouring rows,
 //! which device memory does faster (`bench/limits/walks.cu`).

@@ -294,7 +294,7 @@ bind({tiled}.wm, {tiled}.wn, threads@32)
         (false, _) => String::new(),
     };
     let products = if three { format!(", a.p, b.p, {of_sum}{of_tiled}") } else { String::new() };
-    let apart = Apart::of(problem, choice, [tiled, sum]);
+    let apart = Apart::of(choice, [tiled, sum]);
     [
         warps + &format!("compute_at({sum}, {tiled}.wn)\n"),
         format!(
@@ -331,7 +331,7 @@ struct Apart {
 }
 
 impl Apart {
-    fn of(problem: &Problem, choice: &Choice, [tiled, sum]: [&str; 2]) -> Apart {
+    fn of(choice: &Choice, [tiled, sum]: [&str; 2]) -> Apart {
         let (terms, columns) = (banks::terms_apart(choice), banks::columns_apart(choice));
         let (mut of_b, mut rows, mut over_b) = (String::new(), "r".to_string(), String::new());
         let mut of_columns = "c".to_string();
@@ -341,9 +341,6 @@ impl Apart {
             over_columns: String::new(),
             unrolled: String::new(),
         };
-        if terms > 1 && wider(problem, choice) > 1 {
-            return Apart::in_pairs(Warps::of(problem, choice).terms, sum);
-        }
         if terms > 1 {
             apart.steps += &format!(
                 "split(a.c, {terms}) -> c, v
@@ -377,43 +374,6 @@ reorder({tiled}.v, {tiled}.i, {tiled}.j)
                 &format!("{of_b}reorder({over_b}b.r, b.c)\nstorage_order(b, {rows}, {of_columns})\n");
         }
         apart
-    }
-}
-
-impl Apart {
-    /// The same where numbers are taken as their parts: of sixteen terms an instruction of so many takes the parts of numbers and of those
-    /// four further on.
-    fn in_pairs(terms: i64, sum: &str) -> Apart {
-        let numbers = terms / 2;
-        // Of a loop over sixteen terms, with those around it that go inside: one over instructions, and one over the terms of each.
-        let split = |stage: &str, terms: &str, [above, below]: [&str; 2]| {
-            let inside = |loops: &str| {
-                loops.split_whitespace().map(|l| format!("{stage}.{l}, ")).collect::<String>()
-            };
-            let below = inside(below);
-            format!(
-                "split({stage}.{terms}, 8) -> h, {terms}
-split({stage}.{terms}, {numbers}) -> q, {terms}
-split({stage}.{terms}, 2) -> {terms}, p
-reorder({stage}.q, {above}{stage}.{terms}, {stage}.h, {stage}.p{below})
-fuse({stage}.{terms}, {stage}.h) -> h
-fuse({stage}.h, {stage}.p) -> {terms}
-",
-                above = inside(above),
-                below = below.strip_suffix(", ").map(|l| format!(", {l}")).unwrap_or_default(),
-            )
-        };
-        Apart {
-            steps: format!(
-                "{}storage_order(a, r, c/2%4, c/8, c%2)\n{}{}storage_order(b, r/2%4, r/8, r%2, c)\n",
-                split("a", "c", ["r", ""]),
-                split(sum, "k", ["i j", ""]),
-                split("b", "k", ["", "j"]),
-            ),
-            over_terms: format!("{sum}.q, "),
-            over_columns: String::new(),
-            unrolled: format!(", a.q, b.q, {sum}.q"),
-        }
     }
 }
 

@@ -133,7 +133,7 @@ impl Primitive for StorageAlign {
         let padded = with_layout(program, &self.buffer, &|storage| match &self.axis {
             Part::Over(axis, tile) => self.between_tiles(axis, *tile, storage),
             Part::Whole(axis) => self.along(axis, storage),
-            Part::Rest(..) | Part::Digit(..) => Err(self.refuse("it is neither an axis nor tiles of one")),
+            Part::Rest(..) => Err(self.refuse("it is neither an axis nor tiles of one")),
         })?;
         check_vectors(padded)
     }

@@ -14,8 +14,7 @@
 //! ```
 //!
 //! Axes are named from the slowest to the fastest: `e` in one dimension, `r` and `c` for the last two; those not named
-//! stay in front. An axis may be taken apart: `storage_order(s, r, c%8, c/8)` keeps every eighth column together, and
-//! `storage_order(s, r, c/2%4, c/8, c%2)` of sixteen pairs four pairs apart.
+//! stay in front. An axis may be taken apart: `storage_order(s, r, c%8, c/8)` keeps every eighth column together.
 //! Apply it after `compute_at`, when the extents are known.
 //!
 //! Registers have no addresses, but an instruction takes rows and columns of them as they are declared: of a buffer in
@@ -34,7 +33,7 @@ use super::Primitive;
 use super::vectorize::check_vectors;
 
 pub(super) const USAGE: &str =
-    "storage_order(buffer, slowest, ..., fastest), of axes r, c, or parts of them c/8, c%8, c/2%4";
+    "storage_order(buffer, slowest, ..., fastest), of axes r, c, or parts of them c/8, c%8";
 
 /// See the module documentation.
 #[derive(Clone, Debug)]
@@ -54,18 +53,11 @@ pub enum Part {
     Over(String, i64),
     /// `axis%by`
     Rest(String, i64),
-    /// `axis/over%by`
-    Digit(String, [i64; 2]),
 }
 
 impl Part {
     pub(super) fn read(text: &str) -> Option<Part> {
         let number = |n: &str| n.parse::<i64>().ok().filter(|n| *n > 0);
-        if let Some((axis, digit)) = text.split_once('/')
-            && let Some((over, by)) = digit.split_once('%')
-        {
-            return Some(Part::Digit(axis.into(), [number(over)?, number(by)?]));
-        }
         if let Some((axis, by)) = text.split_once('/') {
             return Some(Part::Over(axis.into(), number(by)?));
         }
@@ -80,13 +72,12 @@ impl Part {
             Part::Whole(axis) => axis.clone(),
             Part::Over(axis, by) => format!("{axis}/{by}"),
             Part::Rest(axis, by) => format!("{axis}%{by}"),
-            Part::Digit(axis, [over, by]) => format!("{axis}/{over}%{by}"),
         }
     }
 
     /// The axis that it is a part of.
     fn axis(&self) -> &str {
-        let (Part::Whole(name) | Part::Over(name, _) | Part::Rest(name, _) | Part::Digit(name, _)) = self;
+        let (Part::Whole(name) | Part::Over(name, _) | Part::Rest(name, _)) = self;
         name
     }
 
@@ -102,7 +93,6 @@ impl Part {
             Part::Whole(_) => (index.clone(), extent),
             Part::Over(_, by) => (index.div(*by), (extent + by - 1) / by),
             Part::Rest(_, by) => (index.rem(*by), *by),
-            Part::Digit(_, [over, by]) => (index.div(*over).rem(*by), *by),
         }
     }
 }

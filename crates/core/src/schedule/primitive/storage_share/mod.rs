@@ -26,6 +26,8 @@
 //! elements of their own is taken apart before the first statement that touches this buffer: then all of them have done with
 //! the other one. Of a ring (`pipeline`) the buffer takes the slot that the iteration uses, while others are being filled.
 
+mod ring;
+
 use std::collections::{HashMap, HashSet};
 
 use crate::diag::Diagnosis;
@@ -36,6 +38,7 @@ use crate::schedule::rewrite::{Effects, Touched, count_uses, covers, distribute,
 use crate::schedule::step::Call;
 use crate::sym::Sym;
 
+use self::ring::Ring;
 use super::Primitive;
 use super::vectorize::check_vectors;
 
@@ -89,7 +92,7 @@ impl StorageShare {
         buffers: &HashMap<Sym, Buffer>,
         [buffer, other]: [&Buffer; 2],
     ) -> Result<Vec<Stmt>, Diagnosis> {
-        let ring = self.ring(stmts, [buffer, other])?;
+        let ring = Ring::of(self, stmts, [buffer, other])?;
         let [of_buffer, mut of_other] = [self.extents(buffer)?, self.extents(other)?];
         if ring.is_some() {
             of_other.remove(0);
@@ -141,72 +144,6 @@ impl StorageShare {
             if is_it { Vec::new() } else { vec![stmt] }
         });
         Ok(map_elements(rest, &place))
-    }
-
-    /// The slot of a ring that an iteration of the loop around the buffer uses, if the other one is such: its first index is that of the
-    /// iteration, modulo the number of slots.
-    fn ring(&self, stmts: &[Stmt], [buffer, other]: [&Buffer; 2]) -> Result<Option<Ring>, Diagnosis> {
-        let (mut around, slots) = (None, self.extents(other)?[0]);
-        walk::for_each(stmts, &mut |stmt| {
-            if let Stmt::For(l) = stmt
-                && l.mode == Mode::Serial
-                && l.body.iter().any(|stmt| allocated(stmt, &self.buffer).is_some_and(|b| b.sym == buffer.sym))
-            {
-                around = Some(l);
-            }
-        });
-        let Some(around) = around.filter(|_| slots > 1 && other.dims.len() > 1) else { return Ok(None) };
-        let iteration = Index::var(&around.var);
-        let used = iteration.rem(slots);
-        let slots_read = |stmts: &[Stmt]| {
-            let mut slots = Vec::new();
-            walk::for_each(stmts, &mut |stmt| {
-                if let Stmt::Assign(a) = stmt {
-                    a.value.for_each_access(&mut |access| {
-                        if access.buffer == other.sym {
-                            slots.push(access.index[0].clone());
-                        }
-                    });
-                }
-            });
-            slots
-        };
-        let read = slots_read(&around.body);
-        if !read.contains(&used) {
-            return Ok(None);
-        }
-        let refuse = |because: &str| Err(self.refuse(format!("`{}` is a ring, and {because}", other.sym)));
-        if slots_read(stmts).len() > read.len() || read.iter().any(|slot| *slot != used) {
-            return refuse("another slot of it is read than that of the iteration");
-        }
-        // What is filled meanwhile is used by iterations to come.
-        let ahead: Vec<Index> = (1..slots).map(|steps| iteration.offset(steps).rem(slots)).collect();
-        let slot = Buffer { sym: other.sym.fresh(), dims: other.dims[1..].to_vec(), ..other.clone() };
-        let (mut unknown, mut by_instructions) = (false, false);
-        walk::for_each(&around.body, &mut |stmt| match stmt {
-            Stmt::Assign(a) if a.target.buffer == other.sym => unknown |= !ahead.contains(&a.target.index[0]),
-            Stmt::Instruction(i) => {
-                for operand in &i.operands {
-                    if let Operand::Window(window) = operand
-                        && window.buffer == other.sym
-                    {
-                        by_instructions |= window.start()[0] == used;
-                        unknown |= !ahead.contains(&window.start()[0]);
-                    }
-                }
-            }
-            _ => {}
-        });
-        if unknown || by_instructions {
-            return refuse("what fills it is not known to be used by iterations to come");
-        }
-        let body = map_elements(around.body.to_vec(), &|access: &mut Access| {
-            if access.buffer == other.sym && access.index[0] == used {
-                access.buffer = slot.sym.clone();
-                access.index.remove(0);
-            }
-        });
-        Ok(Some(Ring { slot, used, body }))
     }
 
     /// The extents of a plain buffer in shared memory.
@@ -309,7 +246,10 @@ impl StorageShare {
     fn between(&self, l: &For) -> Option<usize> {
         let touches = |stmt: &Stmt, name: &str| {
             let effects = Effects::of(std::slice::from_ref(stmt));
-            [&effects.reads, &effects.stores, &effects.updates].into_iter().flatten().any(|buffer| buffer.name() == name)
+            [&effects.reads, &effects.stores, &effects.updates]
+                .into_iter()
+                .flatten()
+                .any(|buffer| buffer.name() == name)
         };
         let several = l.range.constant_trip_count().is_none_or(|count| count > 1);
         let begun = l.body.iter().position(|stmt| touches(stmt, &self.buffer))?;
@@ -352,16 +292,6 @@ impl StorageShare {
         }
         Ok(())
     }
-}
-
-/// A ring of which every iteration of a loop uses a slot.
-struct Ring {
-    /// The slot, as if it were a buffer of its own.
-    slot: Buffer,
-    /// Which one it is.
-    used: Index,
-    /// The body of the loop, in which what uses that slot uses the buffer instead.
-    body: Vec<Stmt>,
 }
 
 /// The buffer of that name, if the statement allocates it.
@@ -486,6 +416,31 @@ mod tests {
             let refused = after(&shared(&body)).expect_err("is refused");
             assert!(refused.contains(because), "{refused}");
         }
+    }
+
+    /// Two warps read all of `s` and make half of `d` each: the loop over them is taken apart, and both have read when one stores.
+    #[test]
+    fn threads_that_read_what_others_overwrite_wait_for_each_other() {
+        let made = "for w in threads(2@32) {
+            alloc r: f32[32@1] reg
+            for t in threads(32@1) { r[t] = s[t] + s[t + 32] }
+            for t in threads(32@1) { d[w, t] = r[t] }
+        }";
+        let shared = after(&shared(&format!("{FILL} {made} {READ}"))).expect("is legal");
+        let text = shared.program().to_string();
+        assert!(text.contains("alloc r: f32[2@32, 32@1] reg") && !text.contains("alloc d"), "{text}");
+        let lowered = synchronise(shared.program().clone()).expect("barriers can stand").to_string();
+        let [read, store] = ["r[w, t] = s[t] + s[t + 32]", "s[32*w"].map(|of| lowered.find(of));
+        let between = &lowered[read.expect("is there")..store.expect("is there")];
+        assert!(between.contains("barrier"), "{lowered}");
+        // Not where a thread stores what it has read and then reads again.
+        let again = "for w in threads(2@32) {
+            for t in threads(32@1) { d[w, t] = 1 }
+            for t in threads(32@1) { y[t] = s[t] }
+        }";
+        let refused =
+            after(&super::tests::shared(&format!("{FILL} {again} {READ}"))).expect_err("is refused");
+        assert!(refused.contains("would overwrite what another uses"), "{refused}");
     }
 
     /// `d` is another in every iteration, `s` the same: where some of it is kept from one to the next, it is needed.

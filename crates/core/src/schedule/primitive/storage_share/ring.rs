@@ -1,0 +1,214 @@
+//! A ring of which a buffer takes the slot that an iteration uses, while others are being filled.
+
+use crate::diag::Diagnosis;
+use crate::index::{Cond, Index};
+use crate::ir::{Access, Buffer, For, Mode, Operand, Range, Span, Stmt, walk};
+use crate::schedule::rewrite::{count_uses, covers, map_accesses, map_elements};
+
+use super::{StorageShare, written_anew};
+
+/// A ring of which every iteration of a loop uses a slot.
+pub(super) struct Ring {
+    /// The slot, as if it were a buffer of its own.
+    pub(super) slot: Buffer,
+    /// Which one it is.
+    pub(super) used: Index,
+    /// The body of the loop, in which what uses that slot uses the buffer instead.
+    pub(super) body: Vec<Stmt>,
+}
+
+impl Ring {
+    /// The slot of a ring that an iteration of the loop around the buffer uses, if the other one is such: its first index is that of the
+    /// iteration, modulo the number of slots.
+    pub(super) fn of(
+        step: &StorageShare,
+        stmts: &[Stmt],
+        [buffer, other]: [&Buffer; 2],
+    ) -> Result<Option<Ring>, Diagnosis> {
+        let slots = step.extents(other)?[0];
+        if slots < 2 || other.dims.len() < 2 {
+            return Ok(None);
+        }
+        // The innermost loop that has all there is to do with the buffer.
+        let all = count_uses(stmts, &buffer.sym);
+        let mut around = None;
+        walk::for_each(stmts, &mut |stmt| {
+            if let Stmt::For(l) = stmt
+                && l.mode == Mode::Serial
+                && count_uses(&l.body, &buffer.sym) == all
+                && written_anew(&l.body, buffer)
+            {
+                around = Some(l);
+            }
+        });
+        let Some(around) = around else { return Ok(None) };
+        let iteration = Index::var(&around.var);
+        let used = iteration.rem(slots);
+        let read = slots_read(&around.body, other);
+        if !read.contains(&used) {
+            return Ok(None);
+        }
+        let refuse = |because: &str| Err(step.refuse(format!("`{}` is a ring, and {because}", other.sym)));
+        if slots_read(stmts, other).len() > read.len() || read.iter().any(|slot| *slot != used) {
+            return refuse("another slot of it is read than that of the iteration");
+        }
+        let slot = Buffer { sym: other.sym.fresh(), dims: other.dims[1..].to_vec(), ..other.clone() };
+        // All that is written to the ring meanwhile is for iterations to come, each of which finds its slot as it was filled for it.
+        let ahead: Vec<Index> = (1..slots).map(|steps| iteration.offset(steps).rem(slots)).collect();
+        if slots_written(&around.body, other).iter().any(|slot| !ahead.contains(slot)) {
+            return refuse("what is written to it is not known to be for iterations to come");
+        }
+        if !(1..slots).any(|steps| fills(around, steps, &ahead[steps as usize - 1], [other, &slot])) {
+            return refuse("it is not known that each slot is filled anew before it is used again");
+        }
+        let body = map_elements(around.body.to_vec(), &|access: &mut Access| {
+            if access.buffer == other.sym && access.index[0] == used {
+                access.buffer = slot.sym.clone();
+                access.index.remove(0);
+            }
+        });
+        Ok(Some(Ring { slot, used, body }))
+    }
+}
+
+/// The slots that elements are read from.
+fn slots_read(stmts: &[Stmt], ring: &Buffer) -> Vec<Index> {
+    let mut slots = Vec::new();
+    walk::for_each(stmts, &mut |stmt| {
+        if let Stmt::Assign(a) = stmt {
+            a.value.for_each_access(&mut |access| {
+                if access.buffer == ring.sym {
+                    slots.push(access.index[0].clone());
+                }
+            });
+        }
+    });
+    slots
+}
+
+/// The slots that elements or instructions are written to; those that instructions read are among them.
+fn slots_written(stmts: &[Stmt], ring: &Buffer) -> Vec<Index> {
+    let mut slots = Vec::new();
+    walk::for_each(stmts, &mut |stmt| match stmt {
+        Stmt::Assign(a) if a.target.buffer == ring.sym => slots.push(a.target.index[0].clone()),
+        Stmt::Instruction(i) => slots.extend(i.operands.iter().filter_map(|operand| match operand {
+            Operand::Window(window) if window.buffer == ring.sym => Some(window.start()[0].clone()),
+            _ => None,
+        })),
+        _ => {}
+    });
+    slots
+}
+
+/// Whether every iteration of a loop that counts by ones fills all of the slot `ahead` of the iteration so many steps later, if there is
+/// such.
+fn fills(around: &For, steps: i64, ahead: &Index, [ring, slot]: [&Buffer; 2]) -> bool {
+    let Range::Span { hi, step, .. } = &around.range else { return false };
+    let exists = Cond::lt(Index::var(&around.var).offset(steps), hi.clone());
+    let filled = around.body.iter().flat_map(|stmt| match stmt {
+        Stmt::If(i) if i.cond == exists => i.then.to_vec(),
+        other => vec![other.clone()],
+    });
+    let filled = map_accesses(
+        filled.collect(),
+        &|access| {
+            if access.buffer == ring.sym && access.index[0] == *ahead {
+                access.buffer = slot.sym.clone();
+                access.index.remove(0);
+            }
+        },
+        &|window| {
+            if window.buffer == ring.sym && matches!(&window.dims[0], Span::At(at) if at == ahead) {
+                window.buffer = slot.sym.clone();
+                window.dims.remove(0);
+            }
+        },
+    );
+    step.as_constant() == Some(1) && covers(&filled, slot)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ir::parse;
+    use crate::schedule::Schedule;
+
+    /// Of a ring `d` takes the slot that is used, while another is filled.
+    #[test]
+    fn a_slot_of_a_ring_is_taken_while_others_are_filled() {
+        let program = |uses: &str| {
+            format!(
+                "program p(n: size, x: in f32[n, 64], y: out f32[n, 64]) {{
+                    for b in block.x(1) {{
+                        alloc s: f32[64] shared
+                        for k in 0..n {{
+                            alloc d: f32[2, 32] shared
+                            for t in threads(64@1) {{ s[t] = x[k, t] }}
+                            {uses}
+                            for t in threads(32@1), u in 0..2 {{ y[k, 2*t + u] = d[u, 31 - t] }}
+                        }}
+                    }}
+                }}"
+            )
+        };
+        let run = |uses: &str, steps: &str| {
+            let program = parse::program(&program(uses)).expect("reads");
+            Schedule::run(program, steps).map(|s| s.program().to_string()).map_err(|e| e.to_string())
+        };
+        let made = "for w in threads(1@32) {
+            alloc r: f32[2, 32@1] reg
+            for t in threads(32@1), u in 0..2 { r[u, t] = s[2*t + u] }
+            for t in threads(32@1), u in 0..2 { d[u, t] = r[u, t] }
+        }";
+        for slots in [2, 3] {
+            let text = run(made, &format!("pipeline(y.k, {slots}, via=shared)\nstorage_share(d, s)"))
+                .expect("is legal");
+            assert!(text.contains(&format!("s[k%{slots}, 32*u + t] = r[u, t]")), "{text}");
+            assert!(
+                text.contains(&format!("= s[k%{slots}, 32*u - t + 31]")) && !text.contains("alloc d"),
+                "{text}"
+            );
+        }
+        // The same order is asked for within an iteration.
+        let early =
+            "for t in threads(32@1), u in 0..2 { d[u, t] = 1 } for t in threads(32@1) { y[k, t] = s[t] }";
+        let refused =
+            run(early, "pipeline(y.k, 2, via=shared)\nstorage_share(d, s)").expect_err("is refused");
+        assert!(refused.contains("is still used when"), "{refused}");
+        // What an iteration reads of another's slot is needed there.
+        let before = "program p(n: size, x: in f32[n, 64], y: out f32[n, 64]) {
+            for b in block.x(1) {
+                alloc s: f32[2, 64] shared
+                for k in 0..n {
+                    alloc d: f32[64] shared
+                    for t in threads(64@1) { s[(k + 1)%2, t] = x[k, t] }
+                    for t in threads(64@1) { d[t] = READ }
+                    for t in threads(64@1) { y[k, t] = d[63 - t] }
+                }
+            }
+        }";
+        for (read, because) in [
+            ("s[k%2, t] + s[(k + 1)%2, t]", "another slot of it is read"),
+            ("s[(k + 1)%2, t]", "what one of them keeps for the next would be lost"),
+        ] {
+            let program = parse::program(&before.replace("READ", read)).expect("reads");
+            let refused =
+                Schedule::run(program, "storage_share(d, s)").map(drop).expect_err("is refused").to_string();
+            assert!(refused.contains(because), "{read}: {refused}");
+        }
+        for (fill, because) in [
+            ("for t in threads(64@1) { s[k%2, t] = x[k, t] }", "not known to be for iterations to come"),
+            // A slot that is left as it is would be used again.
+            ("", "filled anew"),
+            ("for t in threads(32@1) { s[(k + 1)%2, t] = x[k, t] }", "filled anew"),
+            ("if k < 3 { for t in threads(64@1) { s[(k + 1)%2, t] = x[k, t] } }", "filled anew"),
+        ] {
+            let fill = before
+                .replace("for t in threads(64@1) { s[(k + 1)%2, t] = x[k, t] }", fill)
+                .replace("READ", "s[k%2, t]");
+            let program = parse::program(&fill).expect("reads");
+            let refused =
+                Schedule::run(program, "storage_share(d, s)").map(drop).expect_err("is refused").to_string();
+            assert!(refused.contains(because), "{fill}: {refused}");
+        }
+    }
+}
