@@ -2,6 +2,7 @@
 
 use warpwright::compile;
 use warpwright::kernels;
+use warpwright::kernels::family::{Choice, Permissions};
 use warpwright_core::target;
 
 use crate::check::check;
@@ -60,6 +61,8 @@ fn results_may_lie_where_the_rows_lay_that_they_were_made_of() {
         ("f32", 21, "passing=true,groups=1,stages=1,rows=64,wm=2,wn=1,numbers=split"),
         ("c64", 9, "passing=true,groups=1,stages=1,rows=64,wm=4,wn=1,numbers=split"),
         ("f64", 20, "passing=true,groups=1,stages=1,rows=64,wm=2,wn=2"),
+        ("f64", 48, "passing=false,blocks=2,stages=1,rows=32,wm=2,wn=1,instruction=m16n8k8"),
+        ("c128", 12, "passing=false,blocks=2,stages=2,rows=128,wm=4,wn=1,numbers=parts"),
         ("c64", 17, "passing=true,groups=2,stages=2,rows=64,wm=2,wn=2,numbers=split,rest=units"),
         ("c128", 19, "passing=false,blocks=2,stages=1,rows=64,wm=4,wn=2,numbers=whole,team=part"),
         ("c128", 23, "passing=false,blocks=2,stages=2,rows=32,wm=2,wn=3,numbers=parts,team=part"),
@@ -162,4 +165,25 @@ fn rows_are_on_their_way_before_the_small_matrix_is_copied() {
     let staying = text("unit=mma,stages=1,rows=64");
     assert!(position(&staying, "Bs[5*u + r]") < position(&staying, "cp_async16(&As"), "{staying}");
     assert!(staying.contains("for (int blk"), "{staying}");
+}
+
+/// Constraints permit what the schedule can make: `storage_share` looks at the statements itself.
+#[test]
+fn choices_with_results_in_place_can_be_made() {
+    let family = kernels::family("tsmm").unwrap();
+    for (dtype, width) in [("f32", 33), ("f32", 64), ("f64", 48), ("f64", 97), ("c64", 50), ("c128", 12)] {
+        let problem = problem(family, (width, width), dtype);
+        let given = Choice::default().with("in_place", true);
+        let mut choices = Vec::new();
+        family.choices(&problem, target::DEFAULT, Permissions::ALL, &given, &mut |choice| {
+            choices.push(choice.clone());
+            true
+        });
+        assert!(choices.len() > 500, "{dtype} {width}: {} choices", choices.len());
+        for choice in choices.iter().skip(3).step_by(choices.len() / 9) {
+            let kernel = family.build(&problem, choice).unwrap_or_else(|e| panic!("{e}"));
+            compile::validated(kernel.program(), target::DEFAULT)
+                .unwrap_or_else(|e| panic!("{} with {choice}: {e}", kernel.name));
+        }
+    }
 }

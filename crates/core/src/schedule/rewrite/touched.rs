@@ -106,7 +106,9 @@ impl<'a> Touched<'a> {
             .map(|((_, length), start)| (length, start))
             .collect();
         let lengths: Vec<i64> = kept.iter().map(|(length, _)| *length).collect();
-        for point in indices(&lengths) {
+        // Those that are gone over in runs are named by the first of each.
+        let named = |point: &Vec<i64>| point.last().is_none_or(|place| place % own.run == 0);
+        for point in indices(&lengths).filter(named) {
             for ((var, (_, start)), place) in own.vars.iter().zip(&kept).zip(point) {
                 let first = self.value(start)?;
                 self.within(var, first + place);

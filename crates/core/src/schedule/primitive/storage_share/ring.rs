@@ -124,6 +124,8 @@ fn fills(around: &For, steps: i64, ahead: &Index, [ring, slot]: [&Buffer; 2]) ->
             }
         },
     );
+    let filled: Vec<Stmt> =
+        filled.into_iter().filter(|stmt| count_uses(std::slice::from_ref(stmt), &slot.sym) > 0).collect();
     step.as_constant() == Some(1) && covers(&filled, slot)
 }
 
