@@ -2,6 +2,7 @@
 
 use crate::diag::Diagnosis;
 use crate::index::{Cond, Index};
+use crate::instr::{self, OperandAccess};
 use crate::ir::{Access, Buffer, For, Mode, Operand, Range, Span, Stmt, walk};
 use crate::schedule::rewrite::{count_uses, covers, map_accesses, map_elements};
 
@@ -55,7 +56,8 @@ impl Ring {
         let slot = Buffer { sym: other.sym.fresh(), dims: other.dims[1..].to_vec(), ..other.clone() };
         // All that is written to the ring meanwhile is for iterations to come, each of which finds its slot as it was filled for it.
         let ahead: Vec<Index> = (1..slots).map(|steps| iteration.offset(steps).rem(slots)).collect();
-        if slots_written(&around.body, other).iter().any(|slot| !ahead.contains(slot)) {
+        let written = slots_written(&around.body, other);
+        if written.is_none_or(|slots| slots.iter().any(|slot| !ahead.contains(slot))) {
             return refuse("what is written to it is not known to be for iterations to come");
         }
         if !(1..slots).any(|steps| fills(around, steps, &ahead[steps as usize - 1], [other, &slot])) {
@@ -86,18 +88,25 @@ fn slots_read(stmts: &[Stmt], ring: &Buffer) -> Vec<Index> {
     slots
 }
 
-/// The slots that elements or instructions are written to; those that instructions read are among them.
-fn slots_written(stmts: &[Stmt], ring: &Buffer) -> Vec<Index> {
-    let mut slots = Vec::new();
+/// The slots that elements or whole windows are written to; `None` if an instruction does anything else to the ring.
+fn slots_written(stmts: &[Stmt], ring: &Buffer) -> Option<Vec<Index>> {
+    let (mut slots, mut only) = (Vec::new(), true);
     walk::for_each(stmts, &mut |stmt| match stmt {
         Stmt::Assign(a) if a.target.buffer == ring.sym => slots.push(a.target.index[0].clone()),
-        Stmt::Instruction(i) => slots.extend(i.operands.iter().filter_map(|operand| match operand {
-            Operand::Window(window) if window.buffer == ring.sym => Some(window.start()[0].clone()),
-            _ => None,
-        })),
+        Stmt::Instruction(i) => {
+            let known = instr::by_name(&i.name).map_or(&[][..], |record| record.operands);
+            for (at, operand) in i.operands.iter().enumerate() {
+                if let Operand::Window(window) = operand
+                    && window.buffer == ring.sym
+                {
+                    only &= known.get(at).is_some_and(|o| o.access == OperandAccess::Write);
+                    slots.push(window.start()[0].clone());
+                }
+            }
+        }
         _ => {}
     });
-    slots
+    only.then_some(slots)
 }
 
 /// Whether every iteration of a loop that counts by ones fills all of the slot `ahead` of the iteration so many steps later, if there is
