@@ -1,5 +1,5 @@
 // What a kernel reaches that is written by hand for one thing: products A C in complex128 with N columns, all of whose copies are bulk
-// copies. A ring of groups of 16 rows lies in shared memory beside C. Each of eight warps takes every eighth group of its block, multiplies
+// copies. A ring of groups of 16 rows lies in shared memory beside the small matrix. Each of eight warps takes every eighth group of its block, multiplies
 // it on the f64 matrix units, leaves the results where the rows lay, has a bulk copy bring them to device memory, and asks for another
 // group in the place of the one before while it multiplies the next; nobody meets anybody. Rows of an odd number of numbers are read so
 // that lanes do not meet in banks.

@@ -41,7 +41,7 @@
 //! Rows that are one piece of memory cannot be longer than they are, so that lanes meet in banks of shared memory. Then the instructions of a
 //! warp may take every so many terms (`terms_apart`) and make every so many columns (`columns_apart`), see `banks.rs`.
 //!
-//! Where A is square across, so to say (K = N), rows and results are as long, and results may lie where the rows lay that they were made of
+//! Where the small matrix is square (K = N), rows of A and of C are as long, and results may lie where the rows lay that they were made of
 //! (`in_place`, by `storage_share`): room for more rows on their way, or for more blocks or parts of them, of which some compute while
 //! others wait.
 //!

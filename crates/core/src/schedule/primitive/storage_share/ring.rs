@@ -30,17 +30,18 @@ impl Ring {
         if slots < 2 || other.dims.len() < 2 {
             return Ok(None);
         }
-        // The innermost loop that has all there is to do with the buffer.
+        // The loop that has all there is to do with the buffer. It stands beside the allocation of the ring, which is another one whenever the
+        // loop begins: what a slot was left with is of no use to another run of it.
         let all = count_uses(stmts, &buffer.sym);
-        let mut around = None;
-        walk::for_each(stmts, &mut |stmt| {
-            if let Stmt::For(l) = stmt
-                && l.mode == Mode::Serial
-                && count_uses(&l.body, &buffer.sym) == all
-                && written_anew(&l.body, buffer)
+        let around = stmts.iter().find_map(|stmt| match stmt {
+            Stmt::For(l)
+                if l.mode == Mode::Serial
+                    && count_uses(&l.body, &buffer.sym) == all
+                    && written_anew(&l.body, buffer) =>
             {
-                around = Some(l);
+                Some(l)
             }
+            _ => None,
         });
         let Some(around) = around else { return Ok(None) };
         let iteration = Index::var(&around.var);
@@ -56,7 +57,7 @@ impl Ring {
         let slot = Buffer { sym: other.sym.fresh(), dims: other.dims[1..].to_vec(), ..other.clone() };
         // All that is written to the ring meanwhile is for iterations to come, each of which finds its slot as it was filled for it.
         let ahead: Vec<Index> = (1..slots).map(|steps| iteration.offset(steps).rem(slots)).collect();
-        let written = slots_written(&around.body, other);
+        let written = slots_written(stmts, other).and_then(|_| slots_written(&around.body, other));
         if written.is_none_or(|slots| slots.iter().any(|slot| !ahead.contains(slot))) {
             return refuse("what is written to it is not known to be for iterations to come");
         }
@@ -185,6 +186,27 @@ mod tests {
         let refused =
             run(early, "pipeline(y.k, 2, via=shared)\nstorage_share(d, s)").expect_err("is refused");
         assert!(refused.contains("is still used when"), "{refused}");
+        // So is what is left in a slot for a loop that begins again.
+        let again = "program p(n: size, x: in f32[n, 64], y: out f32[n, 64]) {
+            for b in block.x(1) {
+                alloc s: f32[2, 64] shared
+                for t in threads(64@1) { s[0, t] = x[0, t] }
+                for o in 0..2 {
+                    for k in 0..n {
+                        alloc d: f32[64] shared
+                        if k + 1 < n { for t in threads(64@1) { s[(k + 1)%2, t] = x[k, t] } }
+                        for t in threads(64@1) { d[t] = s[k%2, t] }
+                        for t in threads(64@1) { y[k, t] = d[63 - t] }
+                    }
+                }
+            }
+        }";
+        let share = |program: &str| {
+            let program = parse::program(program).expect("reads");
+            Schedule::run(program, "storage_share(d, s)").map(drop).map_err(|e| e.to_string())
+        };
+        let refused = share(again).expect_err("is refused");
+        assert!(refused.contains("what one of them keeps for the next would be lost"), "{refused}");
         // What an iteration reads of another's slot is needed there.
         let before = "program p(n: size, x: in f32[n, 64], y: out f32[n, 64]) {
             for b in block.x(1) {
@@ -201,9 +223,7 @@ mod tests {
             ("s[k%2, t] + s[(k + 1)%2, t]", "another slot of it is read"),
             ("s[(k + 1)%2, t]", "what one of them keeps for the next would be lost"),
         ] {
-            let program = parse::program(&before.replace("READ", read)).expect("reads");
-            let refused =
-                Schedule::run(program, "storage_share(d, s)").map(drop).expect_err("is refused").to_string();
+            let refused = share(&before.replace("READ", read)).expect_err("is refused");
             assert!(refused.contains(because), "{read}: {refused}");
         }
         for (fill, because) in [
@@ -216,9 +236,7 @@ mod tests {
             let fill = before
                 .replace("for t in threads(64@1) { s[(k + 1)%2, t] = x[k, t] }", fill)
                 .replace("READ", "s[k%2, t]");
-            let program = parse::program(&fill).expect("reads");
-            let refused =
-                Schedule::run(program, "storage_share(d, s)").map(drop).expect_err("is refused").to_string();
+            let refused = share(&fill).expect_err("is refused");
             assert!(refused.contains(because), "{fill}: {refused}");
         }
     }
