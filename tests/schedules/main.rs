@@ -19,6 +19,7 @@ mod skinny_reads;
 mod skinny_rest;
 mod skinny_short;
 mod skinny_starts;
+mod skinny_turns;
 mod synchronised;
 mod tall_skinny;
 mod tiled;

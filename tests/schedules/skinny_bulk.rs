@@ -112,13 +112,13 @@ fn rows_that_a_bulk_copy_brings_are_multiplied_and_given_back_by_warps() {
         assert_eq!((warps.meetings, role.meetings), (0.0, 0.0));
         assert_eq!(role, Footprint { threads: warps.threads + 32, uneven: role.uneven, ..warps });
     }
-    // Only whole rows that a block shares come so, and only from where bulk copies may begin.
+    // Only whole rows come so, and only from where bulk copies may begin.
     let refused = |form: &str, problem: &Problem| {
         family.complete(&parameters(&format!("unit=mma,copy=bulk,{form}")), problem, target::DEFAULT).is_err()
     };
     let square = problem(family, (40, 40), "c128");
     assert!(!refused("team=block,store=direct", &square));
-    for form in ["team=part", "team=block,store=shared", "team=block,store=direct,depth=8", "stages=1"] {
+    for form in ["team=part,store=shared", "team=block,store=shared", "team=block,store=direct,depth=8", "stages=1"] {
         assert!(refused(form, &square), "{form}");
     }
     let mut padded = problem(family, (40, 40), "c128");

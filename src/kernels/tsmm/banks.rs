@@ -62,7 +62,7 @@ pub(super) fn instructions_beside(problem: &Problem, choice: &Choice) -> i64 {
 
 /// Distances of columns that are.
 pub(super) fn columns_worth_trying(problem: &Problem, choice: &Choice) -> Vec<i64> {
-    if !are_whole(problem, choice) || choice.word("store") != "shared" {
+    if !are_whole(problem, choice) || !mapping::stores_through_shared(choice) {
         return vec![1];
     }
     worth_trying(instructions_beside(problem, choice), |apart| stores(problem, choice, apart))

@@ -179,6 +179,25 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
         },
     },
     Constraint {
+        about: "what leaves by a bulk copy lies where the rows lay",
+        on: &["store", staging::COPY, mapping::IN_PLACE],
+        holds: |c, p, _| {
+            c.word("store") != mapping::IN_BULK
+                || (c.flag(mapping::IN_PLACE) && mapping::may_be_in_place(p, c))
+        },
+    },
+    Constraint {
+        about: "parts that use a ring in turn ask for what comes after theirs: there is room for more groups than there are parts",
+        on: &[staging::COPY, "wm", mapping::IN_PLACE],
+        holds: |c, p, t| {
+            let more = || match c.get("stages") {
+                Some(_) => c.int("stages") > c.int("wm"),
+                None => mapping::turns(p, c, t).is_some(),
+            };
+            !mapping::take_turns(c) || more()
+        },
+    },
+    Constraint {
         about: "a warp that waits for nobody else asks for a group while another is multiplied: there are two at least",
         on: &[staging::COPY, "stages"],
         holds: |c, _, _| c.word(staging::COPY) != staging::BULK || c.int("stages") > 1,

@@ -35,7 +35,8 @@ fn staged_footprint(problem: &Problem, choice: &Choice, target: &Target) -> Foot
     };
     let (depth, stages) = (depth(problem, choice), choice.int("stages"));
     // Pieces of rows follow each other from group to group.
-    let steps = ceil(problem.shape.k, depth) as f64 / (stages - 1).max(1) as f64;
+    let ahead = if mapping::take_turns(choice) { stages - choice.int("wm") } else { stages - 1 };
+    let steps = ceil(problem.shape.k, depth) as f64 / ahead.max(1) as f64;
     // Blocks of each band copy the rows of A.
     let bands = bands(problem, choice);
     let over_bands = bands as f64;
@@ -72,7 +73,7 @@ fn staged_footprint(problem: &Problem, choice: &Choice, target: &Target) -> Foot
                 * if passing.is_some() { PASSING_START } else { 1.0 }
         },
         // While the threads of a block that takes one group meet, those of the others go on.
-        meetings: if staging::meets(choice) && !takes_one {
+        meetings: if staging::meets(choice) && !takes_one && !mapping::take_turns(choice) {
             m / (blocks * group) as f64 * ceil(problem.shape.k, depth) as f64
         } else {
             0.0
@@ -126,7 +127,7 @@ fn lone_stores(problem: &Problem, choice: &Choice, piece: i64, across: i64, whol
     let whole = whole && piece > 1 && pieces_are_aligned(problem, choice, piece);
     // Elements of C.
     let piece = ceil(piece, wider(problem, choice));
-    if choice.word("store") != "direct" {
+    if mapping::stores_through_shared(choice) {
         return 0.0;
     }
     let requests = (problem.shape.m * problem.shape.n) as f64 / 32.0;
@@ -179,9 +180,10 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target) -> Foot
     // Lanes that meet in a bank of shared memory.
     let conflicts_of_reads = banks::reads(problem, choice, banks::terms_apart(choice));
     let conflicts_of_stores = banks::stores(problem, choice, banks::columns_apart(choice));
-    let of_stores = match choice.word("store") {
-        "shared" => (problem.shape.m * problem.shape.n * problem.dtype().bytes()) as f64 / 128.0,
-        _ => 0.0,
+    let of_stores = if mapping::stores_through_shared(choice) {
+        (problem.shape.m * problem.shape.n * problem.dtype().bytes()) as f64 / 128.0
+    } else {
+        0.0
     };
     Footprint {
         // Fragments of the next step are read while this one is multiplied, where there are registers for both.

@@ -95,6 +95,47 @@ pub(super) fn takes_one_group(choice: &Choice) -> bool {
     passing_groups(choice) == Some(1)
 }
 
+/// The way that results leave by a bulk copy for each group of rows.
+pub(super) const IN_BULK: &str = "bulk";
+
+/// Whether results lie in shared memory before they leave.
+pub(super) fn stores_through_shared(choice: &Choice) -> bool {
+    matches!(choice.word("store"), "shared" | IN_BULK)
+}
+
+/// Whether they may leave by bulk copies: they may lie where the rows lay, which are one run of memory in whole pieces of 16 bytes, from a
+/// multiple of 16 bytes on, and nothing is added to them on the way.
+pub(super) fn may_leave_in_bulk(problem: &Problem, choice: &Choice, target: &Target) -> bool {
+    let shape = problem.shape;
+    choice.word("unit") == "mma"
+        && target.has(Capability::Tma)
+        && problem.beta.norm() == 0.0
+        && shape.k == shape.n
+        && [problem.ld.a, problem.ld.c] == [shape.k, shape.n]
+        && shape.n > 1
+        && [problem.alignment().a, problem.alignment().c] == [Alignment::MOST; 2]
+        && group(problem, choice) * shape.n * problem.dtype().bytes() % 16 == 0
+        && depth(problem, choice) == shape.k
+        && bands(problem, choice) == 1
+        && !is_three(problem, choice)
+}
+
+/// Whether the parts of a block use a ring of groups in turn, to which bulk copies bring them.
+pub(super) fn take_turns(choice: &Choice) -> bool {
+    in_parts(choice) && By::of(choice) == By::Bulk
+}
+
+/// The most groups of such a ring for each part: one that is multiplied, and one that is on its way.
+const MOST_TURNS: i64 = 2;
+
+/// How many groups such a ring has: as many as there is room for, where that is more than there are parts.
+pub(super) fn turns(problem: &Problem, choice: &Choice, target: &Target) -> Option<i64> {
+    let with = |slots: i64| staged_bytes(problem, &choice.clone().with("stages", slots).with(IN_PLACE, true));
+    let parts = choice.int("wm");
+    let most = i64::from(target.limits.shared_per_block_opt_in);
+    (parts + 1..=MOST_TURNS * parts).rev().find(|slots| with(*slots) <= most)
+}
+
 /// The name of the parameter that lets results lie in shared memory where the rows lay that they were made of.
 pub(super) const IN_PLACE: &str = "in_place";
 
@@ -103,7 +144,7 @@ pub(super) const IN_PLACE: &str = "in_place";
 pub(super) fn may_be_in_place(problem: &Problem, choice: &Choice) -> bool {
     let shape = problem.shape;
     choice.word("unit") == "mma"
-        && choice.word("store") == "shared"
+        && stores_through_shared(choice)
         && shape.k == shape.n
         && depth(problem, choice) == shape.k
         && bands(problem, choice) == 1
@@ -328,17 +369,16 @@ pub(super) fn may_be_of_three(problem: &Problem, choice: &Choice) -> bool {
 }
 
 /// Whether bulk copies may bring groups of rows of A: they are one run of memory each, whole rows of it, from a multiple of 16 bytes on,
-/// that a whole block shares and whose results go straight to C. Tried in complex128 alone, where nine products of 46 to 63 columns ship with
-/// it, up to 1.06 times as fast (H200s, 2026-11-26).
+/// that a whole block shares and whose results go straight to C, or that its parts take in turn and that leave as they came. Tried in complex128
+/// alone, where nine products of 46 to 63 columns ship with the first, up to 1.06 times as fast (H200s, 2026-11-26).
 pub(super) fn may_be_bulk(problem: &Problem, choice: &Choice, target: &Target) -> bool {
     problem.dtype() == DType::C128
         && choice.word("unit") == "mma"
-        && choice.word("store") == "direct"
-        && !in_parts(choice)
+        && choice.word("store") == if in_parts(choice) { IN_BULK } else { "direct" }
         && depth(problem, choice) == problem.shape.k
         && moved_a_as(staging::BULK, problem, choice) == Moved::AsOne
         && problem.alignment().a == Alignment::MOST
-        && rows(problem, choice) * problem.shape.k * problem.dtype().bytes() % 16 == 0
+        && group(problem, choice) * problem.shape.k * problem.dtype().bytes() % 16 == 0
         && target.has(Capability::Tma)
 }
 
@@ -371,7 +411,7 @@ pub(super) fn moved_c(problem: &Problem, choice: &Choice) -> Moved {
 pub(super) fn moved_c_as(copy: &str, problem: &Problem, choice: &Choice) -> Moved {
     // Tiles that stand over the end of a row keep to rows, as do bands that do.
     let (n, band) = (problem.shape.n, band(problem, choice));
-    let whole = choice.word("store") == "shared" || small_extents(problem, choice).1 == band;
+    let whole = stores_through_shared(choice) || small_extents(problem, choice).1 == band;
     let whole = whole && n % band == 0;
     Moved::of(copy, problem.dtype(), n, whole && problem.ld.c == n, problem.alignment().c)
 }
@@ -489,23 +529,29 @@ pub(super) fn staged_bytes(problem: &Problem, choice: &Choice) -> i64 {
     let rows = rows(problem, choice);
     let sums = if is_three(problem, choice) { 3 } else { 1 };
     let of_a_row = wider(problem, choice) * band(problem, choice) + c;
-    let apart = choice.word("store") == "shared" && !choice.flag(IN_PLACE);
+    let apart = stores_through_shared(choice) && !choice.flag(IN_PLACE);
     let result = if apart { sums * rows * of_a_row } else { 0 };
     let of_an_element = if choice.flag(staging::SPLIT_ONCE) { 2 } else { 1 };
     // What each part of a block has for itself begins at a multiple of 16 bytes; the small matrix, rows of A and the result lie one
     // behind the other, each at a multiple of 128 bytes, or of 1024 where rows or parts are longer than their elements.
-    let parts = if in_parts(choice) { choice.int("wm").max(1) } else { 1 };
+    let parts = if in_parts(choice) && !take_turns(choice) { choice.int("wm").max(1) } else { 1 };
     let part = |elements: i64| ceil(elements * dtype.bytes(), parts);
     let begin = |after: i64, elements: i64, padding: i64| {
         let to = if padding > 0 || part(elements) % 16 != 0 { 1024 } else { 128 };
         ceil(after, to) * to
     };
-    let of_rows = choice.int("stages") * rows * (of_a_number * depth + a);
+    // What is there at a time is a group of each part, or so many of all.
+    let at_a_time = if take_turns(choice) { group(problem, choice) } else { rows };
+    let of_rows = choice.int("stages") * at_a_time * (of_a_number * depth + a);
     let of_b = of_an_element
         * rows_of_b
         * (of_a_number * columns_of_b + b + between_tiles(problem, choice))
         * dtype.bytes();
-    let barriers = choice.int("stages") * staging::barrier_bytes(choice);
+    let barriers = if take_turns(choice) {
+        8 * choice.int("stages") * choice.int("wm")
+    } else {
+        choice.int("stages") * staging::barrier_bytes(choice)
+    };
     let after_rows = begin(of_b, of_rows, a) + parts * ceil(part(of_rows), 16) * 16 + barriers;
     if result == 0 {
         return after_rows;

@@ -45,6 +45,11 @@
 //! (`in_place`, by `storage_share`): room for more rows on their way, or for more blocks or parts of them, of which some compute while
 //! others wait.
 //!
+//! Results that lie there may leave by one bulk copy for each group (`store=bulk`, by `bulk_store`), which one thread asks for. Where rows come by
+//! bulk copies too, the parts of a block use one ring of groups in turn (`team=part copy=bulk`, by `pipeline` across the loop over parts): it has as many
+//! groups as fit, not a number for each part, and a part asks for the next group in the place of its last one, waits for the one whose
+//! turn it is, multiplies it, and sends it away; nobody meets anybody.
+//!
 //! Blocks stay on their multiprocessors and take every so many groups of rows, or each takes a few neighbouring ones (`groups`) and makes room for
 //! the next (`passing`): it has to bring the small matrix anew, but all that are on the GPU at a time read and write neighbouring rows,
 //! which device memory does faster (`bench/limits/walks.cu`).
@@ -65,7 +70,8 @@ use warpwright_core::dtype::DType;
 use warpwright_core::target::{Capability, Target};
 
 use self::mapping::{
-    GROUPS, IN_PLACE, PASSING, band, bands, in_parts, instructions_across, moved_a, moved_c, staged, wider,
+    GROUPS, IN_BULK, IN_PLACE, PASSING, band, bands, in_parts, instructions_across, moved_a, moved_c, staged,
+    wider,
 };
 use super::family::{Choice, Family, Parameter, Value};
 use super::gemm::Fixed;
@@ -416,8 +422,8 @@ const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "store",
-        about: "how the result leaves: straight from registers, or through shared memory in whole lines",
-        values: |c, problem, _| {
+        about: "how the result leaves: straight from registers, through shared memory in whole lines, or from there by a bulk copy for each group",
+        values: |c, problem, target| {
             // What threads or lanes hold side by side fills whole sectors where rows consist of pieces of 16 bytes.
             let aligned =
                 problem.alignment_of_rows().c.min(alignment(problem.shape.n * problem.dtype().bytes())) == 16;
@@ -427,11 +433,14 @@ const PARAMETERS: &[Parameter] = &[
             // (an H200, 2026-11-27). Numbers of 16 bytes fill more of a line; nobody has measured them.
             let is_small = problem.dtype().bytes() <= 8;
             let adds = problem.beta.norm() != 0.0 && c.word("unit") == "mma" && is_small;
-            let ways = match (adds, aligned && pieces) {
+            let mut ways = match (adds, aligned && pieces) {
                 (true, _) => vec!["shared"],
                 (false, true) => vec!["direct", "shared"],
                 (false, false) => vec!["shared", "direct"],
             };
+            if is_staged(c) && mapping::may_leave_in_bulk(problem, c, target) {
+                ways.push(IN_BULK);
+            }
             with_stages(c, ways)
         },
     },
@@ -440,10 +449,15 @@ const PARAMETERS: &[Parameter] = &[
         about: staging::ABOUT_COPY,
         values: |c, problem, target| {
             // Results that go straight from registers to C are not moved by rows.
-            let through_shared = c.word("store") == "shared";
+            let through_shared = mapping::stores_through_shared(c);
             let moved_c = |copy: &str| through_shared.then(|| mapping::moved_c_as(copy, problem, c));
             let ways = || staging::copies(|copy| (mapping::moved_a_as(copy, problem, c), moved_c(copy)));
-            let mut ways = if is_staged(c) { ways() } else { Vec::new() };
+            let mut ways = match c.word("store") {
+                // What leaves in bulk has come as one piece of memory too.
+                IN_BULK => vec!["one"],
+                _ if is_staged(c) => ways(),
+                _ => Vec::new(),
+            };
             if mapping::may_be_bulk(problem, c, target) {
                 ways.push(staging::BULK);
             }
@@ -455,7 +469,7 @@ const PARAMETERS: &[Parameter] = &[
         about: staging::ABOUT_RELEASE,
         values: |c, _, _| {
             let ways = [staging::BY_ROLE, staging::BY_WARPS];
-            if By::of(c) == By::Bulk { with_mma(c, ways) } else { Vec::new() }
+            if By::of(c) == By::Bulk && !in_parts(c) { with_mma(c, ways) } else { Vec::new() }
         },
     },
     Parameter {
@@ -472,7 +486,7 @@ const PARAMETERS: &[Parameter] = &[
         name: PASSING,
         about: "whether a block takes a few groups of rows and makes room for the next, instead of staying and taking every so many",
         values: |c, problem, target| {
-            let worth = !groups_of_a_pass(c, problem, target).is_empty();
+            let worth = !groups_of_a_pass(c, problem, target).is_empty() && !mapping::take_turns(c);
             with_stages(c, [false].into_iter().chain(worth.then_some(true)))
         },
     },
@@ -491,14 +505,19 @@ const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: IN_PLACE,
         about: "whether results lie in shared memory where the rows lay that they were made of, so that more blocks fit there, or more parts",
-        values: |c, problem, _| {
-            if mapping::may_be_in_place(problem, c) { with_stages(c, [false, true]) } else { Vec::new() }
+        values: |c, problem, _| match mapping::may_be_in_place(problem, c) {
+            true if c.word("store") == IN_BULK => with_stages(c, [true]),
+            true => with_stages(c, [false, true]),
+            false => Vec::new(),
         },
     },
     Parameter {
         name: "stages",
-        about: "groups of rows in shared memory at a time: one that is waited for while others compute, or more",
-        values: |c, problem, _| {
+        about: "groups of rows in shared memory at a time: one that is waited for while others compute, or more; of parts that use them in turn, those of all",
+        values: |c, problem, target| {
+            if mapping::take_turns(c) {
+                return with_stages(c, mapping::turns(problem, c, target));
+            }
             // Where a block takes one group of rows, there are others at a time only if it takes them piece by piece.
             let one = mapping::takes_one_group(c) && mapping::depth(problem, c) == problem.shape.k;
             if one { with_stages(c, [1]) } else { with_stages(c, [2, 3, 4, 1]) }

@@ -2,9 +2,9 @@
 
 use super::banks::{self, Small};
 use super::mapping::{
-    IN_PLACE, REST, Tiles, Warps, band, bands, chain, copied_a, depth, group, in_parts, is_three, moved_a,
-    moved_c, numbers, paddings, passing_groups, staged, steps_of_a_row, stored_extents, takes_one_group,
-    team, terms_at_once, threads, wider,
+    IN_BULK, IN_PLACE, REST, Tiles, Warps, band, bands, chain, copied_a, depth, group, in_parts, is_three,
+    moved_a, moved_c, numbers, paddings, passing_groups, staged, steps_of_a_row, stored_extents,
+    stores_through_shared, take_turns, takes_one_group, team, terms_at_once, threads, wider,
 };
 use warpwright_core::dtype::DType;
 
@@ -141,18 +141,19 @@ pub(super) fn from_shared(problem: &Problem, choice: &Choice) -> String {
         if moved == at { format!(", rows={row_of_a}") } else { String::new() }
     };
     // The nest whose tiles are shared out, and the one that adds up the products.
-    let through_shared = choice.word("store") == "shared";
+    let (through_shared, in_bulk) = (stores_through_shared(choice), choice.word("store") == IN_BULK);
     let (tiled, sum) = if through_shared { ("acc", "mine") } else { ("C", "acc") };
     let (copy_in_registers, result) = if through_shared {
         let out = format!(
             "fuse(C.i, C.j) -> f
-split(C.f, {piece_c}) -> f, e
+{whole}split(C.f, {piece_c}) -> f, e
 split(C.f, {team}) -> u, t
 reorder(C.t, C.u, C.e)
 bind(C.t, threads)
 unroll(C.u)
 tail(C.u, hoist)
 {vector}",
+            whole = if in_bulk { "bulk_store(C.f)\n" } else { "" },
             vector = if piece_c > 1 { "vectorize(C.e)\n" } else { "" },
         );
         ("cache_write(acc, reg) -> mine\n", out)
@@ -172,7 +173,9 @@ tail(C.u, hoist)
         _ => by_tiles(problem, choice, [small_at, tiled, sum]),
     };
     // The loop in which rows of A are copied, and the steps that make it: once for each group, or piece after piece.
-    let (copied_at, across, [before, after]) = if depth < problem.shape.k {
+    let (copied_at, across, [before, after]) = if take_turns(choice) {
+        ("C.blk".to_string(), ", across=C.w", [String::new(), tiles])
+    } else if depth < problem.shape.k {
         let pieces = format!(
             "split({sum}.k, {terms}) -> ko, k
 reorder({sum}.ko, {p}{sum}.i, {sum}.j, {sum}.k)
@@ -204,7 +207,7 @@ reorder({sum}.ko, {p}{sum}.i, {sum}.j, {sum}.k)
 {walk}{shared_out}{place}compute_at({sum}, C.blk)
 {before}compute_at(As, {copied_at}{private})
 {longer_a}{read_a}{after}{copy}{products}{order_b}{longer_b}{copy_b}{result}pipeline({copied_at}, {stages}, via={via}{across})
-{unrolled}{in_place}",
+{unrolled}{in_place}{leaves}",
         small = small,
         rows_in_shared = in_rows(of_a, Moved::Rows),
         read_a = read_a,
@@ -230,6 +233,9 @@ reorder({sum}.ko, {p}{sum}.i, {sum}.j, {sum}.k)
         stages = choice.int("stages"),
         via = staging::via(choice),
         in_place = if choice.flag(IN_PLACE) { "storage_share(acc, As)\n" } else { "" },
+        // What leaves in bulk does so from where it lies at last.
+        result = if in_bulk { "" } else { &result },
+        leaves = if in_bulk { &result } else { "" },
     )
 }
 
@@ -415,7 +421,7 @@ fn over_products(problem: &Problem, choice: &Choice, stage: &str) -> String {
 pub(super) fn pieces_are_aligned(problem: &Problem, choice: &Choice, piece: i64) -> bool {
     let wider = wider(problem, choice);
     let bytes = piece * problem.dtype().bytes() / wider;
-    let aligned = choice.word("store") == "shared" || bytes <= problem.alignment_of_rows().c;
+    let aligned = stores_through_shared(choice) || bytes <= problem.alignment_of_rows().c;
     aligned && wider * problem.shape.n % piece == 0
 }
 

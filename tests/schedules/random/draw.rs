@@ -162,6 +162,7 @@ impl Draw<'_> {
         let names = Names::of(self.program());
         match (opening, product) {
             (Opening::Free | Opening::Epilogue, _) if self.program().name == "staged" => self.in_turn(),
+            (Opening::Free | Opening::Epilogue, _) if self.program().name == "flat" => self.in_bulk(),
             (Opening::Free, _) | (Opening::Tiled | Opening::Warps, None) => {}
             (Opening::Warps, Some(p)) if matches!(p.dtype, "f16" | "bf16") && p.turned == [false, true] => {
                 if self.random.once_in(2) {

@@ -443,4 +443,16 @@ impl Draw<'_> {
         self.lines(&text, 24);
         self.lines("storage_share(u, t)", 8);
     }
+
+    /// A run of elements in shared memory of blocks, which leaves by a bulk copy.
+    pub fn in_bulk(&mut self) {
+        let elements = pick(&mut self.random, &[4, 6, 16, 64]);
+        let shared_out = if self.random.once_in(2) {
+            "split(C.b, 3) -> k, b\nreorder(C.b, C.k)\nbind(C.b, block.x)\ncompute_at(t, C.k)\n"
+        } else {
+            "bind(C.b, block.x)\ncompute_at(t, C.b)\n"
+        };
+        self.lines(&format!("split(C.e, {elements}) -> b, e\nset_scope(t, shared)\n{shared_out}"), 24);
+        self.lines("bulk_store(C.e)", 4);
+    }
 }

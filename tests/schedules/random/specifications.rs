@@ -79,6 +79,11 @@ const OTHERS: &[&str] = &[
       for i in 0..M, j in 0..8 { u[i, j] = t[i, j] * t[i, 7 - j] }
       for i in 0..M, j in 0..8 { C[i, j] = u[i, 7 - j] - u[i, j] }
     }",
+    "program flat(M: size, A: in f32[8*M], C: out f32[8*M]) {
+      alloc t: f32[8*M] global
+      for e in 0..8*M { t[e] = A[e] * A[e] }
+      for e in 0..8*M { C[e] = t[e] }
+    }",
     "program largest(M: size, K: size, A: in f32[M, K; lda], y: out f32[M]) {
       alloc acc: f32[M] global
       for i in 0..M { acc[i] = -inf  for k in 0..K { acc[i] max= A[i, k] } }

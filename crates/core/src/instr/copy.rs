@@ -100,6 +100,35 @@ const fn runs(dtype: DType, shape: &'static [Extent]) -> [OperandSpec; 3] {
     ]
 }
 
+/// `bulk_write(dst, src, valid)`: the other way, by one thread; elements from `valid` on are not written.
+const fn bulk_write(name: &'static str, operands: &'static [OperandSpec]) -> Record {
+    Record {
+        name,
+        threads: 1,
+        operands,
+        meaning: "for e in 0..E { if e < valid { d[e] = a[e] } }",
+        completion: Completion::BulkGroup,
+        behaviour: Behaviour::BulkWrite,
+        needs: &[Capability::Tma],
+    }
+}
+
+/// The same of complex numbers that stand in shared memory as real ones, the two parts of each one after the other.
+const fn bulk_write_of_parts(name: &'static str, operands: &'static [OperandSpec]) -> Record {
+    Record {
+        meaning: "for e in 0..E { if e < valid { d[e] = a[2*e] + times_i(a[2*e + 1]) } }",
+        ..bulk_write(name, operands)
+    }
+}
+
+const fn written(to: DType, from: DType, shapes: [&'static [Extent]; 2]) -> [OperandSpec; 3] {
+    [
+        write("d", global(to, shapes[0], Place::Aligned(16))),
+        read("a", shared(from, shapes[1], Place::Run)),
+        integer("valid"),
+    ]
+}
+
 pub(super) const RECORDS: &[Record] = &[
     cp_async("cp_async16", 16, &pieces(DType::Bf16, S8, 16)),
     cp_async("cp_async16_f16", 16, &pieces(DType::F16, S8, 16)),
@@ -115,6 +144,12 @@ pub(super) const RECORDS: &[Record] = &[
     bulk_copy("bulk_copy_f64", &runs(DType::F64, RUN2)),
     bulk_copy("bulk_copy_c64", &runs(DType::C64, RUN2)),
     bulk_copy("bulk_copy_c128", &runs(DType::C128, RUN1)),
+    bulk_write("bulk_write_f32", &written(DType::F32, DType::F32, [RUN4, RUN4])),
+    bulk_write("bulk_write_f64", &written(DType::F64, DType::F64, [RUN2, RUN2])),
+    bulk_write("bulk_write_c64", &written(DType::C64, DType::C64, [RUN2, RUN2])),
+    bulk_write("bulk_write_c128", &written(DType::C128, DType::C128, [RUN1, RUN1])),
+    bulk_write_of_parts("bulk_write_c64_f32", &written(DType::C64, DType::F32, [RUN2, RUN4])),
+    bulk_write_of_parts("bulk_write_c128_f64", &written(DType::C128, DType::F64, [RUN1, RUN2])),
     bulk_load("tma_load_sw128", &boxes(DType::Bf16, true)),
     bulk_load("tma_load_sw128_f16", &boxes(DType::F16, true)),
     bulk_store("tma_store_sw128", &boxes(DType::Bf16, false)),

@@ -162,6 +162,9 @@ pub enum Behaviour {
     BulkCopy,
     /// A box from a tensor to swizzled shared memory.
     BulkLoad,
+    /// A run of 16-byte pieces from shared memory to device memory, without the elements from the third operand on. Elements may stand in
+    /// shared memory as their real and imaginary parts.
+    BulkWrite,
     /// A box from swizzled shared memory to a tensor.
     BulkStore,
     /// A value from another lane of the warp.

@@ -16,6 +16,7 @@ impl<'a> Machine<'a> {
         match job.record.behaviour {
             Behaviour::CopyAsync { bytes } => self.take_piece(job, bytes),
             Behaviour::BulkCopy => self.take_piece(job, 16),
+            Behaviour::BulkWrite => self.take_run(job),
             Behaviour::BulkLoad => self.take_box(job),
             Behaviour::BulkStore => {
                 indices(&job.views[1].extents).map(|at| self.read_swizzled(job, 1, &at)).collect()
@@ -50,6 +51,17 @@ impl<'a> Machine<'a> {
                 }
                 for (e, value) in values.iter().enumerate() {
                     self.write(self.shared(job, first + e * self.width(job, 0)), *value, None)?;
+                }
+            }
+            Behaviour::BulkWrite => {
+                for (e, value) in values.iter().enumerate() {
+                    let to = self.locate(job.thread, target.buffer, &target.at(&[e as i64]))?;
+                    if let (0, Location::Device { element, .. }) = (e, to)
+                        && !(element * self.width(job, 0)).is_multiple_of(16)
+                    {
+                        return Err(refused(job, "the destination is not aligned to 16 bytes"));
+                    }
+                    self.write(to, *value, None)?;
                 }
             }
             Behaviour::BulkLoad => {
@@ -126,6 +138,22 @@ impl<'a> Machine<'a> {
             self.read(at, false)
         };
         (0..count).map(one).collect()
+    }
+
+    /// What is written of a run. Elements that stand as their parts cannot be put together here.
+    fn take_run(&self, job: &Job<'a>) -> Result<Vec<Element>, Fault> {
+        let (count, first) = (job.views[0].extents[0], self.shared_byte(job, 1, &[0])?);
+        if !(0..=count).contains(&job.integer) {
+            return Err(refused(job, format!("{} of {count} elements are valid", job.integer)));
+        }
+        if !first.is_multiple_of(16) {
+            return Err(refused(job, "the source is not aligned to 16 bytes"));
+        }
+        if job.views[1].extents[0] != count {
+            return Ok(vec![Element::POISON; job.integer as usize]);
+        }
+        let one = |e: usize| self.read(self.shared(job, first + e * self.width(job, 1)), true);
+        (0..job.integer as usize).map(one).collect()
     }
 
     fn take_box(&self, job: &Job<'a>) -> Result<Vec<Element>, Fault> {

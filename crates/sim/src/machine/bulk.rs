@@ -186,6 +186,88 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
         }
     }
 
+    /// The other way; elements that stand in shared memory as their parts are put together.
+    pub(super) fn bulk_write(
+        &mut self,
+        call: &'a Call,
+        d: &MemoryWindow,
+        a: &MemoryWindow,
+        valid: &Form,
+        mask: u32,
+    ) {
+        let (Memory::Global(global), Memory::Local(local)) = (d.memory, a.memory) else { return };
+        let (count, parts) = (d.shape.first().copied().unwrap_or(0), parts(d, a));
+        for lane in lanes(mask) {
+            let thread = self.thread(lane);
+            let (reads, writes) =
+                (Agent::new(thread, Stream::BulkRead), Agent::new(thread, Stream::BulkWrite));
+            let stamp = self.order.issue(reads);
+            self.order.issue(writes);
+            let (to, from) = (self.start(d, lane), self.start(a, lane));
+            let asked = self.lane_value(valid, lane);
+            let valid = asked.clamp(0, count);
+            if valid != asked {
+                self.hazard(HazardKind::Operand, call.site, || {
+                    format!("{}: {asked} of {count} elements are valid", call.record.name)
+                });
+            }
+            let Some(at) = self.local_offset(local, &from) else {
+                self.outside(call, a.memory, &from, lane);
+                continue;
+            };
+            self.expect_together(call, a, from.clone(), at, (count * parts) as usize, lane);
+            let mut misplaced = (at as i64 * a.dtype.bytes() % PIECE != 0).then_some("source");
+            let mut addresses = Vec::new();
+            for e in 0..valid {
+                let index = Self::inner_index(d, &to, &[e]);
+                let Some(there) = place(&self.code.globals[global as usize], &index) else {
+                    self.outside(call, d.memory, &index, lane);
+                    continue;
+                };
+                if e == 0 && there as i64 * d.dtype.bytes() % PIECE != 0 {
+                    misplaced = Some("destination");
+                }
+                addresses.push(there as i64 * d.dtype.bytes());
+                for part in 0..parts {
+                    let inner = parts * e + part;
+                    self.touch_element(
+                        a.memory,
+                        at + inner as usize,
+                        reads,
+                        stamp,
+                        Touch::Read,
+                        call.site,
+                        || Self::inner_index(a, &from, &[inner]),
+                    );
+                }
+                let first = at + (parts * e) as usize;
+                let value = match self.locals[local as usize].get(first..first + parts as usize) {
+                    Some([value]) => *value,
+                    Some([re, im]) => re.add(im.times_i()),
+                    _ => A::POISON,
+                };
+                let value = value.round(d.dtype);
+                if value.is_poison() && self.checks && self.code.globals[global as usize].output {
+                    let text = element(&self.code.globals[global as usize].name, &index);
+                    self.hazard(HazardKind::Uninitialised, call.site, || {
+                        format!("{text} gets data that was never stored, from thread {thread}")
+                    });
+                }
+                self.globals[global as usize].store(there, value);
+                self.touch_element(d.memory, there, writes, stamp, Touch::Write, call.site, || index);
+            }
+            if let Some(what) = misplaced {
+                self.hazard(HazardKind::Operand, call.site, || {
+                    format!("{}: the {what} is not a multiple of {PIECE} bytes", call.record.name)
+                });
+            }
+            self.order.tick();
+            if self.checks {
+                self.count_bulk(call, false, &addresses, valid * d.dtype.bytes(), d.dtype.bytes());
+            }
+        }
+    }
+
     fn count_bulk(&mut self, call: &'a Call, load: bool, addresses: &[i64], bytes: i64, unit: i64) {
         let sectors = if addresses.is_empty() { 0 } else { Tally::sectors(addresses, unit) };
         let wavefronts = (bytes as u64).div_ceil(128);
@@ -210,4 +292,9 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
         let strides = warpwright_core::layout::row_major_strides(&self.code.locals[local as usize].extents);
         self.start(w, lane).iter().zip(&strides).map(|(i, s)| i * s).sum()
     }
+}
+
+/// How many elements of `a` make one of `d`.
+pub(super) fn parts(d: &MemoryWindow, a: &MemoryWindow) -> i64 {
+    d.dtype.bytes() / a.dtype.bytes().max(1)
 }

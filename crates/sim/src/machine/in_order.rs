@@ -3,6 +3,7 @@
 use warpwright_core::instr::Behaviour;
 
 use super::Machine;
+use super::bulk::parts;
 use super::instruction::multiply_adds;
 use crate::arithmetic::Arithmetic;
 use crate::code::{Argument, Call, Memory, MemoryWindow, WARP};
@@ -53,6 +54,19 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
             }
             (Behaviour::CopyAsync { .. } | Behaviour::BulkCopy, [d, a]) => {
                 self.copy_in_order(call, d, a, integer)
+            }
+            (Behaviour::BulkWrite, [d, a]) => {
+                for e in 0..d.shape.first().copied().unwrap_or(0).min(integer) {
+                    let value = match parts(d, a) {
+                        1 => self.read_one(call, a, &[e], false),
+                        _ => {
+                            let [re, im] =
+                                [2 * e, 2 * e + 1].map(|inner| self.read_one(call, a, &[inner], false));
+                            re.add(im.times_i())
+                        }
+                    };
+                    self.write_one(call, d, &[e], value, false);
+                }
             }
             (Behaviour::ChainedSum, [before, total, chain]) => {
                 self.chain_in_order(call, before, total, chain)

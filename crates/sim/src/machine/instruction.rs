@@ -62,6 +62,9 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
             (Behaviour::BulkCopy, [Argument::Memory(d), Argument::Memory(a), Argument::Integer(valid)]) => {
                 self.bulk_copy(call, d, a, valid, mask);
             }
+            (Behaviour::BulkWrite, [Argument::Memory(d), Argument::Memory(a), Argument::Integer(valid)]) => {
+                self.bulk_write(call, d, a, valid, mask);
+            }
             (Behaviour::BulkLoad, [Argument::Memory(d), Argument::Memory(a)]) => {
                 self.bulk(call, d, a, true, mask)
             }

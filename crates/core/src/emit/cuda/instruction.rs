@@ -39,6 +39,7 @@ impl Body<'_> {
             }
             (Behaviour::CopyAsync { bytes }, [d, a], Some(valid)) => self.copy_async(bytes, d, a, valid),
             (Behaviour::BulkCopy, [d, a], Some(valid)) => self.bulk_copy(d, a, valid, call.signal.as_ref()),
+            (Behaviour::BulkWrite, [d, a], Some(valid)) => self.bulk_write(d, a, valid),
             (Behaviour::BulkLoad, [d, a], _) => self.bulk_load(d, a, call.signal.as_ref()),
             (Behaviour::BulkStore, [d, a], _) => self.bulk_store(d, a),
             (Behaviour::Shuffle(lane), [t, v], Some(d)) => self.shuffle(lane, t, v, d),
@@ -190,6 +191,17 @@ impl Body<'_> {
         let (to, from) = (self.address(&Self::start(d))?, self.address(&Self::start(a))?);
         let valid = if whole { String::new() } else { format!(", {}", self.index(valid).text) };
         self.line(format!("bulk_copy<{bytes}>({to}, {from}{valid}, {slot});"));
+        Ok(())
+    }
+
+    fn bulk_write(&mut self, d: &Window, a: &Window, valid: &Index) -> Result<(), Diagnosis> {
+        let elements: i64 = self.window_extents(d)?.iter().product();
+        let bytes = elements * self.unit.buffer(&d.buffer)?.dtype.bytes();
+        let whole = valid.as_constant() == Some(elements);
+        self.prelude.require(if whole { &async_copy::BULK_WRITE_WHOLE } else { &async_copy::BULK_WRITE });
+        let (to, from) = (self.address(&Self::start(d))?, self.address(&Self::start(a))?);
+        let valid = if whole { String::new() } else { format!(", {}", self.index(valid).text) };
+        self.line(format!("bulk_write<{bytes}>({to}, {from}{valid});"));
         Ok(())
     }
 

@@ -195,6 +195,7 @@ fn shape_fault(record: &Record, name: &str, spec: &WindowSpec, found: &[i64]) ->
 fn shapes_agree(record: &Record, shapes: &[Vec<i64>]) -> Option<Diagnosis> {
     let agree = match (record.behaviour, shapes) {
         (Behaviour::BulkLoad | Behaviour::BulkStore, [d, a]) => d == a,
+        (Behaviour::BulkWrite, [d, a]) => bytes(record, 0, d) == bytes(record, 1, a),
         (Behaviour::WarpgroupMultiply { .. }, [d, _, b]) => d.get(1) == b.first(),
         _ => true,
     };
@@ -202,6 +203,12 @@ fn shapes_agree(record: &Record, shapes: &[Vec<i64>]) -> Option<Diagnosis> {
         Diagnosis::new(format!("the operands of {} have extents {shapes:?} that do not match", record.name))
             .because(format!("it means {}", record.meaning))
     })
+}
+
+/// The bytes of an operand of these extents.
+fn bytes(record: &Record, operand: usize, extents: &[i64]) -> Option<i64> {
+    let dtype = record.operands[operand].window.as_ref()?.dtype?;
+    Some(extents.iter().product::<i64>() * dtype.bytes())
 }
 
 /// Operands whose type the record leaves open have one type.

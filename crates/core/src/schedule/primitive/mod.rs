@@ -1,6 +1,7 @@
 //! The primitives, one file each, and the one list of all of them.
 
 mod bind;
+mod bulk_store;
 mod cache_read;
 mod cache_write;
 mod compute_at;
@@ -28,6 +29,7 @@ mod vectorize;
 use std::fmt::Debug;
 
 pub use bind::Bind;
+pub use bulk_store::BulkStore;
 pub use cache_read::CacheRead;
 pub use cache_write::CacheWrite;
 pub use compute_at::ComputeAt;
@@ -94,6 +96,7 @@ const PRIMITIVES: &[Entry] = &[
     },
     Entry { name: "set_scope", usage: set_scope::USAGE, read: |c| Ok(Box::new(SetScope::read(c)?)) },
     Entry { name: "store_split", usage: store_split::USAGE, read: |c| Ok(Box::new(StoreSplit::read(c)?)) },
+    Entry { name: "bulk_store", usage: bulk_store::USAGE, read: |c| Ok(Box::new(BulkStore::read(c)?)) },
     Entry { name: "pipeline", usage: pipeline::USAGE, read: |c| Ok(Box::new(Pipeline::read(c)?)) },
     Entry {
         name: "double_buffer",

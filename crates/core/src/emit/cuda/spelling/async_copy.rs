@@ -87,3 +87,27 @@ __device__ __forceinline__ void bulk_copy(T* dst, const T* src, long long valid,
     else bulk_copy_part<BYTES>((char*)dst, (const char*)src, (int)sizeof(T)*(int)valid, bar);
 }"#,
 };
+
+pub(in crate::emit::cuda) static BULK_WRITE_WHOLE: Helper = Helper {
+    needs: &[&barrier::SHARED_ADDRESS],
+    text: r#"// This thread copies so many bytes from shared memory, as part of its next group.
+template <int BYTES> __device__ __forceinline__ void bulk_write(void* dst, const void* src) {
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;"
+                 :: "l"(dst), "r"(shared_address(src)), "r"(BYTES) : "memory");
+}"#,
+};
+
+pub(in crate::emit::cuda) static BULK_WRITE: Helper = Helper {
+    needs: &[&BULK_WRITE_WHOLE],
+    text: r#"// The same of so many elements; what is left over of 16 bytes the thread stores itself.
+template <int BYTES, class T> __device__ __forceinline__ void bulk_write(T* dst, const void* src, long long valid) {
+    if ((int)sizeof(T)*valid == BYTES) return bulk_write<BYTES>(dst, src);
+    const int there = (int)sizeof(T)*(int)valid, pieces = there & ~15;
+    if (pieces) {
+        asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;"
+                     :: "l"(dst), "r"(shared_address(src)), "r"(pieces) : "memory");
+    }
+    #pragma unroll 1
+    for (int i = pieces; i < there; i += 4) *(unsigned*)((char*)dst + i) = *(const unsigned*)((const char*)src + i);
+}"#,
+};

@@ -115,11 +115,6 @@ impl Pipeline {
 
     /// Whether what fills a step may run in the iteration before of the loop around.
     fn check_around(&self, outer: &For, at: usize, stages: &Stages) -> Result<(), Diagnosis> {
-        if self.via == Via::Bulk {
-            return Err(self
-                .refuse("bulk copies report to barriers that are numbered by the iterations of one loop")
-                .instead("use via=cp_async, or leave `across` out"));
-        }
         if stages.staged.iter().any(|b| b.space != Space::Shared)
             || matches!(self.via, Via::Registers | Via::Tma)
         {

@@ -184,20 +184,24 @@ pub(super) fn apply(step: &Pipeline, program: &Program) -> Result<Program, Diagn
 }
 
 /// A loop in whose steps runs are copied.
-struct Copied {
+pub(super) struct Copied {
     /// The loop, counted from 0 by 1, and how many iterations it has.
-    counted: For,
-    extent: Index,
+    pub counted: For,
+    pub extent: Index,
     /// Its statements for these.
-    moved: Stages,
-    rings: Vec<Sym>,
+    pub moved: Stages,
+    pub rings: Vec<Sym>,
     /// The copies of a step, that report to its phase of the ring `full`, and their bytes.
-    copies: Vec<Stmt>,
-    bytes: i64,
+    pub copies: Vec<Stmt>,
+    pub bytes: i64,
 }
 
 impl Copied {
-    fn of(
+    /// What is copied in the steps of a loop.
+    ///
+    /// # Errors
+    /// Why a fill is no bulk copy.
+    pub fn of(
         step: &Pipeline,
         l: &For,
         full: &Sym,

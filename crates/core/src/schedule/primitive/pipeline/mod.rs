@@ -69,7 +69,8 @@
 //!   `stages` slots under mbarriers; the other role multiplies with wgmma (see `tma.rs`).
 //!
 //! Steps through a ring in shared memory may go on across the iterations of a loop around (`across=label.outer`,
-//! `across.rs`): the first steps of an iteration are then fetched while the last ones of the one before are used.
+//! `across.rs`): the first steps of an iteration are then fetched while the last ones of the one before are used. Where the loop around is
+//! one over parts of a block and copies are bulk copies, the parts use the ring in turn (`turns.rs`).
 //!
 //! A loop that runs once at most, such as the tail that `tail` peels off, only uses the first slot. Loops of any
 //! length are right: what is fetched ahead is fetched only if the loop gets there. Barriers are placed
@@ -81,6 +82,7 @@ mod registers;
 mod ring;
 mod roles;
 mod tma;
+mod turns;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -96,6 +98,7 @@ use crate::schedule::step::Call;
 use crate::sym::Sym;
 
 use self::ring::Landing;
+pub(super) use self::roles::first;
 use super::Primitive;
 
 pub(super) const USAGE: &str = "pipeline(label.loop, stages, via=shared|registers|cp_async|bulk|tma, across=label.outer, release=block|warps|role)";
@@ -376,6 +379,9 @@ impl Primitive for Pipeline {
         }
         if self.via == Via::Bulk && self.across.is_none() {
             return bulk::apply(self, program);
+        }
+        if let (Via::Bulk, Some(around)) = (self.via, &self.across) {
+            return turns::apply(self, program, around);
         }
         let (out, found) = match &self.across {
             Some(around) => self.across(program, around)?,

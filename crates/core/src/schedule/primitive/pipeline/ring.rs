@@ -23,7 +23,8 @@
 //! warps give slots back (`empty`): then those who fill one wait for the phase of the step that used it, and each
 //! step ends with an arrival of every warp.
 //!
-//! Steps may go on from one iteration of a loop around to the next, as `across.rs` draws it.
+//! Steps may go on from one iteration of a loop around to the next, as `across.rs` draws it, or be taken in turn by parts of the block
+//! (`turns.rs`).
 
 use super::only_if;
 use super::registers::Staging;
@@ -71,18 +72,18 @@ pub(super) struct Around<'a> {
 }
 
 /// A step of a ring.
-struct Step {
+pub(super) struct Step {
     /// The variables of its loops.
     values: Vec<(Sym, Index)>,
     /// How many come before it.
-    number: Index,
+    pub number: Index,
     /// That the loops get there.
-    exists: Cond,
+    pub exists: Cond,
 }
 
 impl Step {
     /// A copy of statements for this step; everything bound inside is new.
-    fn of(&self, stmts: &[Stmt]) -> Vec<Stmt> {
+    pub fn of(&self, stmts: &[Stmt]) -> Vec<Stmt> {
         let value = |s: &Sym| self.values.iter().find(|(var, _)| var == s).map(|(_, value)| value.clone());
         walk::substitute(&walk::refresh(stmts), &value)
     }
@@ -90,14 +91,14 @@ impl Step {
 
 impl Ring<'_> {
     /// One of the first steps, by its number.
-    fn first(&self, number: &Index) -> Step {
+    pub fn first(&self, number: &Index) -> Step {
         let Some(around) = &self.around else { return self.alone(number.clone()) };
         let (outer, inner) = (number.div(around.steps), number.rem(around.steps));
         self.nested(around, number.clone(), outer, inner)
     }
 
     /// The step that comes so many after that of the present iterations. Of nested loops it is found without division.
-    fn ahead(&self, by: i64) -> Step {
+    pub fn ahead(&self, by: i64) -> Step {
         let k = Index::var(&self.l.var);
         let Some(around) = &self.around else { return self.alone(k.offset(by)) };
         let (groups, steps) = (by / around.steps, by % around.steps);
@@ -130,7 +131,7 @@ impl Ring<'_> {
     }
 
     /// How many steps come before that of the present iterations.
-    fn present(&self) -> Index {
+    pub fn present(&self) -> Index {
         let k = Index::var(&self.l.var);
         self.around.as_ref().map_or(k.clone(), |a| &Index::var(&a.l.var).scaled(a.steps) + &k)
     }
@@ -224,7 +225,7 @@ impl Ring<'_> {
         fills
     }
 
-    fn in_slot_of(&self, at: &Index, stmts: Vec<Stmt>) -> Vec<Stmt> {
+    pub fn in_slot_of(&self, at: &Index, stmts: Vec<Stmt>) -> Vec<Stmt> {
         if self.slots == 1 { stmts } else { in_slot(stmts, self.rings, &at.rem(self.slots)) }
     }
 

@@ -139,6 +139,6 @@ impl Roles<'_> {
 }
 
 /// What the first so many threads of a range do together.
-pub(super) fn first(var: &str, threads: i64, body: Vec<Stmt>) -> Stmt {
+pub(in crate::schedule::primitive) fn first(var: &str, threads: i64, body: Vec<Stmt>) -> Stmt {
     For::with_mode(&Sym::new(var), Mode::Threads { pitch: threads }, Range::upto(1), body)
 }

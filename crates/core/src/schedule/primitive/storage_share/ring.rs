@@ -34,19 +34,14 @@ impl Ring {
         // loop begins: what a slot was left with is of no use to another run of it.
         let all = count_uses(stmts, &buffer.sym);
         let around = stmts.iter().find_map(|stmt| match stmt {
-            Stmt::For(l)
-                if l.mode == Mode::Serial
-                    && count_uses(&l.body, &buffer.sym) == all
-                    && written_anew(&l.body, buffer) =>
-            {
-                Some(l)
-            }
+            Stmt::For(l) if l.mode == Mode::Serial && count_uses(&l.body, &buffer.sym) == all => Some(l),
             _ => None,
         });
-        let Some(around) = around else { return Ok(None) };
-        let iteration = Index::var(&around.var);
+        let turns = around.map(|around| Turns::of(around, other));
+        let Some(turns) = turns.filter(|turns| written_anew(turns.body(), buffer)) else { return Ok(None) };
+        let iteration = turns.number();
         let used = iteration.rem(slots);
-        let read = slots_read(&around.body, other);
+        let read = slots_read(turns.body(), other);
         if !read.contains(&used) {
             return Ok(None);
         }
@@ -56,21 +51,111 @@ impl Ring {
         }
         let slot = Buffer { sym: other.sym.fresh(), dims: other.dims[1..].to_vec(), ..other.clone() };
         // All that is written to the ring meanwhile is for iterations to come, each of which finds its slot as it was filled for it.
-        let ahead: Vec<Index> = (1..slots).map(|steps| iteration.offset(steps).rem(slots)).collect();
-        let written = slots_written(stmts, other).and_then(|_| slots_written(&around.body, other));
+        let steps = turns.steps_ahead(slots);
+        let ahead: Vec<Index> = steps.iter().map(|steps| iteration.offset(*steps).rem(slots)).collect();
+        let written = slots_written(stmts, other).and_then(|_| slots_written(turns.body(), other));
         if written.is_none_or(|slots| slots.iter().any(|slot| !ahead.contains(slot))) {
             return refuse("what is written to it is not known to be for iterations to come");
         }
-        if !(1..slots).any(|steps| fills(around, steps, &ahead[steps as usize - 1], [other, &slot])) {
+        if !steps.iter().zip(&ahead).any(|(steps, ahead)| turns.fill(*steps, ahead, [other, &slot])) {
             return refuse("it is not known that each slot is filled anew before it is used again");
         }
-        let body = map_elements(around.body.to_vec(), &|access: &mut Access| {
+        let body = map_elements(turns.body().to_vec(), &|access: &mut Access| {
             if access.buffer == other.sym && access.index[0] == used {
                 access.buffer = slot.sym.clone();
                 access.index.remove(0);
             }
         });
         Ok(Some(Ring { slot, used, body }))
+    }
+}
+
+/// A loop whose iterations use the slots of a ring one after another, or those of a loop over parts of a block in each of them.
+struct Turns<'a> {
+    around: &'a For,
+    /// The loop over the parts, and how many there are.
+    parts: Option<(&'a For, i64)>,
+}
+
+impl<'a> Turns<'a> {
+    /// The loop, whose parts use slots of their own if there is nothing in it but a loop over threads whose variable is in those slots.
+    fn of(around: &'a For, ring: &Buffer) -> Turns<'a> {
+        let parts = match &around.body[..] {
+            [Stmt::For(l)] => l.threads().map(|(count, _)| (l, count)),
+            _ => None,
+        };
+        let differ = |(parts, _): &(&For, i64)| {
+            slots_read(&parts.body, ring).iter().any(|slot| slot.mentions(&parts.var))
+        };
+        Turns { around, parts: parts.filter(differ) }
+    }
+
+    /// What happens in an iteration.
+    fn body(&self) -> &'a [Stmt] {
+        self.parts.map_or(&self.around.body, |(parts, _)| &parts.body)
+    }
+
+    /// How many iterations come before this one.
+    fn number(&self) -> Index {
+        let iteration = Index::var(&self.around.var);
+        match self.parts {
+            None => iteration,
+            Some((parts, count)) => &iteration.scaled(count) + &Index::var(&parts.var),
+        }
+    }
+
+    /// How many iterations later a slot may be used that is filled in this one. Parts fill the one that they used themselves the time before:
+    /// of no other it is known that it is not in use.
+    fn steps_ahead(&self, slots: i64) -> Vec<i64> {
+        match self.parts {
+            None => (1..slots).collect(),
+            Some((_, count)) => (slots > count).then_some(slots - count).into_iter().collect(),
+        }
+    }
+
+    /// Whether a condition says that there is an iteration so many steps later.
+    fn exists(&self, cond: &Cond, steps: i64) -> bool {
+        let Range::Span { lo, hi, .. } = &self.around.range else { return false };
+        let iteration = Index::var(&self.around.var);
+        let Some((parts, count)) = self.parts else {
+            return *cond == Cond::lt(iteration.offset(steps), hi.clone());
+        };
+        // A part that begins has used no slot yet, and the first steps were filled for all.
+        let begun = Cond::le(lo.offset(1), iteration.clone());
+        let later = |conjunct: &Cond| {
+            (0..count).all(|part| {
+                let of_part = conjunct.substitute(&|s| (*s == parts.var).then(|| part.into()));
+                of_part == Cond::lt(iteration.offset((part + steps) / count), hi.clone())
+            })
+        };
+        cond.conjuncts().iter().all(|conjunct| *conjunct == begun || later(conjunct))
+    }
+
+    /// Whether every iteration fills all of the slot `ahead` of the iteration so many steps later, if there is such.
+    fn fill(&self, steps: i64, ahead: &Index, [ring, slot]: [&Buffer; 2]) -> bool {
+        let Range::Span { step, .. } = &self.around.range else { return false };
+        let filled = self.body().iter().flat_map(|stmt| match stmt {
+            Stmt::If(i) if self.exists(&i.cond, steps) => i.then.to_vec(),
+            other => vec![other.clone()],
+        });
+        let filled = map_accesses(
+            filled.collect(),
+            &|access| {
+                if access.buffer == ring.sym && access.index[0] == *ahead {
+                    access.buffer = slot.sym.clone();
+                    access.index.remove(0);
+                }
+            },
+            &|window| {
+                if window.buffer == ring.sym && matches!(&window.dims[0], Span::At(at) if at == ahead) {
+                    window.buffer = slot.sym.clone();
+                    window.dims.remove(0);
+                }
+            },
+        );
+        let filled: Vec<Stmt> =
+            filled.into_iter().filter(|stmt| count_uses(std::slice::from_ref(stmt), &slot.sym) > 0).collect();
+        step.as_constant() == Some(1) && covers(&filled, slot)
     }
 }
 
@@ -108,35 +193,6 @@ fn slots_written(stmts: &[Stmt], ring: &Buffer) -> Option<Vec<Index>> {
         _ => {}
     });
     only.then_some(slots)
-}
-
-/// Whether every iteration of a loop that counts by ones fills all of the slot `ahead` of the iteration so many steps later, if there is
-/// such.
-fn fills(around: &For, steps: i64, ahead: &Index, [ring, slot]: [&Buffer; 2]) -> bool {
-    let Range::Span { hi, step, .. } = &around.range else { return false };
-    let exists = Cond::lt(Index::var(&around.var).offset(steps), hi.clone());
-    let filled = around.body.iter().flat_map(|stmt| match stmt {
-        Stmt::If(i) if i.cond == exists => i.then.to_vec(),
-        other => vec![other.clone()],
-    });
-    let filled = map_accesses(
-        filled.collect(),
-        &|access| {
-            if access.buffer == ring.sym && access.index[0] == *ahead {
-                access.buffer = slot.sym.clone();
-                access.index.remove(0);
-            }
-        },
-        &|window| {
-            if window.buffer == ring.sym && matches!(&window.dims[0], Span::At(at) if at == ahead) {
-                window.buffer = slot.sym.clone();
-                window.dims.remove(0);
-            }
-        },
-    );
-    let filled: Vec<Stmt> =
-        filled.into_iter().filter(|stmt| count_uses(std::slice::from_ref(stmt), &slot.sym) > 0).collect();
-    step.as_constant() == Some(1) && covers(&filled, slot)
 }
 
 #[cfg(test)]
