@@ -2,7 +2,10 @@
 // copies. A ring of groups of 16 rows lies in shared memory beside the small matrix. Each of eight warps takes every eighth group of its block, multiplies
 // it on the f64 matrix units, leaves the results where the rows lay, has a bulk copy bring them to device memory, and asks for another
 // group in the place of the one before while it multiplies the next; nobody meets anybody. Rows of an odd number of numbers are read so
-// that lanes do not meet in banks.
+// that lanes do not meet in banks. (Of a warp that is far ahead of another it is not known that the phase of a slot before its own is over, which it
+// would take for its own. Results have been right; what the schedules make has a barrier for each slot and part, and cannot.)
+//
+// It is no limit: `tsmm --param team=part,store=bulk,copy=bulk` does the same and is faster.
 //
 // Twice for each width: with numbers whole, each product of two tiles being four of their parts, and (second) as the real matrix of parts.
 // Parts of R = min(intensity x 4314 GB/s, 56.4 TFLOP/s) on numbers that look random, over launches after pauses of 0.3 s, medians of
