@@ -118,7 +118,9 @@ fn rows_that_a_bulk_copy_brings_are_multiplied_and_given_back_by_warps() {
     };
     let square = problem(family, (40, 40), "c128");
     assert!(!refused("team=block,store=direct", &square));
-    for form in ["team=part,store=shared", "team=block,store=shared", "team=block,store=direct,depth=8", "stages=1"] {
+    for form in
+        ["team=part,store=shared", "team=block,store=shared", "team=block,store=direct,depth=8", "stages=1"]
+    {
         assert!(refused(form, &square), "{form}");
     }
     let mut padded = problem(family, (40, 40), "c128");

@@ -104,12 +104,11 @@ pub(super) fn stores_through_shared(choice: &Choice) -> bool {
 }
 
 /// Whether they may leave by bulk copies: they may lie where the rows lay, which are one run of memory in whole pieces of 16 bytes, from a
-/// multiple of 16 bytes on, and nothing is added to them on the way.
+/// multiple of 16 bytes on. What factors change on the way threads store, from the same place.
 pub(super) fn may_leave_in_bulk(problem: &Problem, choice: &Choice, target: &Target) -> bool {
     let shape = problem.shape;
     choice.word("unit") == "mma"
         && target.has(Capability::Tma)
-        && problem.beta.norm() == 0.0
         && shape.k == shape.n
         && [problem.ld.a, problem.ld.c] == [shape.k, shape.n]
         && shape.n > 1
