@@ -45,17 +45,21 @@ fn results_leave_by_bulk_copies() {
 #[test]
 fn parts_take_groups_in_turn_from_a_ring() {
     let family = kernels::family("tsmm").unwrap();
-    for (width, form, slots) in [
-        (9, "rows=32,wm=2,numbers=parts", [3, 4]),
-        (10, "rows=64,wm=4,numbers=whole", [5, 7]),
-        (7, "rows=32,wm=4,instruction=m8n8k4,numbers=whole", [6, 8]),
-        (12, "rows=96,wm=6,numbers=expanded", [8, 11]),
-        (13, "rows=32,wm=2,wn=2,numbers=parts", [3, 4]),
+    for (width, dtype, form, slots) in [
+        (9, "c128", "rows=32,wm=2,numbers=parts", [3, 4]),
+        (10, "c128", "rows=64,wm=4,numbers=whole", [5, 7]),
+        (7, "c128", "rows=32,wm=4,instruction=m8n8k4,numbers=whole", [6, 8]),
+        (12, "c128", "rows=96,wm=6,numbers=expanded", [8, 11]),
+        (13, "c128", "rows=32,wm=2,wn=2,numbers=parts", [3, 4]),
+        (7, "f32", "rows=64,wm=2,numbers=split", [3, 4]),
+        (10, "f64", "rows=64,wm=4", [5, 8]),
+        (5, "c64", "rows=32,wm=2,numbers=split", [3, 4]),
+        (6, "c64", "rows=64,wm=4,numbers=split-parts,split_once=true", [6, 7]),
     ] {
         for slots in slots {
-            let problem = problem(family, (width, width), "c128");
+            let problem = problem(family, (width, width), dtype);
             let form = format!("unit=mma,team=part,store=bulk,copy=bulk,{form},blocks=3");
-            let choice = with_slots(family, width, "c128", &form, slots);
+            let choice = with_slots(family, width, dtype, &form, slots);
             let steps = (family.schedule)(&problem, &choice);
             assert!(steps.contains(&format!("pipeline(C.blk, {slots}, via=bulk, across=C.w)")), "{steps}");
             let rows = choice.int("rows");

@@ -368,10 +368,10 @@ pub(super) fn may_be_of_three(problem: &Problem, choice: &Choice) -> bool {
 }
 
 /// Whether bulk copies may bring groups of rows of A: they are one run of memory each, whole rows of it, from a multiple of 16 bytes on,
-/// that a whole block shares and whose results go straight to C, or that its parts take in turn and that leave as they came. Tried in complex128
-/// alone, where nine products of 46 to 63 columns ship with the first, up to 1.06 times as fast (H200s, 2026-11-26).
+/// that a whole block shares and whose results go straight to C, or that its parts take in turn and that leave as they came. The first was tried
+/// in complex128 alone, where nine products of 46 to 63 columns ship with it, up to 1.06 times as fast (H200s, 2026-11-26).
 pub(super) fn may_be_bulk(problem: &Problem, choice: &Choice, target: &Target) -> bool {
-    problem.dtype() == DType::C128
+    (in_parts(choice) || problem.dtype() == DType::C128)
         && choice.word("unit") == "mma"
         && choice.word("store") == if in_parts(choice) { IN_BULK } else { "direct" }
         && depth(problem, choice) == problem.shape.k
