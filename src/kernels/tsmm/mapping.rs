@@ -1,6 +1,7 @@
 //! How warps and threads stand over a group of rows, and how the group and the result lie in shared memory.
 
 use warpwright_core::dtype::DType;
+use warpwright_core::index::gcd;
 use warpwright_core::target::{Capability, Target};
 
 use super::banks::{self, Small};
@@ -547,7 +548,9 @@ pub(super) fn staged_bytes(problem: &Problem, choice: &Choice) -> i64 {
         * (of_a_number * columns_of_b + b + between_tiles(problem, choice))
         * dtype.bytes();
     let barriers = if take_turns(choice) {
-        8 * choice.int("stages") * choice.int("wm")
+        let (slots, parts) = (choice.int("stages"), choice.int("wm"));
+        // A barrier belongs to one part and one group of the ring.
+        8 * slots / gcd(slots, parts) * parts
     } else {
         choice.int("stages") * staging::barrier_bytes(choice)
     };

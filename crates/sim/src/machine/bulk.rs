@@ -107,6 +107,18 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
         }
     }
 
+    /// How many of `count` elements of a copy are there, which has to be none of fewer or more.
+    pub(super) fn valid(&mut self, call: &'a Call, valid: &Form, count: i64, lane: usize) -> i64 {
+        let asked = self.lane_value(valid, lane);
+        let valid = asked.clamp(0, count);
+        if valid != asked {
+            self.hazard(HazardKind::Operand, call.site, || {
+                format!("{}: {asked} of {count} elements are valid", call.record.name)
+            });
+        }
+        valid
+    }
+
     /// A run of 16-byte pieces, of which the last ones may not be there.
     pub(super) fn bulk_copy(
         &mut self,
@@ -124,13 +136,7 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
             let agent = Agent::new(self.thread(lane), Stream::BulkLoad);
             let stamp = self.order.issue(agent);
             let (to, from) = (self.start(d, lane), self.start(a, lane));
-            let asked = self.lane_value(valid, lane);
-            let valid = asked.clamp(0, count);
-            if valid != asked {
-                self.hazard(HazardKind::Operand, call.site, || {
-                    format!("{}: {asked} of {count} elements are valid", call.record.name)
-                });
-            }
+            let valid = self.valid(call, valid, count, lane);
             let Some(at) = self.local_offset(local, &to) else {
                 self.outside(call, d.memory, &to, lane);
                 return;
@@ -204,13 +210,7 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
             let stamp = self.order.issue(reads);
             self.order.issue(writes);
             let (to, from) = (self.start(d, lane), self.start(a, lane));
-            let asked = self.lane_value(valid, lane);
-            let valid = asked.clamp(0, count);
-            if valid != asked {
-                self.hazard(HazardKind::Operand, call.site, || {
-                    format!("{}: {asked} of {count} elements are valid", call.record.name)
-                });
-            }
+            let valid = self.valid(call, valid, count, lane);
             let Some(at) = self.local_offset(local, &from) else {
                 self.outside(call, a.memory, &from, lane);
                 continue;

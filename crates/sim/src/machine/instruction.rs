@@ -327,13 +327,7 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
             let agent = Agent::new(self.thread(lane), Stream::CpAsync);
             let stamp = self.order.issue(agent);
             let (to, from) = (self.start(d, lane), self.start(a, lane));
-            let asked = self.lane_value(valid, lane);
-            let valid = asked.clamp(0, count);
-            if valid != asked {
-                self.hazard(HazardKind::Operand, call.site, || {
-                    format!("{}: {asked} of {count} elements are valid", call.record.name)
-                });
-            }
+            let valid = self.valid(call, valid, count, lane);
             let Some(at) = self.local_offset(local, &to) else {
                 self.outside(call, d.memory, &to, lane);
                 continue;

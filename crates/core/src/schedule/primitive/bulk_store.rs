@@ -46,7 +46,7 @@ use crate::dtype::DType;
 use crate::index::{Atom, Comparison, Cond, Index};
 use crate::instr::{self, Behaviour, Record};
 use crate::ir::{
-    Access, Assign, AssignOp, BinaryOp, For, If, Instruction, Mode, Operand, Program, Range, Space, Span,
+    Access, Assign, AssignOp, BinaryOp, Buffer, For, If, Instruction, Mode, Operand, Program, Range, Space, Span,
     Stmt, Sync, UnaryOp, Value, Window, walk,
 };
 use crate::schedule::facts::Facts;
@@ -200,6 +200,13 @@ impl BulkStore {
                 target.sym
             )));
         }
+        let of_source = (16 / source.dtype.bytes()).max(1);
+        if !begins_at_multiple(source, others, &first, of_source, &facts) {
+            return Err(self.refuse(format!(
+                "what is read of `{}` may not start at a multiple of 16 bytes",
+                source.sym
+            )));
+        }
         // All that is inside the matrix is stored, up to what is asked of all elements at once.
         let mut inside = facts.clone();
         inside.enter(l);
@@ -343,6 +350,19 @@ fn begin<'a>(access: &'a Access, var: &Sym, elements: i64) -> Option<(&'a [Index
     (!start.mentions(var) && !others.iter().any(|i| i.mentions(var))).then_some((others, start))
 }
 
+/// Whether an element of a shared buffer, by its indices and the last of them, has a multiple of so many before it.
+fn begins_at_multiple(buffer: &Buffer, others: &[Index], last: &Index, of: i64, facts: &Facts) -> bool {
+    let mut stride = 1;
+    let innermost_first = [last].into_iter().chain(others.iter().rev()).zip(buffer.dims.iter().rev());
+    buffer.layout.is_none()
+        && innermost_first.into_iter().all(|(index, dim)| {
+            let begins = stride % of == 0 || facts.is_multiple(&index.scaled(stride), of);
+            let extent = dim.extent.as_constant();
+            stride *= extent.unwrap_or(0);
+            begins && extent.is_some()
+        })
+}
+
 /// The instruction that writes runs of the one type from shared memory where the other stands.
 fn record(from: DType, to: DType) -> Option<&'static Record> {
     instr::all().find(|record| {
@@ -448,6 +468,12 @@ mod tests {
                 "",
                 "",
                 "multiples of 16 bytes",
+            ),
+            (
+                plain.replace("s[e]", "s[e + 2]").replace("0..64", "0..60"),
+                "",
+                "",
+                "may not start at a multiple of 16 bytes",
             ),
             (plain.to_string(), rewritten, "", "written again before the iteration is over"),
             (plain.to_string(), "", "bind(y.e, threads)\n", "no serial loop"),
