@@ -46,8 +46,8 @@ use crate::dtype::DType;
 use crate::index::{Atom, Comparison, Cond, Index};
 use crate::instr::{self, Behaviour, Record};
 use crate::ir::{
-    Access, Assign, AssignOp, BinaryOp, Buffer, For, If, Instruction, Mode, Operand, Program, Range, Space, Span,
-    Stmt, Sync, UnaryOp, Value, Window, walk,
+    Access, Assign, AssignOp, BinaryOp, Buffer, For, If, Instruction, Mode, Operand, Program, Range, Space,
+    Span, Stmt, Sync, UnaryOp, Value, Window, walk,
 };
 use crate::schedule::facts::Facts;
 use crate::schedule::handle::LoopRef;
