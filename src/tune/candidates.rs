@@ -71,7 +71,7 @@ impl Choices<'_> {
             if left.peek().is_some() {
                 walk(&mut |choice| {
                     if left.next_if_eq(&place).is_some() {
-                        found.push(self.candidate(choice, looked.seconds[place]));
+                        found.push(self.with_seconds(choice, looked.seconds[place]));
                     }
                     place += 1;
                 });
@@ -87,7 +87,12 @@ impl Choices<'_> {
         estimate.map_or(f64::INFINITY, |estimate| estimate.seconds)
     }
 
-    fn candidate(&self, choice: &Choice, modelled: f64) -> Candidate {
+    /// The candidate that a choice is.
+    pub fn candidate(&self, choice: &Choice) -> Candidate {
+        self.with_seconds(choice, self.seconds(choice))
+    }
+
+    fn with_seconds(&self, choice: &Choice, modelled: f64) -> Candidate {
         let schedule = hash((self.family.schedule)(self.problem, choice).as_bytes());
         Candidate { choice: choice.clone(), schedule, modelled }
     }

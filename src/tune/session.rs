@@ -1,8 +1,11 @@
 //! A tuning session: search, measurement and record put together.
 //!
 //! Every result is on the disk before the next candidate is looked at, and the records are all that a session
-//! remembers. So one that was killed goes on where it was when it is started again, and nothing is tried twice.
+//! remembers. So one that was killed goes on where it was when it is started again, and nothing is tried twice, but for
+//! champions: what earlier runs timed at length, maybe on a faster card of the same kind, and had shorter times than this run finds. They are timed anew
+//! beside it, and later records count.
 
+use std::collections::HashSet;
 use std::time::Instant;
 
 use warpwright_core::diag::Diagnosis;
@@ -15,7 +18,7 @@ use super::record::{Gpu, Key, Record, Status, Trial};
 use super::search::{Measure, Plan, Search, Trials, Which};
 use super::space::{self, Candidate, Space};
 use super::summary;
-use super::wisdom::Wisdom;
+use super::wisdom::{self, Wisdom};
 use crate::bench::record::today;
 use crate::kernels::family::{Choice, Family, Permissions};
 use crate::problem::Problem;
@@ -128,6 +131,8 @@ impl Session<'_> {
             space,
             search: Search::new(space, plan.clone(), &self.good(&wisdom, &key)?),
             trials: Vec::new(),
+            timed_now: HashSet::new(),
+            champions: self.champions(&wisdom, &key),
             unmakeable: Vec::new(),
             roofline: Roofline::reached(self.problem, self.target).map(|r| r.seconds()),
             least: Roofline::of(self.problem, self.target).map_or(0.0, |r| r.seconds() / TOO_FAST),
@@ -151,6 +156,8 @@ impl Session<'_> {
         let failed = run.trials.iter().filter(|t| t.status != Status::Correct).count();
         let mut best: Vec<Trial> =
             run.trials.iter().filter(|t| t.status == Status::Correct).cloned().collect();
+        // Champions that have not what candidates were to have stand in the records only.
+        best.retain(|t| space.place(&t.choice).is_some());
         let seconds = |t: &Trial| t.seconds.unwrap_or(f64::INFINITY);
         best.sort_by(|a, b| b.settled.cmp(&a.settled).then(seconds(a).total_cmp(&seconds(b))));
         Ok(Found {
@@ -217,6 +224,23 @@ impl Session<'_> {
             .instead("name another family with --kernel"))
     }
 
+    /// What was timed at length for this very problem, at this pace, the fastest first.
+    fn champions(&self, wisdom: &Wisdom, key: &Key) -> Vec<(f64, Candidate)> {
+        let Session { family, problem, target, given, permissions, .. } = *self;
+        let choices = Choices { family, problem, target, permissions, given };
+        let of_record = |record: &Record| {
+            let choice = family.complete(&record.trial.choice, problem, target).ok()?;
+            let champion = choices.candidate(&choice);
+            (champion.schedule == record.schedule).then_some((wisdom::seconds(record), champion))
+        };
+        let mut tried = wisdom.tried(self.gpu, family.name, key);
+        tried.retain(|r| {
+            r.trial.settled && r.trial.rested == self.rested && permissions.cover(wisdom::needs(r))
+        });
+        tried.sort_by(|a, b| wisdom::seconds(a).total_cmp(&wisdom::seconds(b)));
+        tried.into_iter().take(FINALISTS).filter_map(of_record).collect()
+    }
+
     /// Choices that are likely to be good: those of the same problem on other GPUs like this one, or of one that differs in a long extent
     /// only, those of near problems, and the usual one.
     fn good(&self, wisdom: &Wisdom, key: &Key) -> Result<Vec<Choice>, Diagnosis> {
@@ -266,6 +290,10 @@ struct Run<'a> {
     search: Search<'a>,
     /// Of each candidate that was tried, the latest result.
     trials: Vec<Trial>,
+    /// Choices that this run has timed.
+    timed_now: HashSet<Choice>,
+    /// What earlier runs timed at length, with the seconds they had then.
+    champions: Vec<(f64, Candidate)>,
     /// Choices of which it is on record that no kernel can be made of them.
     unmakeable: Vec<Choice>,
     /// Seconds by what is known to be reached on this GPU, of which results are fractions.
@@ -334,12 +362,14 @@ impl Run<'_> {
             ));
         }
         let is_on_record = trial.status == Status::Constraints && self.unmakeable.contains(&trial.choice);
-        let place = self.space.place(&trial.choice).filter(|_| !is_on_record);
-        if let (Some(file), Some(place)) = (self.session.file, place) {
+        let champion = self.champions.iter().map(|(_, c)| c).find(|c| c.choice == trial.choice);
+        let of_space = self.space.place(&trial.choice).map(|place| &self.space.candidates()[place]);
+        let candidate = of_space.or(champion).filter(|_| !is_on_record);
+        if let (Some(file), Some(Candidate { schedule, .. })) = (self.session.file, candidate) {
             let Session { gpu, family, .. } = self.session;
-            let schedule = &self.space.candidates()[place].schedule;
             file.append(&[Record::new(&today(), gpu, family.name, self.key, schedule, trial.clone())])?;
         }
+        self.timed_now.insert(trial.choice.clone());
         self.note(trial.clone());
         let best = self.search.best();
         let going_on = self.search.may_go_on(self.spent() + self.reserve);
@@ -371,24 +401,36 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Times the best few at length, unless an earlier run has done so.
+    /// Times the best few at length, unless an earlier run has done so, and the best few of this run, which may have been timed on a slower
+    /// card, with the champions that had shorter times.
     fn settle(
         &mut self,
         measure: &mut dyn Measure,
         tell: &mut dyn FnMut(&Progress),
     ) -> Result<(), Diagnosis> {
-        let mut finalists = self.search.ranking();
-        finalists.truncate(FINALISTS);
-        let settled = |place: &usize| {
-            let choice = &self.space.candidates()[*place].choice;
-            self.trials.iter().any(|t| t.settled && t.choice == *choice)
-        };
-        finalists.retain(|place| !settled(place));
-        let finalists = self.candidates(&finalists);
+        let ranking = self.candidates(&self.search.ranking());
+        let timed_now = |c: &&Candidate| self.timed_now.contains(&c.choice);
+        let settled = |c: &&Candidate| self.trials.iter().any(|t| t.settled && t.choice == c.choice);
+        let of_this_run = ranking.iter().filter(timed_now).take(FINALISTS);
+        let best = ranking.iter().take(FINALISTS);
+        let mut finalists: Vec<Candidate> = Vec::new();
+        for candidate in best.chain(of_this_run).filter(|c| !settled(c)) {
+            if !finalists.contains(candidate) {
+                finalists.push(candidate.clone());
+            }
+        }
         if finalists.is_empty() {
             return Ok(());
         }
+        let best_now = ranking.iter().find(timed_now).and_then(|c| self.seconds_of(&c.choice));
+        let shorter =
+            self.champions.iter().filter(|(seconds, _)| best_now.is_some_and(|best| *seconds < best));
+        finalists.extend(shorter.map(|(_, c)| c).filter(|c| !timed_now(c)).cloned());
         measure.settle(&mut Finalists { left: finalists.into_iter(), run: self, tell })
+    }
+
+    fn seconds_of(&self, choice: &Choice) -> Option<f64> {
+        self.trials.iter().find(|t| t.choice == *choice).and_then(|t| t.seconds)
     }
 
     fn candidates(&self, places: &[usize]) -> Vec<Candidate> {

@@ -16,6 +16,7 @@ use warpwright::tune::record::{Gpu, Key, Record, Status, Trial};
 use warpwright::tune::search::{Measure, Plan, Trials, Which};
 use warpwright::tune::session::{Found, Session};
 use warpwright::tune::space::{Candidate, Space};
+use warpwright::tune::wisdom::Wisdom;
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::target;
 
@@ -24,16 +25,18 @@ use crate::cli::{json, refusal, warpwright};
 /// Makes up how long a candidate takes: the model's opinion with whims of its own; some candidates fail.
 struct MadeUp {
     pause: Duration,
+    /// How many times as long it takes on this card.
+    slower: f64,
     /// What was measured so far.
     order: Vec<Choice>,
 }
 
 impl MadeUp {
     fn new(pause: Duration) -> MadeUp {
-        MadeUp { pause, order: Vec::new() }
+        MadeUp { pause, slower: 1.0, order: Vec::new() }
     }
 
-    fn trial(candidate: &Candidate) -> Trial {
+    fn trial(&self, candidate: &Candidate) -> Trial {
         let whim = u64::from_str_radix(&candidate.schedule, 16).unwrap() % 1000;
         let (status, seconds) = match whim % 9 {
             // A kernel that cannot be made may be possible in a later version.
@@ -41,7 +44,9 @@ impl MadeUp {
             0 => (Status::Runtime, None),
             1 => (Status::Correctness, None),
             // Longer than any roofline.
-            _ => (Status::Correct, Some(2.0 * candidate.modelled * (1.0 + whim as f64 / 1000.0))),
+            _ => {
+                (Status::Correct, Some(self.slower * 2.0 * candidate.modelled * (1.0 + whim as f64 / 1000.0)))
+            }
         };
         Trial { choice: candidate.choice.clone(), status, seconds, samples: 3, ..Trial::default() }
     }
@@ -58,7 +63,7 @@ impl Measure for MadeUp {
             for candidate in candidates {
                 std::thread::sleep(self.pause);
                 self.order.push(candidate.choice.clone());
-                if !trials.result(MadeUp::trial(&candidate))? {
+                if !trials.result(self.trial(&candidate))? {
                     return Ok(());
                 }
             }
@@ -86,6 +91,11 @@ fn tune(file: &WisdomFile, plan: &Plan, measure: &mut MadeUp) -> Found {
 
 /// The same, with candidates that are timed on a rested GPU, or one after the other.
 fn tune_at_pace(file: &WisdomFile, plan: &Plan, measure: &mut MadeUp, rested: bool) -> Found {
+    tune_part(file, plan, measure, rested, &given())
+}
+
+/// The same with candidates that have these values.
+fn tune_part(file: &WisdomFile, plan: &Plan, measure: &mut MadeUp, rested: bool, given: &Choice) -> Found {
     let gpu = Gpu::of_target(target::DEFAULT);
     let session = Session {
         gpu: &gpu,
@@ -93,7 +103,7 @@ fn tune_at_pace(file: &WisdomFile, plan: &Plan, measure: &mut MadeUp, rested: bo
         family: kernels::family("tsmm").unwrap(),
         problem: &problem(),
         permissions: Permissions::NONE,
-        given: &given(),
+        given,
         file: Some(file),
         again: false,
         alone: false,
@@ -120,6 +130,41 @@ fn what_was_timed_at_another_pace_counts_as_not_tried() {
         |rested: bool| text.lines().filter(|line| line.contains("\"rested\":true") == rested).count();
     assert!(of_pace(true) >= known[3] && of_pace(false) >= known[1]);
     assert!(!text.contains("\"rested\":false"), "lines are as they were before there was a pace");
+}
+
+/// A record of a faster card of the same kind does not win by its card: what is chosen today is timed beside what is found, whatever
+/// candidates are to have.
+#[test]
+fn the_champion_is_timed_anew_on_the_card_at_hand() {
+    let (scratch, apart) = (Scratch::new("champion"), Scratch::new("champions"));
+    let mut blocks: Vec<(f64, Choice)> = [128, 256]
+        .map(|block| {
+            let given = given().with("block", block);
+            let file = apart.file();
+            let found = tune_part(&file, &EXHAUSTIVE, &mut MadeUp::new(Duration::ZERO), true, &given);
+            (found.best[0].seconds.unwrap(), given)
+        })
+        .into();
+    blocks.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let [(worse, first), (better, second)] = [&blocks[0], &blocks[1]];
+    let slower = 1.2 * worse / better;
+    // On a fast card only the worse half is looked at, on a slow one the other.
+    let before = tune_part(&scratch.file(), &EXHAUSTIVE, &mut MadeUp::new(Duration::ZERO), true, first);
+    let champion = &before.best[0].choice;
+    let mut measure = MadeUp { slower, ..MadeUp::new(Duration::ZERO) };
+    let found = tune_part(&scratch.file(), &EXHAUSTIVE, &mut measure, true, second);
+    assert!(found.best[0].seconds.unwrap() > *worse, "the card is slower than what is found is faster");
+    assert_eq!(measure.order.iter().filter(|c| *c == champion).count(), 1);
+    assert!(found.best.iter().all(|trial| trial.choice != *champion), "it has not what was asked for");
+    let mut wisdom = Wisdom::default();
+    wisdom.extend(scratch.file().load().unwrap().records);
+    let gpu = Gpu::of_target(target::DEFAULT);
+    let best = wisdom.best(&gpu, "tsmm", &Key::of(&problem()), Permissions::NONE).unwrap();
+    assert_eq!(best.trial.choice, found.best[0].choice);
+    // Where nothing is found there is nothing to compare.
+    let mut again = MadeUp { slower, ..MadeUp::new(Duration::ZERO) };
+    tune_part(&scratch.file(), &EXHAUSTIVE, &mut again, true, second);
+    assert!(again.order.iter().all(|c| c != champion), "{:?}", again.order);
 }
 
 /// What ships is known of a product from the start, unless the tuner is alone.
@@ -268,7 +313,7 @@ fn a_tuner_killed_at_any_moment_goes_on_and_tries_nothing_twice() {
     // A further run finds everything done, but for kernels that could not be made, which it does not record again.
     let mut measure = MadeUp::new(Duration::ZERO);
     tune(&file, &EXHAUSTIVE, &mut measure);
-    let unmakeable = |c: &&Candidate| MadeUp::trial(c).status == Status::Constraints;
+    let unmakeable = |c: &&Candidate| MadeUp::new(Duration::ZERO).trial(c).status == Status::Constraints;
     assert_eq!(measure.order.len(), space.candidates().iter().filter(unmakeable).count());
     assert_eq!(file.load().unwrap().records, loaded.records);
 }
