@@ -21,12 +21,12 @@
 //     nvcc -O3 -std=c++17 -gencode=arch=compute_90a,code=sm_90a -o ridge bulk_and_products.cu && ./ridge all 4552 4069
 
 #include <algorithm>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cuda_runtime.h>
 #include <time.h>
 
+#include "bulk.cuh"
 #include "doubles.cuh"
 
 constexpr int ROWS = 32, SHARED = 200 << 10, MOST_STAGES = 12;
@@ -34,25 +34,6 @@ constexpr int ROWS = 32, SHARED = 200 << 10, MOST_STAGES = 12;
 constexpr int SUMS = 8;
 constexpr size_t OPERAND = size_t(1) << 31;
 
-__device__ __forceinline__ unsigned at(const void* p) { return static_cast<unsigned>(__cvta_generic_to_shared(p)); }
-
-__device__ __forceinline__ void init(uint64_t* barrier, int count) {
-    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(at(barrier)), "r"(count) : "memory");
-}
-__device__ __forceinline__ void arrive(uint64_t* barrier) {
-    asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(at(barrier)) : "memory");
-}
-__device__ __forceinline__ void expect(uint64_t* barrier, int bytes) {
-    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(at(barrier)), "r"(bytes) : "memory");
-}
-__device__ __forceinline__ void wait(uint64_t* barrier, int parity) {
-    asm volatile("{\n.reg .pred p;\nagain: mbarrier.try_wait.parity.shared.b64 p, [%0], %1;\n@!p bra again;\n}"
-                 ::"r"(at(barrier)), "r"(parity) : "memory");
-}
-__device__ __forceinline__ void bring(void* to, const void* from, int bytes, uint64_t* barrier) {
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
-                 ::"r"(at(to)), "l"(from), "r"(bytes), "r"(at(barrier)) : "memory");
-}
 // The first so many threads of a block meet.
 template <int THREADS> __device__ __forceinline__ void meet() {
     asm volatile("bar.sync 1, %0;" ::"n"(THREADS) : "memory");

@@ -15,26 +15,18 @@
 
 #include <algorithm>
 #include <complex>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
 #include <cuda_runtime.h>
 #include <time.h>
 
+#include "bulk.cuh"
 #include "doubles.cuh"
 
 constexpr int ROWS = 16, MOST_SLOTS = 16;
 constexpr size_t OPERAND = size_t(1) << 31;
 
-__device__ __forceinline__ unsigned at(const void* p) { return static_cast<unsigned>(__cvta_generic_to_shared(p)); }
-
-__device__ __forceinline__ void init(uint64_t* barrier, int count) {
-    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(at(barrier)), "r"(count) : "memory");
-}
-__device__ __forceinline__ void expect(uint64_t* barrier, int bytes) {
-    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(at(barrier)), "r"(bytes) : "memory");
-}
 __device__ __forceinline__ bool is_over(uint64_t* barrier, int parity) {
     int over;
     asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared.b64 p, [%1], %2;\nselp.s32 %0, 1, 0, p;\n}"
@@ -42,14 +34,10 @@ __device__ __forceinline__ bool is_over(uint64_t* barrier, int parity) {
     return over;
 }
 // What is never copied is a mistake: the kernel ends.
-__device__ __forceinline__ void wait(uint64_t* barrier, int parity) {
+__device__ __forceinline__ void wait_or_end(uint64_t* barrier, int parity) {
     for (long long tries = 0; !is_over(barrier, parity); ++tries) {
         if (tries > 200000) asm volatile("trap;");
     }
-}
-__device__ __forceinline__ void bring(void* to, const void* from, int bytes, uint64_t* barrier) {
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
-                 ::"r"(at(to)), "l"(from), "r"(bytes), "r"(at(barrier)) : "memory");
 }
 // As `multiply`, in the order in which it is written.
 __device__ __forceinline__ void multiply_in_order(double (&d)[4], double a0, double a1, double b) {
@@ -103,7 +91,7 @@ __global__ void __launch_bounds__(32 * WARPS, 1) walk(const double2* a, const do
     __syncthreads();
     int slot = warp % SLOTS, parity = (warp / SLOTS) & 1;
     for (int i = warp; i < mine; i += WARPS) {
-        wait(&full[slot], parity);
+        wait_or_end(&full[slot], parity);
         double2* const rows = reinterpret_cast<double2*>(ring + slot * BYTES);
         auto refill = [&]() {
             if (lane == 0 && i >= WARPS) {
