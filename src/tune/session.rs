@@ -153,11 +153,13 @@ impl Session<'_> {
         if let Some(Err(diagnosis)) = self.file.map(summary::write) {
             notices.push(diagnosis.to_string());
         }
-        let failed = run.trials.iter().filter(|t| t.status != Status::Correct).count();
-        let mut best: Vec<Trial> =
-            run.trials.iter().filter(|t| t.status == Status::Correct).cloned().collect();
         // Champions that have not what candidates were to have stand in the records only.
-        best.retain(|t| space.place(&t.choice).is_some());
+        let (mut best, failed): (Vec<Trial>, Vec<Trial>) = run
+            .trials
+            .iter()
+            .filter(|t| space.place(&t.choice).is_some())
+            .cloned()
+            .partition(|t| t.status == Status::Correct);
         let seconds = |t: &Trial| t.seconds.unwrap_or(f64::INFINITY);
         best.sort_by(|a, b| b.settled.cmp(&a.settled).then(seconds(a).total_cmp(&seconds(b))));
         Ok(Found {
@@ -165,7 +167,7 @@ impl Session<'_> {
             choices: space.choices(),
             tried: run.search.count(),
             tried_now: run.search.count() - known,
-            failed,
+            failed: failed.len(),
             seconds: run.spent(),
             best,
             notices,

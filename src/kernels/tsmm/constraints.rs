@@ -3,6 +3,7 @@
 use warpwright_core::dtype::DType;
 
 use super::banks;
+use super::bulk;
 use super::mapping::{
     self, Tiles, Warps, band, bands, group, in_parts, is_three, moved_a, moved_c, staged, staged_bytes,
     threads, threads_with_role, wider,
@@ -182,8 +183,7 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
         about: "what leaves by a bulk copy lies where the rows lay",
         on: &["store", staging::COPY, mapping::IN_PLACE],
         holds: |c, p, _| {
-            c.word("store") != mapping::IN_BULK
-                || (c.flag(mapping::IN_PLACE) && mapping::may_be_in_place(p, c))
+            c.word("store") != bulk::IN_BULK || (c.flag(mapping::IN_PLACE) && mapping::may_be_in_place(p, c))
         },
     },
     Constraint {
@@ -192,9 +192,9 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
         holds: |c, p, t| {
             let more = || match c.get("stages") {
                 Some(_) => c.int("stages") > c.int("wm"),
-                None => mapping::turns(p, c, t).is_some(),
+                None => bulk::turns(p, c, t).is_some(),
             };
-            !mapping::take_turns(c) || more()
+            !bulk::take_turns(c) || more()
         },
     },
     Constraint {

@@ -3,6 +3,7 @@
 use warpwright_core::target::{Capability, Target};
 
 use super::banks;
+use super::bulk;
 use super::mapping::{
     self, Tiles, Warps, band, bands, copied_a, depth, in_parts, is_three, moved_a, moved_c, numbers,
     passing_groups, rows, small_extents, staged, staged_bytes, stored_extents, takes_one_group, team,
@@ -35,7 +36,7 @@ fn staged_footprint(problem: &Problem, choice: &Choice, target: &Target) -> Foot
     };
     let (depth, stages) = (depth(problem, choice), choice.int("stages"));
     // Pieces of rows follow each other from group to group.
-    let ahead = if mapping::take_turns(choice) { stages - choice.int("wm") } else { stages - 1 };
+    let ahead = if bulk::take_turns(choice) { stages - choice.int("wm") } else { stages - 1 };
     let steps = ceil(problem.shape.k, depth) as f64 / ahead.max(1) as f64;
     // Blocks of each band copy the rows of A.
     let bands = bands(problem, choice);
@@ -73,7 +74,7 @@ fn staged_footprint(problem: &Problem, choice: &Choice, target: &Target) -> Foot
                 * if passing.is_some() { PASSING_START } else { 1.0 }
         },
         // While the threads of a block that takes one group meet, those of the others go on.
-        meetings: if staging::meets(choice) && !takes_one && !mapping::take_turns(choice) {
+        meetings: if staging::meets(choice) && !takes_one && !bulk::take_turns(choice) {
             m / (blocks * group) as f64 * ceil(problem.shape.k, depth) as f64
         } else {
             0.0

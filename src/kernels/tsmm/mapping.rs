@@ -2,13 +2,13 @@
 
 use warpwright_core::dtype::DType;
 use warpwright_core::index::gcd;
-use warpwright_core::target::{Capability, Target};
 
 use super::banks::{self, Small};
+use super::bulk::{IN_BULK, take_turns};
 use crate::kernels::family::Choice;
 use crate::kernels::gemm::Numbers;
 use crate::kernels::staging::{self, ACROSS, By, Copied, Moved, ceil, copied_at_once};
-use crate::problem::{Alignment, Multiplications, Problem};
+use crate::problem::{Multiplications, Problem};
 use crate::reference::bound;
 
 /// How products of complex numbers are made. Those of parts are the products of real matrices, of which the long one is A
@@ -96,44 +96,9 @@ pub(super) fn takes_one_group(choice: &Choice) -> bool {
     passing_groups(choice) == Some(1)
 }
 
-/// The way that results leave by a bulk copy for each group of rows.
-pub(super) const IN_BULK: &str = "bulk";
-
 /// Whether results lie in shared memory before they leave.
 pub(super) fn stores_through_shared(choice: &Choice) -> bool {
     matches!(choice.word("store"), "shared" | IN_BULK)
-}
-
-/// Whether they may leave by bulk copies: they may lie where the rows lay, which are one run of memory in whole pieces of 16 bytes, from a
-/// multiple of 16 bytes on. What factors change on the way threads store, from the same place.
-pub(super) fn may_leave_in_bulk(problem: &Problem, choice: &Choice, target: &Target) -> bool {
-    let shape = problem.shape;
-    choice.word("unit") == "mma"
-        && target.has(Capability::Tma)
-        && shape.k == shape.n
-        && [problem.ld.a, problem.ld.c] == [shape.k, shape.n]
-        && shape.n > 1
-        && [problem.alignment().a, problem.alignment().c] == [Alignment::MOST; 2]
-        && group(problem, choice) * shape.n * problem.dtype().bytes() % 16 == 0
-        && depth(problem, choice) == shape.k
-        && bands(problem, choice) == 1
-        && !is_three(problem, choice)
-}
-
-/// Whether the parts of a block use a ring of groups in turn, to which bulk copies bring them.
-pub(super) fn take_turns(choice: &Choice) -> bool {
-    in_parts(choice) && By::of(choice) == By::Bulk
-}
-
-/// The most groups of such a ring for each part: one that is multiplied, and one that is on its way.
-const MOST_TURNS: i64 = 2;
-
-/// How many groups such a ring has: as many as there is room for, where that is more than there are parts.
-pub(super) fn turns(problem: &Problem, choice: &Choice, target: &Target) -> Option<i64> {
-    let with = |slots: i64| staged_bytes(problem, &choice.clone().with("stages", slots).with(IN_PLACE, true));
-    let parts = choice.int("wm");
-    let most = i64::from(target.limits.shared_per_block_opt_in);
-    (parts + 1..=MOST_TURNS * parts).rev().find(|slots| with(*slots) <= most)
 }
 
 /// The name of the parameter that lets results lie in shared memory where the rows lay that they were made of.
@@ -366,20 +331,6 @@ pub(super) fn moved_a_as(copy: &str, problem: &Problem, choice: &Choice) -> Move
 /// Whether groups of 48 and 96 rows, for three or six warps, are worth trying where a block shares them.
 pub(super) fn may_be_of_three(problem: &Problem, choice: &Choice) -> bool {
     choice.word("unit") == "mma" && !in_parts(choice) && problem.dtype() == DType::C128
-}
-
-/// Whether bulk copies may bring groups of rows of A: they are one run of memory each, whole rows of it, from a multiple of 16 bytes on,
-/// that a whole block shares and whose results go straight to C, or that its parts take in turn and that leave as they came. The first was tried
-/// in complex128 alone, where nine products of 46 to 63 columns ship with it, up to 1.06 times as fast (H200s, 2026-11-26).
-pub(super) fn may_be_bulk(problem: &Problem, choice: &Choice, target: &Target) -> bool {
-    (in_parts(choice) || problem.dtype() == DType::C128)
-        && choice.word("unit") == "mma"
-        && choice.word("store") == if in_parts(choice) { IN_BULK } else { "direct" }
-        && depth(problem, choice) == problem.shape.k
-        && moved_a_as(staging::BULK, problem, choice) == Moved::AsOne
-        && problem.alignment().a == Alignment::MOST
-        && group(problem, choice) * problem.shape.k * problem.dtype().bytes() % 16 == 0
-        && target.has(Capability::Tma)
 }
 
 /// How rows of A, or what is copied of them, come to shared memory.

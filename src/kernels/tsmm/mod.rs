@@ -60,6 +60,7 @@
 //! is multiplied.
 
 mod banks;
+mod bulk;
 mod constraints;
 mod footprint;
 mod mapping;
@@ -69,9 +70,9 @@ use warpwright_core::diag::Diagnosis;
 use warpwright_core::dtype::DType;
 use warpwright_core::target::{Capability, Target};
 
+use self::bulk::IN_BULK;
 use self::mapping::{
-    GROUPS, IN_BULK, IN_PLACE, PASSING, band, bands, in_parts, instructions_across, moved_a, moved_c, staged,
-    wider,
+    GROUPS, IN_PLACE, PASSING, band, bands, in_parts, instructions_across, moved_a, moved_c, staged, wider,
 };
 use super::family::{Choice, Family, Parameter, Value};
 use super::gemm::Fixed;
@@ -438,7 +439,7 @@ const PARAMETERS: &[Parameter] = &[
                 (false, true) => vec!["direct", "shared"],
                 (false, false) => vec!["shared", "direct"],
             };
-            if is_staged(c) && mapping::may_leave_in_bulk(problem, c, target) {
+            if is_staged(c) && bulk::may_leave(problem, c, target) {
                 ways.push(IN_BULK);
             }
             with_stages(c, ways)
@@ -458,7 +459,7 @@ const PARAMETERS: &[Parameter] = &[
                 _ if is_staged(c) => ways(),
                 _ => Vec::new(),
             };
-            if mapping::may_be_bulk(problem, c, target) {
+            if bulk::may_bring(problem, c, target) {
                 ways.push(staging::BULK);
             }
             with_stages(c, ways)
@@ -486,7 +487,7 @@ const PARAMETERS: &[Parameter] = &[
         name: PASSING,
         about: "whether a block takes a few groups of rows and makes room for the next, instead of staying and taking every so many",
         values: |c, problem, target| {
-            let worth = !groups_of_a_pass(c, problem, target).is_empty() && !mapping::take_turns(c);
+            let worth = !groups_of_a_pass(c, problem, target).is_empty() && !bulk::take_turns(c);
             with_stages(c, [false].into_iter().chain(worth.then_some(true)))
         },
     },
@@ -515,8 +516,8 @@ const PARAMETERS: &[Parameter] = &[
         name: "stages",
         about: "groups of rows in shared memory at a time: one that is waited for while others compute, or more; of parts that use them in turn, those of all",
         values: |c, problem, target| {
-            if mapping::take_turns(c) {
-                return with_stages(c, mapping::turns(problem, c, target));
+            if bulk::take_turns(c) {
+                return with_stages(c, bulk::turns(problem, c, target));
             }
             // Where a block takes one group of rows, there are others at a time only if it takes them piece by piece.
             let one = mapping::takes_one_group(c) && mapping::depth(problem, c) == problem.shape.k;

@@ -1,10 +1,11 @@
 //! The schedules of the forms.
 
 use super::banks::{self, Small};
+use super::bulk::{IN_BULK, take_turns};
 use super::mapping::{
-    IN_BULK, IN_PLACE, REST, Tiles, Warps, band, bands, chain, copied_a, depth, group, in_parts, is_three,
-    moved_a, moved_c, numbers, paddings, passing_groups, staged, steps_of_a_row, stored_extents,
-    stores_through_shared, take_turns, takes_one_group, team, terms_at_once, threads, wider,
+    IN_PLACE, REST, Tiles, Warps, band, bands, chain, copied_a, depth, group, in_parts, is_three, moved_a,
+    moved_c, numbers, paddings, passing_groups, staged, steps_of_a_row, stored_extents,
+    stores_through_shared, takes_one_group, team, terms_at_once, threads, wider,
 };
 use warpwright_core::dtype::DType;
 
