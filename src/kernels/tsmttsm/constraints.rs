@@ -2,6 +2,7 @@
 
 use warpwright_core::target::Target;
 
+use super::border::{BORDER, border};
 use super::mapping::{
     self, APART, Threads, WHOLE, Warps, area, group_bytes, read, slices_bytes, tiled_columns,
 };
@@ -78,7 +79,7 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
         on: &["instruction", "wm", "wn"],
         holds: |c, p, _| {
             let w = Warps::of(p, c);
-            let [height, width] = area(p, c);
+            let [height, width] = mapping::tiled(p, c);
             (c.int("wm") - 1) * w.rows < height && (c.int("wn") - 1) * w.columns < width
         },
     },
@@ -125,6 +126,11 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
             let (apart, terms) = (mapping::apart(c), Warps::of(p, c).terms);
             apart == 1 || 4 * apart % terms == 0 && c.int("depth") / c.int("wk") % (4 * apart) == 0
         },
+    },
+    Constraint {
+        about: "lanes that add up the last rows and columns of C share out whole fours of the rows that a set of warps has of a group",
+        on: &[BORDER, "wk", "depth"],
+        holds: |c, p, _| border(p, c) == [0; 2] || c.int("depth") / c.int("wk") % 4 == 0,
     },
     Constraint {
         about: "a slice of threads has a whole number of panels in a group of rows",

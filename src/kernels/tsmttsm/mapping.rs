@@ -3,6 +3,7 @@
 use warpwright_core::dtype::DType;
 
 use super::WIDEST;
+use super::border::border;
 use crate::kernels::classes::{Classes, Window};
 use crate::kernels::family::Choice;
 use crate::kernels::gemm::Numbers;
@@ -145,6 +146,12 @@ pub(super) fn area(problem: &Problem, choice: &Choice) -> [i64; 2] {
         areas /= 2;
     }
     area
+}
+
+/// Rows and columns of an area that the tiles of matrix instructions cover: all but those that threads add up.
+pub(super) fn tiled(problem: &Problem, choice: &Choice) -> [i64; 2] {
+    let ([height, width], [rows, columns]) = (area(problem, choice), border(problem, choice));
+    [height - rows, width - columns]
 }
 
 /// How many areas there are.
@@ -304,7 +311,7 @@ pub(super) struct Warps {
 impl Warps {
     pub(super) fn of(problem: &Problem, choice: &Choice) -> Warps {
         let (high, terms) = staging::instruction(choice.word("instruction"));
-        let [height, width] = area(problem, choice);
+        let [height, width] = tiled(problem, choice);
         let rows = ceil(ceil(height, high), choice.int("wm")) * high;
         let columns = ceil(ceil(width, ACROSS), choice.int("wn")) * ACROSS;
         Warps { high, terms, rows, columns }
@@ -338,15 +345,24 @@ pub(super) fn makes_fragments(problem: &Problem, choice: &Choice) -> bool {
 /// Distances between rows worth trying: neighbours, and, where dense rows are read with fewer bank conflicts that way, the
 /// least distance with the fewest.
 pub(super) fn distances(problem: &Problem, choice: &Choice) -> Vec<i64> {
+    let best = fewest_passes(problem, choice, |_| true).unwrap_or(1);
+    if best == 1 { Vec::new() } else { vec![1, best] }
+}
+
+/// The least distance between dense rows that lanes read together with the fewest bank conflicts, of those that are possible.
+pub(super) fn fewest_passes(
+    problem: &Problem,
+    choice: &Choice,
+    possible: impl Fn(&i64) -> bool,
+) -> Option<i64> {
     let read = read(problem, choice);
-    let passes = |apart: i64| -> i64 {
+    let passes = |apart: &i64| -> i64 {
         [read.shape.m, read.shape.n]
-            .map(|width| passes_of_rows(width, read.dtype().bytes(), apart))
+            .map(|width| passes_of_rows(width, read.dtype().bytes(), *apart))
             .iter()
             .sum()
     };
-    let best = [1, 2, 4, 8].into_iter().min_by_key(|apart| passes(*apart)).unwrap_or(1);
-    if best == 1 { Vec::new() } else { vec![1, best] }
+    [1, 2, 4, 8].into_iter().filter(possible).min_by_key(passes)
 }
 
 /// Passes of each of the loads by which lanes read a matrix instruction's elements of A, and of B, through shared memory,
@@ -508,7 +524,7 @@ pub(super) fn group_bytes(problem: &Problem, choice: &Choice) -> i64 {
         let operands = if one_copy(problem, choice) { 1 } else { 2 };
         let rows = [read.shape.m, read.shape.n].into_iter().zip(moved(problem, choice));
         let beyond = tiled_columns(problem, choice).into_iter().zip(rows).map(|(tiles, (width, moved))| {
-            if moved == Moved::AsOne { (tiles - width) * read.dtype().bytes() + 32 } else { 0 }
+            if moved == Moved::AsOne { (tiles - width).max(0) * read.dtype().bytes() + 32 } else { 0 }
         });
         beyond.take(operands).sum()
     } else {

@@ -59,6 +59,7 @@
 //! In all forms C may be divided into `areas`, each of blocks of its own: a C of 128 x 128 complex128 is as large as all
 //! registers of a multiprocessor. What is staged is then the columns of the area.
 
+mod border;
 mod constraints;
 mod footprint;
 mod mapping;
@@ -69,6 +70,7 @@ use warpwright_core::diag::Diagnosis;
 use warpwright_core::dtype::DType;
 use warpwright_core::target::Capability;
 
+use self::border::BORDER;
 use self::mapping::{APART, Threads, WHOLE, area, areas, read};
 use super::family::{Choice, Family, Parameter, Value};
 use super::gemm::{Fixed, Numbers};
@@ -325,11 +327,16 @@ const PARAMETERS: &[Parameter] = &[
         values: |c, problem, target| with_mma(c, staging::instructions(read(problem, c).dtype(), target)),
     },
     Parameter {
+        name: BORDER,
+        about: border::ABOUT,
+        values: |c, problem, _| with_mma(c, border::values(problem, c)),
+    },
+    Parameter {
         name: "wm",
         about: "warps that share out the rows of C",
         values: |c, problem, _| {
             let (high, _) = staging::instruction(c.word("instruction"));
-            let mut shares = staging::shares(ceil(area(problem, c)[0], high));
+            let mut shares = staging::shares(ceil(mapping::tiled(problem, c)[0], high));
             // A lane of a warp has its part of C three times where numbers are split.
             if staging::splits(c) {
                 shares.reverse();
@@ -340,7 +347,7 @@ const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "wn",
         about: "warps that share out the columns of C",
-        values: |c, problem, _| with_mma(c, staging::shares(ceil(area(problem, c)[1], ACROSS))),
+        values: |c, problem, _| with_mma(c, staging::shares(ceil(mapping::tiled(problem, c)[1], ACROSS))),
     },
     Parameter {
         name: "wk",
@@ -437,6 +444,7 @@ const PARAMETERS: &[Parameter] = &[
                 "registers" if c.int("parts") == 1 => &[],
                 _ if double && !target.has(Capability::AtomicAddF64) => &["two-pass"],
                 // Several sums make one number of C.
+                _ if !matches!(c.word(BORDER), "" | "none") => &["two-pass"],
                 _ if mapping::sums(problem, c) > 1 || mapping::classes(problem, c).is_some() => &["two-pass"],
                 "registers" => &["two-pass", "global", "local"],
                 // What is staged has no sum in shared memory.

@@ -1,5 +1,6 @@
 //! How the parts of the sum come together.
 
+use super::border;
 use super::mapping::{Threads, area, areas, class_count, covered, shares};
 use crate::kernels::family::Choice;
 use crate::kernels::gemm::Numbers;
@@ -181,9 +182,10 @@ set_scope(mine, reg)
             "split_reduce({sums}.ko, {}, order=cyclic) -> part, g
 split(part.k, {rows}) -> s, k
 rfactor(part.s) -> slice
-cache_write(slice, reg) -> mine
+{}cache_write(slice, reg) -> mine
 {}",
             parts / classes,
+            border::partitioned(problem, choice),
             over_areas("slice"),
             sums = of_rows(problem, choice),
         ),

@@ -1,7 +1,8 @@
 //! The schedules of the three forms.
 
+use super::border;
 use super::mapping::{
-    self, Threads, WHOLE, Warps, aligned_for, copied, covered, one_copy, padding, pieces, read, rows_at_once,
+    self, Threads, WHOLE, Warps, aligned_for, copied, one_copy, padding, pieces, read, rows_at_once,
     rows_in_a_row, rows_of_a_panel, rows_of_a_thread, slices_of_a_group, tiled_columns,
 };
 use super::reduction::{self, Parts};
@@ -112,7 +113,7 @@ pub(super) fn by_threads_from_shared(problem: &Problem, choice: &Choice) -> Stri
         listed = far_apart.iter().map(|l| format!("{l}, ")).collect::<String>(),
         bound = far_apart.iter().map(|l| format!("bind({l}, vthread)\n")).collect::<String>(),
     );
-    let Staged { specialize, copies, groups } = staged(problem, choice, at);
+    let Staged { specialize, copies, groups } = staged(problem, choice, at, "");
     format!(
         "{specialize}split({sums}.k, {depth}) -> ko, k
 {split}{copies}{rows_of_c}{columns_of_c}{order}{bind}bind({slice}.s, {lanes}, threads)
@@ -137,10 +138,14 @@ pub(super) fn by_matrix_units(problem: &Problem, choice: &Choice) -> String {
     // What is made of rows is conjugated already.
     let conjugated = problem.layout.a == Op::ConjugateTranspose && !mapping::makes_fragments(problem, choice);
     let conjugate = if dtype.is_complex() && conjugated { "_conj" } else { "" };
-    let Staged { specialize, copies, groups } = staged(problem, choice, "mine.ks");
+    let (of_border, readers) = border::computed(problem, choice);
+    let Staged { specialize, copies, groups } = staged(problem, choice, "mine.ks", &readers);
+    // What reads the same copies has to be computed with the tiles first.
+    let [copies, copies_of_all] =
+        if readers.is_empty() { [copies, String::new()] } else { [String::new(), copies] };
     // Atomics take one element each.
     let pairs = if slice == "slice" {
-        staging::pairs(slice, dtype, covered(problem, choice)[1])
+        staging::pairs(slice, dtype, mapping::tiled(problem, choice)[1])
     } else {
         String::new()
     };
@@ -162,7 +167,7 @@ reorder({block}, {slice}.s, {slice}.wm, {slice}.wn, {of_slice}{slice}.i, {slice}
 {bind}bind({slice}.s, {slice}.wm, {slice}.wn, threads@32)
 compute_at(mine, {slice}.wn)
 {steps}reorder(mine.ko, mine.ks, {p}mine.i, mine.j, mine.k)
-{groups}{fragments}split(mine.i, {high}) -> mi, i
+{of_border}{copies_of_all}{groups}{fragments}split(mine.i, {high}) -> mi, i
 split(mine.j, {ACROSS}) -> ni, j
 reorder(mine.ks, {p}mine.mi, mine.ni, mine.i, mine.j, mine.k)
 tensorize(mine.i, mma_{instruction}_{dtype}{conjugate})
@@ -251,7 +256,8 @@ struct Staged {
     groups: String,
 }
 
-fn staged(problem: &Problem, choice: &Choice, at: &str) -> Staged {
+/// The steps for the stage `mine`, and for other stages that read the same.
+fn staged(problem: &Problem, choice: &Choice, at: &str, readers: &str) -> Staged {
     let read = read(problem, choice);
     let dtype = read.dtype();
     let [of_a, of_b] = copied(problem, choice);
@@ -282,7 +288,7 @@ fn staged(problem: &Problem, choice: &Choice, at: &str) -> Staged {
         };
         let Copied { moved, columns, piece, .. } = copied;
         if moved == Moved::AsOne {
-            copies += &format!("cache_read({operand}, mine, shared) -> {tile}\n");
+            copies += &format!("cache_read({operand}, mine{readers}, shared) -> {tile}\n");
             copies += &each_read(tile, fragments, &|fragment| {
                 // A panel is read as the one piece that it is.
                 let whole = choice.flag("panel") && fragment == "a";

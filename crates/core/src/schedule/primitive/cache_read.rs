@@ -43,6 +43,8 @@
 //! assert!(after.program().to_string().contains("y[i] += xr[i, k]"));
 //! ```
 //!
+//! Several consumers that are computed in one nest (`compute_with`) may share a copy: `cache_read(x, y, z, shared) -> xs`.
+//!
 //! What is left over behind the last whole row is not in the copy, and must not be asked of it.
 //!
 //! Rows whose length is no multiple of V start anywhere, but memory is read V elements at a time from multiples of V only.
@@ -94,15 +96,15 @@ use super::compute_at::for_each_guarded;
 use super::set_scope::{space, space_name};
 
 pub(super) const USAGE: &str =
-    "cache_read(buffer, consumer, shared|reg[, rows=N[, pieces=V[, columns=N]]][, nth=N]) -> name";
+    "cache_read(buffer, consumer[, consumer]..., shared|reg[, rows=N[, pieces=V[, columns=N]]][, nth=N]) -> name";
 
 /// See the module documentation.
 #[derive(Clone, Debug)]
 pub struct CacheRead {
     /// The buffer that is read.
     pub buffer: String,
-    /// The buffer that is computed from it.
-    pub consumer: String,
+    /// The buffers that are computed from it, in one nest if there are several.
+    pub consumers: Vec<String>,
     /// The memory of the copy.
     pub space: Space,
     /// The elements of a row, where the copy of one dimension has rows.
@@ -137,10 +139,13 @@ impl CacheRead {
         if columns.is_some() && pieces.is_none() {
             return Err(call.wrong("`columns` says how much of a row is read in pieces: say `pieces`, too"));
         }
+        let last = (call.args.len().max(3)) - 1;
+        let consumers: Result<Vec<String>, Diagnosis> =
+            (1..last).map(|at| Ok(call.word_at(at)?.to_string())).collect();
         Ok(CacheRead {
             buffer: call.word_at(0)?.into(),
-            consumer: call.word_at(1)?.into(),
-            space: space(call, call.word_at(2)?)?,
+            consumers: consumers?,
+            space: space(call, call.word_at(last)?)?,
             rows,
             pieces,
             columns,
@@ -158,6 +163,16 @@ impl CacheRead {
         facts: &Facts,
         count: &mut usize,
     ) -> Result<Vec<Stmt>, Diagnosis> {
+        let reading = stmts.iter().filter(|s| self.consumes(s, &source.sym)).count();
+        if self.consumers.len() > 1 && reading > 1 {
+            return Err(Diagnosis::new(format!(
+                "`{}` cannot be copied once for `{}`",
+                self.buffer,
+                self.consumers.join("`, `")
+            ))
+            .because("they are computed by nests of their own")
+            .instead("compute_with brings them together, or make a copy for each"));
+        }
         let mut out = Vec::with_capacity(stmts.len() + 2);
         let mut written = false;
         for mut stmt in stmts {
@@ -240,7 +255,7 @@ impl CacheRead {
                 return i.then.iter().all(|s| self.reads_whole_rows(s, source, rows, &facts))
                     && i.otherwise.iter().all(|s| self.reads_whole_rows(s, source, rows, &otherwise));
             }
-            Stmt::Assign(a) if a.target.buffer.name() == self.consumer => {
+            Stmt::Assign(a) if self.is_consumer(&a.target.buffer) => {
                 let mut all = true;
                 for_each_guarded(&a.value, &Cond::TRUE, &mut |access, guard| {
                     if access.buffer == source.sym {
@@ -279,12 +294,16 @@ impl CacheRead {
         }
     }
 
-    /// Whether the consumer inside reads this one of the buffers of that name, as often as the wanted read asks for.
+    fn is_consumer(&self, target: &Sym) -> bool {
+        self.consumers.iter().any(|consumer| consumer == target.name())
+    }
+
+    /// Whether a consumer inside reads this one of the buffers of that name, as often as the wanted read asks for.
     fn consumes(&self, stmt: &Stmt, source: &Sym) -> bool {
         let mut found = false;
         walk::for_each(std::slice::from_ref(stmt), &mut |s| {
             if let Stmt::Assign(a) = s
-                && a.target.buffer.name() == self.consumer
+                && self.is_consumer(&a.target.buffer)
             {
                 let mut reads = 0;
                 a.value.for_each_access(&mut |access| reads += i64::from(access.buffer == *source));
@@ -298,7 +317,7 @@ impl CacheRead {
         let mut inside = facts.clone();
         match &mut stmt {
             Stmt::For(l) => inside.enter(l),
-            Stmt::Assign(a) if a.target.buffer.name() == self.consumer => {
+            Stmt::Assign(a) if self.is_consumer(&a.target.buffer) => {
                 let reads = Cell::new(0);
                 let is_wanted = |access: &Access| {
                     reads.set(reads.get() + i64::from(access.buffer == *from));
@@ -378,7 +397,8 @@ fn changes(stmt: &Stmt, buffer: &Sym) -> bool {
 impl Primitive for CacheRead {
     fn call(&self) -> Call {
         let call =
-            Call::new("cache_read").word(&self.buffer).word(&self.consumer).word(space_name(self.space));
+            self.consumers.iter().fold(Call::new("cache_read").word(&self.buffer), |call, c| call.word(c));
+        let call = call.word(space_name(self.space));
         let call = self.rows.into_iter().fold(call, |call, n| call.option("rows", n));
         let call = self.pieces.into_iter().fold(call, |call, n| call.option("pieces", n));
         let call = self.columns.into_iter().fold(call, |call, n| call.option("columns", n));
@@ -398,7 +418,7 @@ impl Primitive for CacheRead {
             body = self.insert(body, source, &facts, &mut count)?;
         }
         if count == 0 {
-            return Err(Diagnosis::new(format!("`{}` does not read `{}`", self.consumer, self.buffer)));
+            return Err(Diagnosis::new(format!("`{}` does not read `{}`", self.consumers.join("`, `"), self.buffer)));
         }
         let mut in_vector = false;
         walk::for_each(&body, &mut |s| {
@@ -409,7 +429,8 @@ impl Primitive for CacheRead {
         if in_vector {
             return Err(Diagnosis::new(format!(
                 "`{}` cannot be copied for `{}`",
-                self.buffer, self.consumer
+                self.buffer,
+                self.consumers.join("`, `")
             ))
             .because("the copy would stand in a vector loop, which holds one assignment and nothing else")
             .instead("apply cache_read before vectorize"));

@@ -5,8 +5,10 @@ mod bulk_store;
 mod cache_read;
 mod cache_write;
 mod compute_at;
+mod compute_with;
 mod decompose_reduction;
 mod fuse;
+mod partition;
 mod pipeline;
 mod precompute;
 mod reorder;
@@ -33,8 +35,10 @@ pub use bulk_store::BulkStore;
 pub use cache_read::CacheRead;
 pub use cache_write::CacheWrite;
 pub use compute_at::ComputeAt;
+pub use compute_with::ComputeWith;
 pub use decompose_reduction::DecomposeReduction;
 pub use fuse::Fuse;
+pub use partition::Partition;
 pub use pipeline::{DoubleBuffer, Pipeline, Release, Via};
 pub use precompute::Precompute;
 pub use reorder::Reorder;
@@ -89,6 +93,8 @@ const PRIMITIVES: &[Entry] = &[
     Entry { name: "cache_read", usage: cache_read::USAGE, read: |c| Ok(Box::new(CacheRead::read(c)?)) },
     Entry { name: "cache_write", usage: cache_write::USAGE, read: |c| Ok(Box::new(CacheWrite::read(c)?)) },
     Entry { name: "compute_at", usage: compute_at::USAGE, read: |c| Ok(Box::new(ComputeAt::read(c)?)) },
+    Entry { name: "compute_with", usage: compute_with::USAGE, read: |c| Ok(Box::new(ComputeWith::read(c)?)) },
+    Entry { name: "partition", usage: partition::USAGE, read: |c| Ok(Box::new(Partition::read(c)?)) },
     Entry {
         name: "reverse_compute_at",
         usage: reverse_compute_at::USAGE,

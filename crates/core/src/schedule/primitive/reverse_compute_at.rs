@@ -50,13 +50,13 @@ use crate::schedule::facts::Facts;
 use crate::schedule::handle::{LoopRef, writes, written};
 use crate::schedule::rewrite::{
     Changed, Effects, Extent, Place, at_block_scope, contains, count_uses, head, hull, insert_alloc,
-    is_block, map_elements, mentions, none_allocated_by_blocks,
+    is_block, is_thread_like, map_elements, mentions, none_allocated_by_blocks,
 };
 use crate::schedule::step::Call;
 use crate::sym::Sym;
 
 use super::Primitive;
-use super::compute_at::{canonical_nest, is_thread_like};
+use super::compute_at::canonical_nest;
 
 pub(super) const USAGE: &str = "reverse_compute_at(buffer, label.loop)";
 

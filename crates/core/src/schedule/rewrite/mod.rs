@@ -7,6 +7,7 @@ mod guard;
 mod parallel;
 mod region;
 mod retile;
+mod sink;
 mod stages;
 mod storage;
 mod touched;
@@ -20,6 +21,7 @@ pub(super) use guard::{bounds as guard_bounds, guard_leaves, guard_loads, guarde
 pub(super) use parallel::{independent, parallel};
 pub(super) use region::{Extent, hull};
 pub(super) use retile::{Tiling, own_nests, retile};
+pub(super) use sink::{is_thread_like, over_warps, paths_to, sink_threads};
 pub(super) use stages::Stages;
 pub(super) use storage::{
     Storage, at_block_scope, insert_alloc, is_block, none_allocated_by_blocks, strided, with_layout,

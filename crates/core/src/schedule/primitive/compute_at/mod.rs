@@ -53,7 +53,7 @@ use crate::schedule::facts::Facts;
 use crate::schedule::handle::{LoopRef, writes};
 use crate::schedule::rewrite::{
     Changed, Effects, Extent, Place, at_block_scope, at_loops, guard_bounds, guarded_load, head, hull,
-    insert_alloc, is_block, map_elements, none_allocated_by_blocks,
+    insert_alloc, is_block, is_thread_like, map_elements, none_allocated_by_blocks,
 };
 use crate::schedule::step::Call;
 use crate::sym::Sym;
@@ -187,10 +187,6 @@ impl ComputeAt {
             _ => walk::bodies(stmt).flatten().all(|s| self.encloses_all_uses(s, buffer)),
         }
     }
-}
-
-pub(super) fn is_thread_like(mode: Mode) -> bool {
-    matches!(mode, Mode::Threads { .. } | Mode::Interleave)
 }
 
 fn mentions_buffer(stmt: &Stmt, buffer: &Sym) -> bool {

@@ -1,0 +1,139 @@
+//! The last rows and columns of C, which threads add up where whole matrix instructions would leave most of a tile over.
+//!
+//! A^T B of 49 columns in f32 takes 4 x 7 tiles of 16 x 8, of which 3 x 6 are full: 48 rows and columns by matrix instructions,
+//! and 97 sums by threads, take 0.64 of the instructions. Both read the same groups of rows in shared memory: the stage of C's
+//! parts is partitioned (`partition`), and the stages are computed in one pass over the groups (`compute_with`).
+
+use super::mapping::{self, areas, covered, read};
+use crate::kernels::family::Choice;
+use crate::kernels::gemm::Numbers;
+use crate::kernels::staging::{self, ACROSS, Moved, ceil, numbers};
+use crate::problem::Problem;
+
+/// The name of the parameter that says which of them threads add up.
+pub(super) const BORDER: &str = "border";
+
+/// What it says.
+pub(super) const ABOUT: &str = "which rows and columns of C threads add up, since whole matrix instructions leave them over: none, the last rows, the last columns, or both";
+
+/// More rows or columns than this are left to matrix instructions.
+const MOST: i64 = 4;
+
+/// Lanes that share out the rows of a group; the others of a warp stand side by side along C.
+const ALONG_ROWS: i64 = 4;
+
+/// Elements of C side by side that a warp's lanes add up at a time.
+const SIDE_BY_SIDE: i64 = 32 / ALONG_ROWS;
+
+/// Rows and columns of what tiles cover that are left over by whole instructions.
+fn left_over(problem: &Problem, choice: &Choice) -> [i64; 2] {
+    let ([rows, columns], (high, _)) =
+        (covered(problem, choice), staging::instruction(choice.word("instruction")));
+    [rows % high, columns % ACROSS]
+}
+
+/// The values of the parameter, the usual one first: dense rows of two matrices that are copied as one piece of memory, and few
+/// rows or columns left over of them.
+pub(super) fn values(problem: &Problem, choice: &Choice) -> Vec<&'static str> {
+    let whole = mapping::moved(problem, choice) == [Moved::AsOne; 2] && !problem.same;
+    let one = areas(problem, choice) == 1 && numbers(problem, choice) != Numbers::Three;
+    let real = !read(problem, choice).dtype().is_complex();
+    let (over, covered) = (left_over(problem, choice), covered(problem, choice));
+    let few = [0, 1].map(|side| (1..=MOST).contains(&over[side]) && covered[side] > over[side]);
+    match (whole && one && real, few) {
+        (true, [true, true]) => vec!["none", "both", "columns", "rows"],
+        (true, [true, false]) => vec!["none", "rows"],
+        (true, [false, true]) => vec!["none", "columns"],
+        _ => Vec::new(),
+    }
+}
+
+/// How many rows and columns threads add up.
+pub(super) fn border(problem: &Problem, choice: &Choice) -> [i64; 2] {
+    let [rows, columns] = left_over(problem, choice);
+    match choice.word(BORDER) {
+        "both" => [rows, columns],
+        "rows" => [rows, 0],
+        "columns" => [0, columns],
+        _ => [0, 0],
+    }
+}
+
+/// One side of the border.
+struct Side {
+    stage: &'static str,
+    /// The loop over its few rows or columns, and that along them.
+    across: &'static str,
+    along: &'static str,
+    /// Elements along it.
+    length: i64,
+    /// Rows or columns.
+    few: i64,
+}
+
+/// The sides that there are: the last rows of C, all of them, and the last columns of the other rows.
+fn sides(problem: &Problem, choice: &Choice) -> Vec<Side> {
+    let ([rows, columns], [few_rows, few_columns]) = (covered(problem, choice), border(problem, choice));
+    let below = Side { stage: "below", across: "i", along: "j", length: columns, few: few_rows };
+    let beside =
+        Side { stage: "beside", across: "j", along: "i", length: rows - few_rows, few: few_columns };
+    [below, beside].into_iter().filter(|side| side.few > 0).collect()
+}
+
+/// The steps by which the sides become stages of their own, right after the parts of C are one.
+pub(super) fn partitioned(problem: &Problem, choice: &Choice) -> String {
+    let steps = sides(problem, choice).into_iter().map(|Side { stage, across, few, .. }| {
+        let [rows, columns] = covered(problem, choice);
+        let all = if across == "i" { rows } else { columns };
+        format!("partition(slice.{across}, {}) -> {stage}\n", all - few)
+    });
+    steps.collect()
+}
+
+/// How many of a lane's elements stand along a side.
+fn of_a_lane(choice: &Choice, length: i64) -> i64 {
+    ceil(ceil(length, SIDE_BY_SIDE), choice.int("wm") * choice.int("wn"))
+}
+
+/// How far apart the rows are that lanes read together: as far as keeps them out of each other's banks.
+fn apart(problem: &Problem, choice: &Choice) -> i64 {
+    let rows = choice.int("depth") / choice.int("wk").max(1);
+    let least = mapping::fewest_passes(problem, choice, |apart| rows % (ALONG_ROWS * apart) == 0);
+    least.unwrap_or(1)
+}
+
+/// The steps that compute the sides in the loop over groups, once the tiles have it, and the names of what reads the groups.
+pub(super) fn computed(problem: &Problem, choice: &Choice) -> (String, String) {
+    let (mut steps, mut readers) = (String::new(), String::new());
+    let apart = apart(problem, choice);
+    for Side { stage, across, along, length, .. } in sides(problem, choice) {
+        let (parts, sums) = (format!("{stage}_parts"), format!("{stage}_sums"));
+        let each = of_a_lane(choice, length);
+        readers += &format!(", {sums}");
+        steps += &format!(
+            "split({stage}.k, {rows}) -> kc, k
+split({stage}.k, {apart}) -> t, k
+rfactor({stage}.t, combine=shared) -> {parts}
+cache_write({parts}, reg) -> {sums}
+cache_write({stage}, reg) -> {stage}_sum
+reorder({stage}.g, {stage}.s, {stage}.i, {stage}.j)
+bind({stage}.g, block.x, min_blocks=0)
+compute_at({stage}_sum, {stage}.j)
+compute_at({parts}, {stage}.g)
+split({parts}.{along}, {SIDE_BY_SIDE}) -> u, c
+split({parts}.u, {each}) -> w, u
+reorder({parts}.u, {parts}.s, {parts}.w, {parts}.c, {parts}.t, {parts}.g, {parts}.{across})
+bind({parts}.u, vthread)
+bind({parts}.s, {parts}.w, {parts}.c, {parts}.t, threads)
+compute_at({sums}, {parts}.t)
+reorder({sums}.ko, {sums}.kc, {sums}.k, {sums}.i, {sums}.j)
+unroll({sums}.kc, {sums}.k, {sums}.i, {sums}.j, {parts}.{across})
+bind({stage}.s, {stage}.{along}, threads)
+unroll({stage}_sum.t)
+compute_with({sums}.ko, mine.ko)
+",
+            rows = ALONG_ROWS * apart,
+        );
+    }
+    (steps, readers)
+}
