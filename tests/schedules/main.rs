@@ -10,6 +10,7 @@ mod random;
 mod reductions;
 mod rungs;
 mod skinny_banks;
+mod skinny_border;
 mod skinny_bulk;
 mod skinny_classes;
 mod skinny_data;

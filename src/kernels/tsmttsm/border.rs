@@ -7,7 +7,7 @@
 use super::mapping::{self, areas, covered, read};
 use crate::kernels::family::Choice;
 use crate::kernels::gemm::Numbers;
-use crate::kernels::staging::{self, ACROSS, Moved, ceil, numbers};
+use crate::kernels::staging::{self, ACROSS, ceil, numbers};
 use crate::problem::Problem;
 
 /// The name of the parameter that says which of them threads add up.
@@ -32,10 +32,10 @@ fn left_over(problem: &Problem, choice: &Choice) -> [i64; 2] {
     [rows % high, columns % ACROSS]
 }
 
-/// The values of the parameter, the usual one first: dense rows of two matrices that are copied as one piece of memory, and few
+/// The values of the parameter, the usual one first: dense rows of two matrices that bulk copies bring, and few
 /// rows or columns left over of them.
 pub(super) fn values(problem: &Problem, choice: &Choice) -> Vec<&'static str> {
-    let whole = mapping::moved(problem, choice) == [Moved::AsOne; 2] && !problem.same;
+    let whole = choice.word(staging::COPY) == staging::BULK && !problem.same;
     let one = areas(problem, choice) == 1 && numbers(problem, choice) != Numbers::Three;
     let real = !read(problem, choice).dtype().is_complex();
     let (over, covered) = (left_over(problem, choice), covered(problem, choice));
@@ -136,4 +136,31 @@ compute_with({sums}.ko, mine.ko)
         );
     }
     (steps, readers)
+}
+
+/// What the sides ask of a GPU beside the tiles.
+#[derive(Default)]
+pub(super) struct Cost {
+    /// Bytes of shared memory in which the sums of lanes come together.
+    pub(super) shared_bytes: i64,
+    /// 32-bit registers of a lane.
+    pub(super) registers: i64,
+    /// Loads from shared memory of all warps of a set, for a row of a group.
+    pub(super) loads: f64,
+    /// Multiply-adds of all warps of a set, for a row of a group.
+    pub(super) multiply_adds: f64,
+}
+
+pub(super) fn cost(problem: &Problem, choice: &Choice) -> Cost {
+    let bytes = read(problem, choice).dtype().bytes();
+    let warps = (choice.int("wm") * choice.int("wn")) as f64;
+    let mut cost = Cost::default();
+    for Side { length, few, .. } in sides(problem, choice) {
+        let each = of_a_lane(choice, length);
+        cost.shared_bytes += ALONG_ROWS * choice.int("wk") * length * few * bytes;
+        cost.registers += each * few * bytes / 4;
+        cost.loads += warps * (each + few) as f64 / ALONG_ROWS as f64;
+        cost.multiply_adds += warps * (each * few) as f64 / ALONG_ROWS as f64;
+    }
+    cost
 }

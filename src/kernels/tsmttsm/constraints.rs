@@ -2,7 +2,7 @@
 
 use warpwright_core::target::Target;
 
-use super::border::{BORDER, border};
+use super::border::{self, BORDER, border};
 use super::mapping::{
     self, APART, Threads, WHOLE, Warps, area, group_bytes, read, slices_bytes, tiled_columns,
 };
@@ -188,7 +188,10 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
     Constraint {
         about: "the groups of rows do not fit in shared memory",
         on: &["depth", "stages"],
-        holds: |c, p, t| c.int("stages") * group_bytes(p, c) <= i64::from(t.limits.shared_per_block_opt_in),
+        holds: |c, p, t| {
+            let bytes = c.int("stages") * group_bytes(p, c) + border::cost(p, c).shared_bytes;
+            bytes <= i64::from(t.limits.shared_per_block_opt_in)
+        },
     },
 ];
 

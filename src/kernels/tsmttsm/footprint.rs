@@ -3,6 +3,7 @@
 use warpwright_core::index::gcd;
 use warpwright_core::target::{Capability, Target};
 
+use super::border;
 use super::mapping::{
     self, INSTRUCTION_BYTES, LONG_CODE, Threads, WHOLE, Warps, area, areas, code_bytes, conflicts, copied,
     group_bytes, one_copy, pieces, read, rows_at_once, rows_in_a_row, rows_of_a_panel, rows_of_a_thread,
@@ -187,6 +188,7 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target, common:
     let steps = of_blocks / terms as f64 * over_c as f64;
     let read = read(problem, choice);
     let bytes = read.dtype().bytes();
+    let words = bytes as f64 / 4.0;
     // Three products share the tiles: a lane reads both parts of a number, and adds them up.
     let (products, parts_read) = if numbers(problem, choice) == Numbers::Three { (3, 2) } else { (1, 1) };
     let fragments = (rows + columns) * terms / 32;
@@ -195,13 +197,14 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target, common:
     let [occupied, of_a_product, of_a_read] = staging::cost_of_splitting(problem, choice, apart);
     let sums = products * staging::sums_in_registers(choice, apart, true);
     let area = area(problem, choice).map(|width| parts_read * width);
+    let border = border::cost(problem, choice);
     let small = target.has(Capability::MmaF64Wide)
         && choice.word("instruction") == "m8n8k4"
         && !read.dtype().is_complex();
     Footprint {
         threads: mapping::threads_of_warps(choice),
-        registers: (sums * rows * columns / 32 + 2 * products * fragments) * bytes / 4 + 12,
-        shared_bytes: stages * group_bytes(problem, choice),
+        registers: (sums * rows * columns / 32 + 2 * products * fragments) * bytes / 4 + border.registers + 12,
+        shared_bytes: stages * group_bytes(problem, choice) + border.shared_bytes,
         // Where there are larger instructions, this one reaches 30 of 56 TFLOP/s (one H200, 2026-11-21).
         multiply_adds: steps
             * (products * rows * columns * terms) as f64
@@ -210,12 +213,14 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target, common:
             * occupied,
         matrix_units: true,
         wavefronts: steps * (parts_read * (rows * of_a + columns * of_b) * terms / 32 * bytes) as f64 / 4.0
-            + of_blocks * (area.iter().sum::<i64>() * bytes) as f64 / 128.0,
+            + of_blocks * ((area.iter().sum::<i64>() * bytes) as f64 / 128.0 + border.loads * words),
         instructions: steps
             * ((products * fragments) as f64 * of_a_read
                 + (products * (rows / high * columns / ACROSS)) as f64 * of_a_product
                 + 4.0)
-            + of_blocks * copies(problem, choice, Copied::instructions),
+            + of_blocks * (copies(problem, choice, Copied::instructions) + border.loads)
+            // Those of doubles take two turns each.
+            + of_blocks * border.multiply_adds * words,
         steps: k / (parts * depth * (stages - 1).max(1)) as f64 + common.steps,
         meetings: meetings(choice, k / (parts * depth) as f64),
         teams: 1,

@@ -140,9 +140,6 @@ pub(super) fn by_matrix_units(problem: &Problem, choice: &Choice) -> String {
     let conjugate = if dtype.is_complex() && conjugated { "_conj" } else { "" };
     let (of_border, readers) = border::computed(problem, choice);
     let Staged { specialize, copies, groups } = staged(problem, choice, "mine.ks", &readers);
-    // What reads the same copies has to be computed with the tiles first.
-    let [copies, copies_of_all] =
-        if readers.is_empty() { [copies, String::new()] } else { [String::new(), copies] };
     // Atomics take one element each.
     let pairs = if slice == "slice" {
         staging::pairs(slice, dtype, mapping::tiled(problem, choice)[1])
@@ -167,7 +164,7 @@ reorder({block}, {slice}.s, {slice}.wm, {slice}.wn, {of_slice}{slice}.i, {slice}
 {bind}bind({slice}.s, {slice}.wm, {slice}.wn, threads@32)
 compute_at(mine, {slice}.wn)
 {steps}reorder(mine.ko, mine.ks, {p}mine.i, mine.j, mine.k)
-{of_border}{copies_of_all}{groups}{fragments}split(mine.i, {high}) -> mi, i
+{of_border}{groups}{fragments}split(mine.i, {high}) -> mi, i
 split(mine.j, {ACROSS}) -> ni, j
 reorder(mine.ks, {p}mine.mi, mine.ni, mine.i, mine.j, mine.k)
 tensorize(mine.i, mma_{instruction}_{dtype}{conjugate})
@@ -288,18 +285,25 @@ fn staged(problem: &Problem, choice: &Choice, at: &str, readers: &str) -> Staged
         };
         let Copied { moved, columns, piece, .. } = copied;
         if moved == Moved::AsOne {
-            copies += &format!("cache_read({operand}, mine{readers}, shared) -> {tile}\n");
-            copies += &each_read(tile, fragments, &|fragment| {
+            let rows_of = |fragment: &str| {
                 // A panel is read as the one piece that it is.
                 let whole = choice.flag("panel") && fragment == "a";
                 if whole { String::new() } else { format!(", rows={width}{}", pieces_of(fragment)) }
-            });
-            groups += &format!(
-                "{}compute_at({tile}, mine.ko)
-{}",
-                computed_at(fragments, at),
-                copied.steps(tile, keep_place)
-            );
+            };
+            let at_groups = format!("compute_at({tile}, mine.ko)\n{}", copied.steps(tile, keep_place));
+            if readers.is_empty() {
+                copies += &format!("cache_read({operand}, mine, shared) -> {tile}\n");
+                copies += &each_read(tile, fragments, &rows_of);
+                groups += &format!("{}{at_groups}", computed_at(fragments, at));
+            } else {
+                // One copy for all that are computed together by then.
+                copies += &each_read(operand, fragments, &rows_of);
+                let first = fragments.first().unwrap_or(&"mine");
+                groups += &format!(
+                    "{}cache_read({operand}, {first}{readers}, shared) -> {tile}\n{at_groups}",
+                    computed_at(fragments, at)
+                );
+            }
             continue;
         }
         let rows = if moved == Moved::Rows { format!(", rows={width}") } else { String::new() };
