@@ -163,6 +163,7 @@ impl Draw<'_> {
         match (opening, product) {
             (Opening::Free | Opening::Epilogue, _) if self.program().name == "staged" => self.in_turn(),
             (Opening::Free | Opening::Epilogue, _) if self.program().name == "flat" => self.in_bulk(),
+            (_, _) if self.program().name == "skinny" => self.with_a_border(),
             (Opening::Free, _) | (Opening::Tiled | Opening::Warps, None) => {}
             (Opening::Warps, Some(p)) if matches!(p.dtype, "f16" | "bf16") && p.turned == [false, true] => {
                 if self.random.once_in(2) {
@@ -203,7 +204,7 @@ impl Draw<'_> {
             random,
             &["", ", combine=shared", ", combine=atomic", ", combine=shuffle", ", combine=shared_atomic"],
         );
-        let step = match random.below(45) {
+        let step = match random.below(47) {
             0..=3 => {
                 let tail = pick(random, &["", "", ", tail=guard", ", tail=fill"]);
                 format!("split({some_loop}, {factor}{tail}) -> o{number}, i{number}")
@@ -254,14 +255,16 @@ impl Draw<'_> {
                 let known: Vec<&str> = instr::all().map(|r| r.name).collect();
                 format!("tensorize({}, {})", names.one_of(&names.innermost, random), pick(random, &known))
             }
+            43 => format!("partition({some_loop}, {factor}) -> b{number}"),
+            44 => format!("compute_with({some_loop}, {})", names.any_loop(random)),
             42 => format!("precompute({some_loop}, {}) -> b{number}", 1 + random.below(2)),
-            _ => match random.below(5) {
+            _ => match random.below(6) {
                 0 => format!("storage_align({buffer}, {axis}, {})", random.below(5)),
                 1 => format!(
                     "storage_order({buffer}, {})",
                     pick(random, &["c, r", "r, c", "r, c%2, c/2", "c%4, r, c/4", "r%2, r/2, c"])
                 ),
-                2 => format!("store_split({buffer})"),
+                2 | 4 => format!("store_split({buffer})"),
                 3 => format!("storage_share({buffer}, {})", names.one_of(&names.staging, random)),
                 _ => format!("swizzle({buffer})"),
             },

@@ -455,4 +455,32 @@ impl Draw<'_> {
         self.lines(&format!("split(C.e, {elements}) -> b, e\nset_scope(t, shared)\n{shared_out}"), 24);
         self.lines("bulk_store(C.e)", 4);
     }
+
+    /// The last rows or columns of a sum in parts, by a nest of their own over the same terms.
+    pub fn with_a_border(&mut self) {
+        let (axis, kept) = pick(&mut self.random, &[("i", 8), ("i", 5), ("j", 4), ("j", 3)]);
+        let depth = pick(&mut self.random, &[2, 4]);
+        let shared_out = if self.random.once_in(2) { "bind(own.i, threads)\nbind(sums.j, threads)\n" } else { "" };
+        let text = format!(
+            "split(acc.k, {depth}) -> ko, k
+            split_reduce(acc.ko, 3, order=cyclic) -> part, s
+            partition(part.{axis}, {kept}) -> rest
+            cache_write(part, reg) -> own
+            cache_write(rest, reg) -> sums
+            set_scope(own, shared)
+            set_scope(sums, shared)
+            compute_at(own, part.s)
+            compute_at(sums, rest.s)
+            bind(part.s, block.x)
+            bind(rest.s, block.x)
+            decompose_reduction(own.i)
+            decompose_reduction(sums.i)
+            reorder(own.ko, own.i, own.j, own.k)
+            reorder(sums.ko, sums.i, sums.j, sums.k)
+            {shared_out}compute_with(sums.ko, own.ko)
+            cache_read(A, own, sums, shared) -> As
+            compute_at(As, own.ko)\n"
+        );
+        self.lines(&text, 24);
+    }
 }
