@@ -42,6 +42,26 @@ fn threads_add_up_the_last_rows_and_columns() {
     }
 }
 
+/// A^T A and A^H A: one copy of a group serves tiles, rows and columns.
+#[test]
+fn threads_add_up_the_border_of_a_matrix_times_itself() {
+    let family = kernels::family("tsmttsm").unwrap();
+    for (dtype, width, form) in [
+        ("f32", 49, "border=both,apart=1,wk=2,depth=64"),
+        ("f32", 34, "border=both,apart=4,wk=2,depth=64"),
+        ("f32", 18, "border=rows,apart=1,wk=4,depth=64"),
+        ("c64", 25, "border=both,numbers=split-parts,wk=2,depth=64"),
+        ("f64", 33, "border=columns,instruction=m16n8k4,depth=32"),
+        ("c128", 17, "border=both,numbers=parts,instruction=m16n8k4,depth=16"),
+    ] {
+        let mut problem = problem(family, (width, width), dtype);
+        problem.same = true;
+        let given = parameters(form).with("unit", "mma").with("copy", "bulk").with("parts", 3);
+        let choice = family.complete(&given, &problem, target::DEFAULT).unwrap_or_else(|e| panic!("{e}"));
+        holds(family, &problem, &choice, &[0, 1, 150, 3 * choice.int("depth") + 5]);
+    }
+}
+
 /// What is a large part of an instruction is left to one; so is what bulk copies do not bring.
 #[test]
 fn only_few_rows_and_columns_are_left_to_threads() {

@@ -32,10 +32,10 @@ fn left_over(problem: &Problem, choice: &Choice) -> [i64; 2] {
     [rows % high, columns % ACROSS]
 }
 
-/// The values of the parameter, the usual one first: dense rows of two matrices that bulk copies bring, and few
+/// The values of the parameter, the usual one first: dense rows that bulk copies bring, and few
 /// rows or columns left over of them.
 pub(super) fn values(problem: &Problem, choice: &Choice) -> Vec<&'static str> {
-    let whole = choice.word(staging::COPY) == staging::BULK && !problem.same;
+    let whole = choice.word(staging::COPY) == staging::BULK;
     let one = areas(problem, choice) == 1 && numbers(problem, choice) != Numbers::Three;
     let real = !read(problem, choice).dtype().is_complex();
     let (over, covered) = (left_over(problem, choice), covered(problem, choice));
@@ -75,8 +75,7 @@ struct Side {
 fn sides(problem: &Problem, choice: &Choice) -> Vec<Side> {
     let ([rows, columns], [few_rows, few_columns]) = (covered(problem, choice), border(problem, choice));
     let below = Side { stage: "below", across: "i", along: "j", length: columns, few: few_rows };
-    let beside =
-        Side { stage: "beside", across: "j", along: "i", length: rows - few_rows, few: few_columns };
+    let beside = Side { stage: "beside", across: "j", along: "i", length: rows - few_rows, few: few_columns };
     [below, beside].into_iter().filter(|side| side.few > 0).collect()
 }
 

@@ -203,7 +203,9 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target, common:
         && !read.dtype().is_complex();
     Footprint {
         threads: mapping::threads_of_warps(choice),
-        registers: (sums * rows * columns / 32 + 2 * products * fragments) * bytes / 4 + border.registers + 12,
+        registers: (sums * rows * columns / 32 + 2 * products * fragments) * bytes / 4
+            + border.registers
+            + 12,
         shared_bytes: stages * group_bytes(problem, choice) + border.shared_bytes,
         // Where there are larger instructions, this one reaches 30 of 56 TFLOP/s (one H200, 2026-11-21).
         multiply_adds: steps

@@ -298,9 +298,9 @@ fn staged(problem: &Problem, choice: &Choice, at: &str, readers: &str) -> Staged
             } else {
                 // One copy for all that are computed together by then.
                 copies += &each_read(operand, fragments, &rows_of);
-                let first = fragments.first().unwrap_or(&"mine");
+                let of_tiles = if fragments.is_empty() { "mine".to_string() } else { fragments.join(", ") };
                 groups += &format!(
-                    "{}cache_read({operand}, {first}{readers}, shared) -> {tile}\n{at_groups}",
+                    "{}cache_read({operand}, {of_tiles}{readers}, shared) -> {tile}\n{at_groups}",
                     computed_at(fragments, at)
                 );
             }

@@ -460,7 +460,8 @@ impl Draw<'_> {
     pub fn with_a_border(&mut self) {
         let (axis, kept) = pick(&mut self.random, &[("i", 8), ("i", 5), ("j", 4), ("j", 3)]);
         let depth = pick(&mut self.random, &[2, 4]);
-        let shared_out = if self.random.once_in(2) { "bind(own.i, threads)\nbind(sums.j, threads)\n" } else { "" };
+        let shared_out =
+            if self.random.once_in(2) { "bind(own.i, threads)\nbind(sums.j, threads)\n" } else { "" };
         let text = format!(
             "split(acc.k, {depth}) -> ko, k
             split_reduce(acc.ko, 3, order=cyclic) -> part, s

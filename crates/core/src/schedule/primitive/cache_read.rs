@@ -95,8 +95,7 @@ use super::Primitive;
 use super::compute_at::for_each_guarded;
 use super::set_scope::{space, space_name};
 
-pub(super) const USAGE: &str =
-    "cache_read(buffer, consumer[, consumer]..., shared|reg[, rows=N[, pieces=V[, columns=N]]][, nth=N]) -> name";
+pub(super) const USAGE: &str = "cache_read(buffer, consumer[, consumer]..., shared|reg[, rows=N[, pieces=V[, columns=N]]][, nth=N]) -> name";
 
 /// See the module documentation.
 #[derive(Clone, Debug)]
@@ -418,7 +417,11 @@ impl Primitive for CacheRead {
             body = self.insert(body, source, &facts, &mut count)?;
         }
         if count == 0 {
-            return Err(Diagnosis::new(format!("`{}` does not read `{}`", self.consumers.join("`, `"), self.buffer)));
+            return Err(Diagnosis::new(format!(
+                "`{}` does not read `{}`",
+                self.consumers.join("`, `"),
+                self.buffer
+            )));
         }
         let mut in_vector = false;
         walk::for_each(&body, &mut |s| {

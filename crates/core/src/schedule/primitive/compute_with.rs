@@ -191,3 +191,65 @@ impl Primitive for ComputeWith {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::ir::parse;
+    use crate::schedule::Schedule;
+
+    fn run(body: &str, steps: &str) -> Result<String, String> {
+        let text = format!("program p(K: size, x: in f32[K, 4], y: out f32[4], z: out f32[4]) {{ {body} }}");
+        let spec = parse::program(&text).expect("reads");
+        Schedule::run(spec, steps).map(|s| s.program().to_string()).map_err(|e| e.to_string())
+    }
+
+    const TWO_SUMS: &str = "
+        for k in 0..K { for i in 0..4 { y[i] += x[k, i] } }
+        for k in 0..K { for i in 0..4 { z[i] += x[k, i] * x[k, i] } }";
+
+    #[test]
+    fn the_order_of_the_statements_stays() {
+        let text = run(TWO_SUMS, "compute_with(y.k, z.k)").unwrap();
+        let (y, z) = (text.find("y[i] +=").unwrap(), text.find("z[i] +=").unwrap());
+        assert!(y < z && text.matches("for k in 0..K").count() == 1, "{text}");
+    }
+
+    #[test]
+    fn loops_over_threads_are_sunk_and_stay_apart() {
+        let steps = "split(y.i, 2) -> b, i\nreorder(y.b, y.i, y.k)
+            split(z.i, 2) -> b, i\nreorder(z.b, z.k, z.i)
+            bind(y.b, block.x)\nbind(z.b, block.x)
+            bind(y.i, threads)\ncompute_with(z.k, y.k)";
+        let text = run(TWO_SUMS, steps).unwrap();
+        let expected = "for k in 0..K {\n      for i in threads(2@1) {\n        y[2*b + i] += x[k, 2*b + i]";
+        assert!(text.contains(expected) && text.matches("for k in").count() == 1, "{text}");
+    }
+
+    #[test]
+    fn stages_that_need_each_other_or_run_otherwise_stay_apart() {
+        let after = "
+            for k in 0..K { for i in 0..4 { y[i] += x[k, i] } }
+            for k in 0..K { for i in 0..4 { z[i] += x[k, i] * y[i] } }";
+        let between = "
+            for k in 0..K { for i in 0..4 { y[i] += x[k, i] } }
+            for i in 0..4 { y[i] = y[i] + y[i] }
+            for k in 0..K { for i in 0..4 { z[i] += x[k, i] } }";
+        for (body, steps, because) in [
+            (after, "compute_with(z.k, y.k)", "`y` is written by one and touched by the other"),
+            (between, "compute_with(z.k, y.k)", "what stands between them"),
+            (TWO_SUMS, "compute_with(z.i, y.k)", "same number of loops"),
+            (TWO_SUMS, "split(z.k, 2) -> o, k\ncompute_with(z.o, y.k)", "do not run over the same"),
+            (TWO_SUMS, "unroll(z.i)\ncompute_with(z.i, y.i)", "not carried out in the same way"),
+            (TWO_SUMS, "compute_with(y.i, y.k)", "do not stand beside each other"),
+            (TWO_SUMS, "compute_with(z.q, y.k)", "there is no loop `z.q`"),
+            (
+                TWO_SUMS,
+                "reorder(y.i, y.k)\nreorder(z.i, z.k)\nbind(y.i, threads)\ncompute_with(z.k, y.k)",
+                "do not run over the same",
+            ),
+        ] {
+            let refused = run(body, steps).unwrap_err();
+            assert!(refused.contains(because), "{steps}: {refused}");
+        }
+    }
+}

@@ -67,11 +67,7 @@ struct Parts<'a> {
 
 impl Partition {
     pub(super) fn read(call: &Call) -> Result<Partition, Diagnosis> {
-        Ok(Partition {
-            target: call.loop_at(0)?,
-            keep: call.int_at(1)?,
-            rest: call.results(1)?[0].clone(),
-        })
+        Ok(Partition { target: call.loop_at(0)?, keep: call.int_at(1)?, rest: call.results(1)?[0].clone() })
     }
 
     fn refuse(&self, because: impl Into<String>) -> Diagnosis {
@@ -80,7 +76,8 @@ impl Partition {
 
     /// Rewrites every list in which the stage is allocated.
     fn lists(&self, stmts: &[Stmt], place: &Place, count: &mut usize) -> Changed {
-        let here = stmts.iter().position(|s| matches!(s, Stmt::Alloc(b) if b.sym.name() == self.target.label));
+        let here =
+            stmts.iter().position(|s| matches!(s, Stmt::Alloc(b) if b.sym.name() == self.target.label));
         if let Some(at) = here {
             *count += 1;
             return self.list(stmts, at).map(Some);
@@ -207,11 +204,9 @@ impl Parts<'_> {
             match kept.as_constant() {
                 Some(true) => Value::Load(access.clone()),
                 Some(false) => Value::Load(of_rest),
-                None => Value::Select(
-                    kept,
-                    Box::new(Value::Load(access.clone())),
-                    Box::new(Value::Load(of_rest)),
-                ),
+                None => {
+                    Value::Select(kept, Box::new(Value::Load(access.clone())), Box::new(Value::Load(of_rest)))
+                }
             }
         };
         let mut out = walk::rewrite(vec![stmt.clone()], &mut |mut stmt| {
@@ -273,5 +268,54 @@ impl Primitive for Partition {
             return Err(self.target.unknown(program));
         }
         Ok(program.with_body(body.unwrap_or_else(|| program.body.clone())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ir::parse;
+    use crate::schedule::Schedule;
+
+    const SUMS: &str = "program p(K: size, A: in f32[K, 9], B: in f32[K, 5], C: out f32[9, 5]) {
+        alloc acc: f32[9, 5] global
+        for i in 0..9, j in 0..5 { acc[i, j] = 0  for k in 0..K { acc[i, j] += A[k, i] * B[k, j] } }
+        for i in 0..9, j in 0..5 { C[i, j] = acc[i, j] + acc[8, j] }
+    }";
+
+    fn run(steps: &str) -> Result<String, String> {
+        let spec = parse::program(SUMS).expect("reads");
+        Schedule::run(spec, steps).map(|s| s.program().to_string()).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn rows_and_columns_become_stages_of_their_own() {
+        let text = run("partition(acc.i, 8) -> below\npartition(acc.j, 4) -> beside").unwrap();
+        for part in ["acc: f32[8, 4]", "beside: f32[8, 1]", "below: f32[1, 5]"] {
+            assert!(text.contains(&format!("alloc {part} global")), "{text}");
+        }
+        assert!(text.contains("below[i, j] += A[k, i + 8] * B[k, j]"), "{text}");
+        assert!(text.contains("beside[i, j] += A[k, i] * B[k, j + 4]"), "{text}");
+        // What is read at a place that is known goes straight to the part that has it.
+        let read =
+            "C[i, j] = (i < 8 ? (j < 4 ? acc[i, j] : beside[i, j - 4]) : below[i - 8, j]) + below[0, j]";
+        assert!(text.contains(read), "{text}");
+    }
+
+    #[test]
+    fn a_part_is_some_of_the_elements_of_a_stage_that_has_not_been_changed() {
+        for (steps, because) in [
+            ("partition(acc.i, 9) -> r", "of 9 iterations 9 are no part"),
+            ("partition(acc.i, 0) -> r", "keep 1 to 8"),
+            ("partition(acc.k, 1) -> r", "none over its elements"),
+            ("partition(C.i, 8) -> r", "stays in one piece"),
+            ("partition(acc.i, 8) -> C", "there is a buffer `C` already"),
+            ("partition(acc.x, 8) -> r", "none over its elements"),
+            ("partition(x.i, 8) -> r", "there is no loop `x.i`"),
+            ("split(acc.i, 2) -> o, i\npartition(acc.i, 1) -> r", "moved or reordered"),
+            ("decompose_reduction(acc.i)\npartition(acc.i, 8) -> r", "2 nests compute it"),
+        ] {
+            let refused = run(steps).unwrap_err();
+            assert!(refused.contains(because), "{steps}: {refused}");
+        }
     }
 }
