@@ -286,7 +286,7 @@ impl Family {
         // What is no value beside some choices may be one beside others.
         let foreign = walk.foreign.filter(|(name, ..)| !walk.fitting.contains(name));
         if let (None, Some((name, value, values))) = (&first, foreign) {
-            return Err(self.no_choice(name, value, &values));
+            return Err(self.no_choice(name, value, &values, problem));
         }
         let Some(choice) = first else {
             let with = if given.is_empty() { String::new() } else { format!(" with {given}") };
@@ -338,14 +338,19 @@ impl Family {
                 .because(format!("{name} has no meaning with {choice}"))
                 .instead("leave it out")
         } else {
-            self.no_choice(name, value, &values)
+            self.no_choice(name, value, &values, problem)
         })
     }
 
-    /// The refusal of a value where these are worth trying.
-    fn no_choice(&self, name: &str, value: &Value, values: &[Value]) -> Diagnosis {
+    /// The refusal of a value where these have a meaning.
+    fn no_choice(&self, name: &str, value: &Value, values: &[Value], problem: &Problem) -> Diagnosis {
         let known: Vec<_> = values.iter().map(ToString::to_string).collect();
+        let about = self.parameters.iter().find(|p| p.name == name).map_or("", |p| p.about);
         Diagnosis::new(format!("{name}={value} is no choice of {}", self.name))
+            .because(format!(
+                "it has no meaning for {} with these strides, factors and other parameters; `{name}` says {about}",
+                problem.shape
+            ))
             .instead(format!("try one of {}", known.join(", ")))
     }
 

@@ -76,7 +76,11 @@ fn what_is_added_to_goes_through_shared_memory() {
         "gemm 400x40x40 --dtype f64 --kernel tsmm --param unit=mma --param store=direct --device sim:h200";
     assert_eq!(json(&format!("{named} --json"), 0)["check"]["passed"], true);
     let said = refusal(&format!("{named} --beta 1"));
-    assert!(said.contains("store=direct is no choice of tsmm; try one of shared"), "{said}");
+    assert!(
+        said.contains("store=direct is no choice of tsmm, because it has no meaning for 400x40x40"),
+        "{said}"
+    );
+    assert!(said.contains("`store` says ") && said.contains("; try one of shared"), "{said}");
     // Numbers of 16 bytes may go either way.
     assert_eq!(
         json(&format!("{} --beta 1 --json", named.replace("f64", "c128")), 0)["check"]["passed"],

@@ -56,6 +56,9 @@
 //! columns of parts (`numbers=split-parts`). What a lane adds up of a group of rows is apart from its part of C, leading parts and
 //! others, so warps have smaller parts of C.
 //!
+//! Where whole instructions would leave most of a tile over, threads add up the last rows and columns of C (`border`), from the same
+//! copies and in the same pass: see `border.rs`.
+//!
 //! In all forms C may be divided into `areas`, each of blocks of its own: a C of 128 x 128 complex128 is as large as all
 //! registers of a multiprocessor. What is staged is then the columns of the area.
 
