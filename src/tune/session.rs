@@ -248,9 +248,14 @@ impl Session<'_> {
     fn good(&self, wisdom: &Wisdom, key: &Key) -> Result<Vec<Choice>, Diagnosis> {
         let alike = |other: &Key| is_same_but_long(self.family, self.problem, key, other);
         let elsewhere = wisdom.elsewhere(self.gpu, self.family.name, key, &alike, self.permissions);
-        let choices = elsewhere.into_iter().take(OF_OTHERS).map(|record| &record.trial.choice);
-        let complete = |choice: &Choice| self.family.complete(choice, self.problem, self.target).ok();
-        let mut good: Vec<Choice> = choices.filter_map(complete).collect();
+        let mut choices: Vec<&Choice> =
+            elsewhere.into_iter().take(OF_OTHERS).map(|record| &record.trial.choice).collect();
+        // What was good without what is asked for may be better with it.
+        let mut here = wisdom.tried(self.gpu, self.family.name, key);
+        here.retain(|record| !self.given.is_empty() && record.trial.settled);
+        here.sort_by(|a, b| wisdom::seconds(a).total_cmp(&wisdom::seconds(b)));
+        choices.extend(here.iter().take(OF_OTHERS).map(|record| &record.trial.choice));
+        let mut good: Vec<Choice> = choices.into_iter().filter_map(|choice| self.as_asked(choice)).collect();
         good.extend(self.good_nearby(wisdom, key));
         let (given, permissions) = (self.given, self.permissions);
         good.push(self.family.complete_permitted(given, self.problem, self.target, permissions)?);
@@ -278,9 +283,15 @@ impl Session<'_> {
                 None => asked.push((&record.problem, 1)),
             }
             let adapted = space::adapted(self.family, &record.trial.choice, self.problem, self.target);
-            good.extend(self.family.complete(&adapted, self.problem, self.target));
+            good.extend(self.as_asked(&adapted));
         }
         good
+    }
+
+    /// A choice with what is asked for in the place of what it has, if there is such a one.
+    fn as_asked(&self, choice: &Choice) -> Option<Choice> {
+        let asked = self.given.iter().fold(choice.clone(), |c, (name, value)| c.with(name, *value));
+        self.family.complete(&asked, self.problem, self.target).ok()
     }
 }
 

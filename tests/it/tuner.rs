@@ -167,6 +167,18 @@ fn the_champion_is_timed_anew_on_the_card_at_hand() {
     assert!(again.order.iter().all(|c| c != champion), "{:?}", again.order);
 }
 
+/// A search that is to look at a part of the space begins with what was good in another, changed to what is asked for.
+#[test]
+fn what_was_good_is_tried_with_what_is_asked_for() {
+    let scratch = Scratch::new("asked");
+    let mut made_up = MadeUp::new(Duration::ZERO);
+    let before = tune_part(&scratch.file(), &EXHAUSTIVE, &mut made_up, false, &given().with("block", 128));
+    let plan = Plan { candidates: 1, ..Plan::default() };
+    let mut measure = MadeUp::new(Duration::ZERO);
+    tune_part(&scratch.file(), &plan, &mut measure, false, &given().with("block", 256));
+    assert_eq!(measure.order[0], before.best[0].choice.clone().with("block", 256));
+}
+
 /// What ships is known of a product from the start, unless the tuner is alone.
 #[test]
 fn what_ships_is_left_out_where_the_tuner_is_alone() {
