@@ -36,7 +36,7 @@ use crate::diag::Diagnosis;
 use crate::index::{Cond, Index};
 use crate::ir::{Access, Body, Buffer, Dim, For, Operand, Program, Range, Stmt, Value, walk};
 use crate::schedule::handle::{LoopRef, writes};
-use crate::schedule::rewrite::{Changed, Place, head, map_elements};
+use crate::schedule::rewrite::{Changed, Effects, Place, head, map_elements};
 use crate::schedule::step::Call;
 use crate::sym::Sym;
 
@@ -90,10 +90,17 @@ impl Partition {
         let computes = |s: &Stmt| writes(std::slice::from_ref(s), &self.target.label);
         let producers: Vec<usize> = (0..stmts.len()).filter(|at| computes(&stmts[*at])).collect();
         let [nest] = producers[..] else {
-            return Err(self
-                .refuse(format!("{} nests compute it, one after another", producers.len()))
-                .instead("partition it before decompose_reduction and the like"));
+            return Err(match producers.len() {
+                0 => self.refuse("no nest beside its allocation computes it"),
+                several => self.refuse(format!("{several} nests compute it, one after another")),
+            }
+            .instead("apply partition before other steps, such as decompose_reduction"));
         };
+        if stage.layout.is_some() || stage.is_distributed() {
+            return Err(self
+                .refuse("its elements have places of their own already")
+                .instead("apply partition before steps on its storage"));
+        }
         let changed = || {
             self.refuse("its stage has been moved or reordered").instead("apply partition before other steps")
         };
@@ -107,6 +114,13 @@ impl Partition {
         });
         if elsewhere {
             return Err(self.refuse("an element is computed from others of the same stage"));
+        }
+        let effects = Effects::of(&inner);
+        if let Some(other) = effects.stores.iter().chain(&effects.updates).find(|b| **b != stage.sym) {
+            // What comes first and what last would change.
+            return Err(self
+                .refuse(format!("its loops compute `{}`, too", other.name()))
+                .instead("partition it before anything else is brought into its loops"));
         }
         let Some(dim) = vars.iter().position(|v| v.name() == self.target.name) else {
             return Err(self.refuse("that loop is none over its elements"));
@@ -299,6 +313,22 @@ mod tests {
         let read =
             "C[i, j] = (i < 8 ? (j < 4 ? acc[i, j] : beside[i, j - 4]) : below[i - 8, j]) + below[0, j]";
         assert!(text.contains(read), "{text}");
+    }
+
+    #[test]
+    fn what_else_its_loops_compute_keeps_its_order() {
+        let text = "program p(x: in f32[4, 9], y: out f32[4], C: out f32[4, 9]) {
+            alloc t: f32[4, 9] global
+            for i in 0..4, j in 0..9 { t[i, j] = x[i, j]  y[i] = t[i, j] }
+            for i in 0..4, j in 0..9 { C[i, j] = t[i, j] }
+        }";
+        let refused = Schedule::run(parse::program(text).expect("reads"), "partition(t.j, 8) -> r");
+        assert!(refused.unwrap_err().to_string().contains("its loops compute `y`, too"));
+        let text =
+            text.replace("global", "shared").replace("  y[i] = t[i, j]", "").replace("y: out f32[4], ", "");
+        let steps = "storage_align(t, r, 1)\npartition(t.j, 8) -> r";
+        let refused = Schedule::run(parse::program(&text).expect("reads"), steps).unwrap_err().to_string();
+        assert!(refused.contains("places of their own"), "{refused}");
     }
 
     #[test]
