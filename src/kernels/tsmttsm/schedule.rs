@@ -2,7 +2,7 @@
 
 use super::border;
 use super::mapping::{
-    self, Threads, WHOLE, Warps, aligned_for, copied, one_copy, padding, pieces, read, rows_at_once,
+    self, Threads, WHOLE, Warps, aligned_for, copied, covered, one_copy, padding, pieces, read, rows_at_once,
     rows_in_a_row, rows_of_a_panel, rows_of_a_thread, slices_of_a_group, tiled_columns,
 };
 use super::reduction::{self, Parts};
@@ -142,7 +142,7 @@ pub(super) fn by_matrix_units(problem: &Problem, choice: &Choice) -> String {
     let Staged { specialize, copies, groups } = staged(problem, choice, "mine.ks", &readers);
     // Atomics take one element each.
     let pairs = if slice == "slice" {
-        staging::pairs(slice, dtype, mapping::tiled(problem, choice)[1])
+        staging::pairs(slice, dtype, covered(problem, choice)[1] - border::border(problem, choice)[1])
     } else {
         String::new()
     };
