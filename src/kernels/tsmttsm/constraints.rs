@@ -230,7 +230,7 @@ fn split_fragments_fit(choice: &Choice, problem: &Problem, target: &Target) -> b
     let words = read(problem, choice).dtype().bytes() / 4;
     let all = (sums * w.rows * w.columns + 2 * (w.rows + w.columns) * w.terms) / 32 * words;
     let border = border::cost(problem, choice).registers;
-    // With so many beside what is counted 4 bytes of a thread were kept in memory (NVRTC 13.0, f32 115 columns), which costs nothing.
+    // With so many beside what is counted 4 bytes of a thread were kept in memory (NVRTC 13.0, f32 115 columns).
     let others = if border > 0 { 24 } else { 32 };
     !staging::splits(choice) || all + border <= most_registers(choice, target) - others
 }

@@ -138,7 +138,7 @@ impl CacheRead {
         if columns.is_some() && pieces.is_none() {
             return Err(call.wrong("`columns` says how much of a row is read in pieces: say `pieces`, too"));
         }
-        let last = (call.args.len().max(3)) - 1;
+        let last = call.args.len().max(3) - 1;
         let consumers: Result<Vec<String>, Diagnosis> =
             (1..last).map(|at| Ok(call.word_at(at)?.to_string())).collect();
         Ok(CacheRead {

@@ -84,23 +84,15 @@ impl ComputeWith {
         let sunk = |at: usize, target: &LoopRef| {
             let refuse = |because: &str| self.refuse(because);
             let stmts = sink_threads(stmts[at].clone(), target, false, place, &refuse)?;
-            let around = stmts.iter().position(|s| contains(s, &|l| target.means(l)));
-            match around {
-                Some(at) if stmts.len() == 1 => match &stmts[at] {
-                    Stmt::For(l) => Ok(l.clone()),
-                    _ => Err(self.refuse("conditions stand around them")),
-                },
+            match &stmts[..] {
+                [Stmt::For(l)] => Ok(l.clone()),
+                [_] => Err(self.refuse("conditions stand around them")),
                 _ => Err(self
                     .refuse("loops over threads are the outermost")
                     .instead("bind a loop around them to blocks first")),
             }
         };
-        let (moved_nest, with_nest) = (sunk(moved, &self.moved)?, sunk(with, &self.with)?);
-        let merged = if moved < with {
-            self.merge(moved_nest, with_nest, true)?
-        } else {
-            self.merge(moved_nest, with_nest, false)?
-        };
+        let merged = self.merge(sunk(moved, &self.moved)?, sunk(with, &self.with)?, moved < with)?;
         let mut out = stmts.to_vec();
         out[last] = Stmt::For(merged);
         out.remove(first);

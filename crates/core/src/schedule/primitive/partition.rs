@@ -34,7 +34,7 @@
 
 use crate::diag::Diagnosis;
 use crate::index::{Cond, Index};
-use crate::ir::{Access, Body, Buffer, Dim, For, Operand, Program, Range, Stmt, Value, walk};
+use crate::ir::{Access, Buffer, Dim, For, Operand, Program, Range, Stmt, Value, walk};
 use crate::schedule::handle::{LoopRef, writes};
 use crate::schedule::rewrite::{Changed, Effects, Place, head, map_elements};
 use crate::schedule::step::Call;
@@ -167,18 +167,21 @@ fn with_extent(dims: &[Dim], dim: usize, extent: i64) -> Vec<Dim> {
     dims
 }
 
-/// The statement with only so many iterations of a loop.
-fn shortened(stmt: &Stmt, var: &Sym, extent: i64) -> Stmt {
+/// The statement with the loop over `var`, one of those of a nest, made anew.
+fn at_loop(stmt: &Stmt, var: &Sym, f: &dyn Fn(&For) -> For) -> Stmt {
     match stmt {
-        Stmt::For(l) if l.var == *var => {
-            Stmt::For(For { range: Range::upto(Index::constant(extent)), body: l.body.clone(), ..head(l) })
-        }
+        Stmt::For(l) if l.var == *var => Stmt::For(f(l)),
         Stmt::For(l) => {
-            let body: Vec<Stmt> = l.body.iter().map(|s| shortened(s, var, extent)).collect();
-            Stmt::For(For { body: Body::from(body), ..head(l) })
+            let body: Vec<Stmt> = l.body.iter().map(|s| at_loop(s, var, f)).collect();
+            Stmt::For(For { body: body.into(), ..head(l) })
         }
         other => other.clone(),
     }
+}
+
+/// The statement with only so many iterations of a loop.
+fn shortened(stmt: &Stmt, var: &Sym, extent: i64) -> Stmt {
+    at_loop(stmt, var, &|l| For { range: Range::upto(Index::constant(extent)), ..l.clone() })
 }
 
 impl Parts<'_> {
@@ -193,8 +196,9 @@ impl Parts<'_> {
         });
         let moved = shortened(&named[0], &vars[self.dim], extent - self.keep);
         let further = Index::var(&vars[self.dim]).offset(self.keep);
-        let moved = within(&moved, &vars[self.dim], &|body| {
-            walk::substitute(body, &|s| (*s == vars[self.dim]).then(|| further.clone()))
+        let moved = at_loop(&moved, &vars[self.dim], &|l| {
+            let body = walk::substitute(&l.body, &|s| (*s == l.var).then(|| further.clone()));
+            For { body: body.into(), ..head(l) }
         });
         let placed = map_elements(vec![moved], &|access| {
             if access.buffer == self.rest.sym {
@@ -230,18 +234,6 @@ impl Parts<'_> {
             vec![stmt]
         });
         out.swap_remove(0)
-    }
-}
-
-/// The statement with the body of the loop over `var` rewritten.
-fn within(stmt: &Stmt, var: &Sym, f: &dyn Fn(&[Stmt]) -> Vec<Stmt>) -> Stmt {
-    match stmt {
-        Stmt::For(l) if l.var == *var => Stmt::For(For { body: f(&l.body).into(), ..head(l) }),
-        Stmt::For(l) => {
-            let body: Vec<Stmt> = l.body.iter().map(|s| within(s, var, f)).collect();
-            Stmt::For(For { body: body.into(), ..head(l) })
-        }
-        other => other.clone(),
     }
 }
 
