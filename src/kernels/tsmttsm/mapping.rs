@@ -524,7 +524,12 @@ pub(super) fn group_bytes(problem: &Problem, choice: &Choice) -> i64 {
         let operands = if one_copy(problem, choice) { 1 } else { 2 };
         let rows = [read.shape.m, read.shape.n].into_iter().zip(moved(problem, choice));
         let beyond = tiled_columns(problem, choice).into_iter().zip(rows).map(|(tiles, (width, moved))| {
-            if moved == Moved::AsOne { (tiles - width).max(0) * read.dtype().bytes() + 32 } else { 0 }
+            let beyond = (tiles - width).max(0) * read.dtype().bytes();
+            match moved {
+                Moved::AsOne if choice.word(staging::COPY) == staging::BULK => ceil(beyond, LINE) * LINE,
+                Moved::AsOne => beyond + 32,
+                _ => 0,
+            }
         });
         beyond.take(operands).sum()
     } else {
@@ -532,6 +537,9 @@ pub(super) fn group_bytes(problem: &Problem, choice: &Choice) -> i64 {
     };
     choice.int("depth") * row_bytes(problem, choice) + beyond + staging::barrier_bytes(choice)
 }
+
+/// Bytes at multiples of which a group begins in shared memory that a bulk copy brings.
+const LINE: i64 = 128;
 
 /// Bytes that a row of A and one of B take in shared memory, or the one row that is both.
 fn row_bytes(problem: &Problem, choice: &Choice) -> i64 {

@@ -7,6 +7,7 @@ use super::buffer::{Buffer, Ring, Space};
 use super::statement::{Axis, For, Mode, Range, Role, Stmt};
 use super::walk;
 use crate::diag::Diagnosis;
+use crate::layout::Layout;
 use crate::index::Index;
 use crate::sym::Sym;
 
@@ -160,10 +161,11 @@ fn roles(body: &[Stmt]) -> Vec<Role> {
     out
 }
 
-/// The alignment of a shared buffer in bytes: that of the swizzle if its layout exclusive-ors and it is large enough
-/// for the swizzle to matter, else that of the widest vector access.
+/// The alignment of a shared buffer in bytes: that of the swizzle if its layout exclusive-ors, else that of the widest vector
+/// access, and of a line of all banks.
 fn alignment(buffer: &Buffer) -> i64 {
-    if buffer.layout.is_some() { SWIZZLE_ALIGNMENT } else { PLAIN_ALIGNMENT }
+    let swizzled = buffer.layout.as_ref().is_some_and(Layout::is_swizzled);
+    if swizzled { SWIZZLE_ALIGNMENT } else { PLAIN_ALIGNMENT }
 }
 
 /// One after another, in the order of the text. Buffers do not overlap.

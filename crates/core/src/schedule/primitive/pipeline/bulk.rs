@@ -164,6 +164,11 @@ use crate::sym::Sym;
 /// Bytes that a bulk copy moves a multiple of, from and to a multiple of as many.
 const PIECE: i64 = 16;
 
+/// Bytes of a line of a cache, and of all banks of shared memory. A copy whose lines lie across those of shared memory takes
+/// longer: A^H B in complex128 of 35 to 41 columns, whose rings had slots of 82 or 84 KB and some pieces of 16 bytes, is 1.03 to 1.05 times as
+/// fast where slots begin at multiples of it (an H200, bench/results/h200-2026-11-28-lines-of-shared-memory.txt).
+const LINE: i64 = 128;
+
 /// The threads that ask for copies, and that give a slot back, together.
 const WARP: i64 = 32;
 
@@ -223,14 +228,15 @@ impl Copied {
         facts.enter_range(&counted.var, &extent);
         let (mut copies, mut bytes) = (Vec::new(), 0);
         for stmt in &moved.fills {
-            let (instruction, of_run) =
+            let Run { tile, copy, bytes: of_run, aligned } =
                 run(stmt, &stages.staged, &moved.staged, place, &facts).map_err(|because| {
                     step.refuse(because).instead(
                         "copy dense rows as the one piece of memory that they are, or use via=cp_async",
                     )
                 })?;
             let signal = Some((full.clone(), Index::var(&counted.var)));
-            copies.push(Stmt::Instruction(Instruction { signal, ..instruction }));
+            found.aligned.insert(tile, aligned);
+            copies.push(Stmt::Instruction(Instruction { signal, ..copy }));
             bytes += of_run;
         }
         Ok(Copied { counted, extent, moved, rings, copies, bytes })
@@ -328,14 +334,24 @@ fn in_pieces(buffer: &Buffer) -> Buffer {
     Buffer { dims: vec![Dim::new((extent + piece - 1) / piece * piece)], ..buffer.clone() }
 }
 
-/// A fill of one of these buffers as one bulk copy that fills its larger version, and its bytes; why it is none.
+/// A fill that is one bulk copy.
+struct Run {
+    /// The buffer that it fills.
+    tile: Sym,
+    copy: Instruction,
+    bytes: i64,
+    /// Bytes at multiples of which it begins in device memory, [`LINE`] at most.
+    aligned: i64,
+}
+
+/// A fill of one of these buffers as one bulk copy that fills its larger version; why it is none.
 fn run(
     fill: &Stmt,
     staged: &[Buffer],
     larger: &[Buffer],
     place: &Place,
     facts: &Facts,
-) -> Result<(Instruction, i64), String> {
+) -> Result<Run, String> {
     let mut at = fill;
     let (mut loops, mut inside) = (Vec::new(), facts.clone());
     let assign = loop {
@@ -384,9 +400,12 @@ fn run(
         })
         .ok_or_else(|| format!("there is no bulk copy of {}", tile.dtype))?;
     let to = Window { buffer: tile.sym.clone(), dims: vec![Span::All] };
+    let begins_at = |bytes: &i64| facts.is_multiple(&start, bytes / tile.dtype.bytes());
+    let aligned = [LINE, LINE / 2, LINE / 4].into_iter().find(begins_at).unwrap_or(PIECE);
     let from = Window { buffer: source.sym.clone(), dims: vec![Span::Slice(start, elements)] };
     let operands = vec![Operand::Window(to), Operand::Window(from), Operand::Scalar(valid)];
-    Ok((Instruction { name: record.name.into(), operands, signal: None }, elements * tile.dtype.bytes()))
+    let copy = Instruction { name: record.name.into(), operands, signal: None };
+    Ok(Run { tile: tile.sym.clone(), copy, bytes: elements * tile.dtype.bytes(), aligned })
 }
 
 /// Where in the matrix the elements of a tile begin, which follow each other in both, and how many they are.

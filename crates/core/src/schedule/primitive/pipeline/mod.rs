@@ -330,6 +330,8 @@ struct Found {
     rings: HashMap<Sym, i64>,
     /// Buffers of one dimension that get this extent.
     longer: HashMap<Sym, i64>,
+    /// Bytes at multiples of which the slots of a ring begin, if not at those of [`SLOT_ALIGNMENT`].
+    aligned: HashMap<Sym, i64>,
     asynchronous: bool,
 }
 
@@ -348,7 +350,8 @@ impl Found {
                     buffer.dims = vec![Dim::new(*extent)];
                 }
                 if let Some(slots) = self.rings.get(&buffer.sym) {
-                    buffer.layout = ring_layout(buffer);
+                    let aligned = self.aligned.get(&buffer.sym).copied();
+                    buffer.layout = ring_layout(buffer, aligned.unwrap_or(SLOT_ALIGNMENT));
                     buffer.dims.insert(0, Dim::new(*slots));
                 }
             }
@@ -445,8 +448,9 @@ fn runs_once_at_most(extent: &Index, place: &Place) -> bool {
 /// Slots start at multiples of this many bytes, so that what was aligned in one slot is aligned in all.
 const SLOT_ALIGNMENT: i64 = 16;
 
-/// The layout of a ring of copies of a buffer, one after the other; `None` if it is the compact one.
-fn ring_layout(buffer: &Buffer) -> Option<Layout> {
+/// The layout of a ring of copies of a buffer, one after the other, each from a multiple of so many bytes; `None` if it is the
+/// compact one.
+fn ring_layout(buffer: &Buffer, aligned: i64) -> Option<Layout> {
     let extents = buffer.constant_extents()?;
     let inner = match &buffer.layout {
         Some(layout) => layout.clone(),
@@ -456,7 +460,7 @@ fn ring_layout(buffer: &Buffer) -> Option<Layout> {
         Some(layout) => layout.span(&extents).ok()?,
         None => extents.iter().product(),
     };
-    let unit = (SLOT_ALIGNMENT / buffer.dtype.bytes()).max(1);
+    let unit = (aligned / buffer.dtype.bytes()).max(1);
     let slot = (elements + unit - 1) / unit * unit;
     if buffer.space != Space::Shared || (buffer.layout.is_none() && slot == elements) {
         return None;

@@ -59,7 +59,7 @@
 //! multiples of 16 bytes. Where that is not known, as in the general version beside a specialised one, the loop stays
 //! in step: all threads copy, meet, and multiply.
 
-use super::{Pipeline, peers, ring_layout};
+use super::{Pipeline, SLOT_ALIGNMENT, peers, ring_layout};
 use crate::diag::Diagnosis;
 use crate::index::{Cond, Index};
 use crate::instr::{self, Behaviour, Completion, Extent};
@@ -343,7 +343,7 @@ impl Rings<'_> {
     /// A buffer of the block: staged ones become rings.
     fn in_slots(&self, mut buffer: Buffer) -> Buffer {
         if self.stages.staged.iter().any(|b| b.sym == buffer.sym) {
-            buffer.layout = ring_layout(&buffer);
+            buffer.layout = ring_layout(&buffer, SLOT_ALIGNMENT);
             buffer.dims.insert(0, Dim::new(self.step.stages));
         }
         buffer
