@@ -21,7 +21,7 @@ pub enum HazardKind {
     Phase,
     /// The bytes that a phase expects are not those on their way.
     ExpectedBytes,
-    /// Ordinary writes read through the async proxy without `fence.async`.
+    /// Ordinary writes read, or ordinary reads overwritten, through the async proxy without `fence.async`.
     ProxyFence,
     /// Accumulators written by ordinary code without `wgmma.fence`.
     WgmmaFence,

@@ -50,7 +50,7 @@ impl Conflict {
         let (earlier, now) = (self.earlier.name(), self.now.name());
         if self.proxy {
             return format!(
-                "{element} written by {other}, {now} through the async proxy by {} without fence.async",
+                "{element} {earlier} by {other}, {now} through the async proxy by {} without fence.async",
                 agent.describe()
             );
         }
@@ -225,6 +225,11 @@ impl LocalShadow {
             && let Some(other) = unordered(order, self.read[e], self.readers.get(e), thread)
         {
             clash(Touch::Read, other, false);
+        } else if touch == Touch::Write
+            && agent.async_proxy()
+            && let Some(reader) = unfenced(order, self.read[e], self.readers.get(e), thread)
+        {
+            clash(Touch::Read, reader, true);
         }
         match touch {
             Touch::Write => {
@@ -262,6 +267,20 @@ fn unordered(order: &Order, record: u64, all: &[u64], thread: usize) -> Option<O
         let (at, agent) = unpack(*r);
         (!order.ordered(Agent(agent), at, thread)).then_some(Some(Agent(agent)))
     })
+}
+
+/// The first of the recorded agents whose ordinary reads `thread` does not know to be fenced for the async proxy. Readers that are
+/// ordered before later ones are not recorded any more.
+fn unfenced(order: &Order, record: u64, all: &[u64], thread: usize) -> Option<Option<Agent>> {
+    let unfenced = |record: u64| {
+        let (at, agent) = unpack(record);
+        let agent = Agent(agent);
+        (at != 0 && agent.is_program() && !order.fenced(agent.thread(), at, thread)).then_some(agent)
+    };
+    match unpack(record) {
+        (_, MANY) => all.iter().find_map(|r| unfenced(*r)).map(Some),
+        _ => unfenced(record).map(Some),
+    }
 }
 
 /// Adds an agent to a set, dropping those that are ordered before it.

@@ -47,7 +47,7 @@ __device__ __forceinline__ double2 cfma(double2 a, double2 b, double2 c) {
     return make_double2(fma(-a.y, b.y, fma(a.x, b.x, c.x)), fma(a.y, b.x, fma(a.x, b.y, c.y)));
 }
 
-// Grid: 8 blocks of 128 threads; 22144 bytes of shared memory.
+// Grid: 8 blocks of 128 threads; 21632 bytes of shared memory.
 extern "C" __global__ void __launch_bounds__(128, 1)
 tsmm_c128_nn_n9_k7_embedded(int M, double2 alpha, double2 beta, bool beta0, bool alpha1,
     const double* __restrict__ A, const double* __restrict__ B, int ldb, double2* __restrict__ C, int ldc)

@@ -39,7 +39,7 @@ __device__ __forceinline__ float2 cmul(float2 a, float2 b) {
     return make_float2(a.x*b.x - a.y*b.y, a.x*b.y + a.y*b.x);
 }
 
-// Grid: 8 blocks of 128 threads; 45504 bytes of shared memory.
+// Grid: 8 blocks of 128 threads; 45120 bytes of shared memory.
 extern "C" __global__ void __launch_bounds__(128, 1)
 tsmm_c64_nn_n36_k20(int M, float2 alpha, float2 beta, bool beta0, bool alpha1, const float2* __restrict__ A,
     const float2* __restrict__ B, int ldb, float2* __restrict__ C)

@@ -135,7 +135,7 @@ __device__ __forceinline__ float2 cfma(float2 a, float2 b, float2 c) {
     return make_float2(fmaf(-a.y, b.y, fmaf(a.x, b.x, c.x)), fmaf(a.y, b.x, fmaf(a.x, b.y, c.y)));
 }
 
-// Grid: 8 blocks of 128 threads; 131840 bytes of dynamic shared memory.
+// Grid: 8 blocks of 128 threads; 131712 bytes of dynamic shared memory.
 extern "C" __global__ void __launch_bounds__(128, 1)
 tsmm_c64_nn_n48_k50(int M, float2 alpha, float2 beta, bool beta0, bool alpha1, const float2* __restrict__ A,
     const float2* __restrict__ B, int ldb, float2* __restrict__ C)
@@ -146,7 +146,7 @@ tsmm_c64_nn_n48_k50(int M, float2 alpha, float2 beta, bool beta0, bool alpha1, c
     extern __shared__ __align__(1024) unsigned char smem[];
     auto& Bs = *(float (*)[4][56][56])(smem + 0);
     float2* const As = (float2*)(smem + 50176);
-    float2* const acc = (float2*)(smem + 103424);
+    float2* const acc = (float2*)(smem + 103296);
 
     if (tid < 96) {
         const int r = tid/48;

@@ -30,7 +30,7 @@ __device__ __forceinline__ void mma_m16n8k4_f64(double (&d)[4], const double (&a
           "d"(b[0]));
 }
 
-// Grid: 8 blocks of 128 threads; 71392 bytes of dynamic shared memory.
+// Grid: 8 blocks of 128 threads; 70880 bytes of dynamic shared memory.
 extern "C" __global__ void __launch_bounds__(128, 1)
 tsmm_f64_nn_n37_k37(int M, double alpha, double beta, bool beta0, bool alpha1, const double* __restrict__ A,
     const double* __restrict__ B, int ldb, double* __restrict__ C)
@@ -40,7 +40,7 @@ tsmm_f64_nn_n37_k37(int M, double alpha, double beta, bool beta0, bool alpha1, c
     extern __shared__ __align__(1024) unsigned char smem[];
     auto& acc = *(double (*)[64][37])(smem + 0);
     auto& As = *(double (*)[2][2368])(smem + 18944);
-    auto& Bs = *(double (*)[40][44])(smem + 57344);
+    auto& Bs = *(double (*)[40][44])(smem + 56832);
 
     if (tid < 120) {
         const int r = tid/40;

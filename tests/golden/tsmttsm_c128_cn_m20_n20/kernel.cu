@@ -76,7 +76,7 @@ __device__ __forceinline__ void wait_for_launch_before() {
     asm volatile("griddepcontrol.wait;" ::: "memory");
 }
 
-// Grid: 8 blocks of 128 threads; 46496 bytes of shared memory.
+// Grid: 8 blocks of 128 threads; 45984 bytes of shared memory.
 extern "C" __global__ void __launch_bounds__(128, 1)
 tsmttsm_c128_cn_m20_n20_1(int K, const double2* __restrict__ A, const double2* __restrict__ B,
     double2* __restrict__ slice)

@@ -55,7 +55,7 @@ __device__ __forceinline__ void wait_for_launch_before() {
     asm volatile("griddepcontrol.wait;" ::: "memory");
 }
 
-// Grid: 8 blocks of 64 threads; 24992 bytes of shared memory.
+// Grid: 8 blocks of 64 threads; 24480 bytes of shared memory.
 extern "C" __global__ void __launch_bounds__(64, 1)
 tsmttsm_c128_cn_m9_n12_parts_1(int K, const double* __restrict__ A, const double* __restrict__ B,
     double* __restrict__ slice)

@@ -55,6 +55,9 @@ __device__ __forceinline__ void mbarrier_arrive_expect(mbarrier* bar, int bytes)
 
 __device__ __forceinline__ int ceil_div(int a, int b) { return (a + b - 1)/b; }
 
+// Makes this thread's writes to shared memory visible to bulk copies and wgmma.
+__device__ __forceinline__ void fence_proxy_async() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
 // Waits until the phase of this parity is complete.
 __device__ __forceinline__ void mbarrier_wait(mbarrier* bar, int parity) {
     asm volatile("{\n.reg .pred done;\n"
@@ -141,7 +144,7 @@ __device__ __forceinline__ void wait_for_launch_before() {
     asm volatile("griddepcontrol.wait;" ::: "memory");
 }
 
-// Grid: 8 blocks of 128 threads; 26832 bytes of shared memory.
+// Grid: 8 blocks of 128 threads; 27056 bytes of shared memory.
 extern "C" __global__ void __launch_bounds__(128, 1)
 tsmttsm_f32_tn_m17_n9_1(int K, const float* __restrict__ A, const float* __restrict__ B,
     float* __restrict__ slice)
@@ -150,8 +153,8 @@ tsmttsm_f32_tn_m17_n9_1(int K, const float* __restrict__ A, const float* __restr
     const int tid = threadIdx.x;
     const int g = blockIdx.x;
     const int s = tid/32;
-    __shared__ __align__(128) float As[2][2192];
-    __shared__ __align__(128) float Bs[2][1160];
+    __shared__ __align__(128) float As[2][2208];
+    __shared__ __align__(128) float Bs[2][1184];
     __shared__ mbarrier full[2];
     if (tid == 0) {
         for (int i = 0; i < 2; ++i) mbarrier_init(&full[i], 1);
@@ -175,6 +178,7 @@ tsmttsm_f32_tn_m17_n9_1(int K, const float* __restrict__ A, const float* __restr
     }
     int slot = 0;
     for (int ko = 0; ko < (ceil_div(K, 128) - g + 7)/8; ++ko) {
+        fence_proxy_async();
         __syncthreads();
         if (ko + 1 < (ceil_div(K, 128) - g + 7)/8 && tid < 32) {
             bulk_copy<8768>(&As[1 - slot][0], &A[17408*(long long)ko + 2176*g + 17408],

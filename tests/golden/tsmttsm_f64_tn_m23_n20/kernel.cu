@@ -70,6 +70,9 @@ __device__ __forceinline__ void mma_m16n8k8_f64(double (&d)[4], const double (&a
           "d"(b[0]), "d"(b[1]));
 }
 
+// Makes this thread's writes to shared memory visible to bulk copies and wgmma.
+__device__ __forceinline__ void fence_proxy_async() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
 __device__ __forceinline__ void mbarrier_arrive(mbarrier* bar) {
     asm volatile("mbarrier.arrive.release.cta.shared::cta.b64 _, [%0];" :: "r"(shared_address(bar)) : "memory");
 }
@@ -160,6 +163,7 @@ tsmttsm_f64_tn_m23_n20_1(int K, const double* __restrict__ A, const double* __re
                 for (int ni = 0; ni < 3; ++ni) mma_m16n8k8_f64(mine[0][0][mi][ni], a[mi], b[ni]);
             }
         }
+        fence_proxy_async();
         __syncwarp();
         if (tid%32 == 0) mbarrier_arrive(&empty[ko%3]);
     }

@@ -258,7 +258,7 @@ pub enum Sync {
     BulkWait(i64),
     /// `bulk.wait_read n`: all but the last `n` bulk store groups have read their source.
     BulkWaitRead(i64),
-    /// `fence.async`: ordinary writes become visible to the async proxy.
+    /// `fence.async`: ordinary writes become visible to the async proxy, and what it writes later does not overtake ordinary reads.
     FenceAsync,
 }
 

@@ -18,6 +18,7 @@
 //! let after = Schedule::run(before, "pipeline(acc.k, 2, via=bulk)").unwrap();
 //! assert!(after.program().to_string().contains("\
 //!     for k in 0..n {
+//!       fence.async
 //!       barrier
 //!       if k + 1 < n {
 //!         for w in threads(1@32) {
@@ -77,6 +78,7 @@
 //!         acc[t] += s[k%3, -(t/2) + 31]
 //!       }
 //!       for w in threads(2@32) {
+//!         fence.async
 //!         barrier
 //!         for e in threads(1@1) {
 //!           arrive(empty[k])
@@ -87,7 +89,8 @@
 //! ```
 //!
 //! The barrier of a warp orders what its lanes have read before the one arrival, and the arrivals of all warps before
-//! the copy. The warp that asks uses slots like the others, and waits in every step for the slowest; the others go on as
+//! the copy. Copies go through the async proxy, which may overtake ordinary reads that wait for banks of shared memory unless a fence
+//! keeps them apart (PTX ISA, "Async proxy"). The warp that asks uses slots like the others, and waits in every step for the slowest; the others go on as
 //! long as what they need has been asked for and is there. How many warps there are is what the loops bound to threads
 //! say when the loop is pipelined; warps without work in the loop arrive, too.
 //!
@@ -131,6 +134,7 @@
 //!           acc[t] += s[k%3, -(t/2) + 31]
 //!         }
 //!         for w in threads(2@32) {
+//!           fence.async
 //!           barrier
 //!           for e in threads(1@1) {
 //!             arrive(empty[k])

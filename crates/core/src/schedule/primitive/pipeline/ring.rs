@@ -158,7 +158,7 @@ impl Ring<'_> {
             Landing::Committed => vec![Sync::CpWait((self.slots - 2).max(0)), Sync::Barrier],
             Landing::Reported { empty: Some(_), .. } => Vec::new(),
             // The slot that is filled next has been used by all.
-            Landing::Reported { .. } => vec![Sync::Barrier],
+            Landing::Reported { .. } => vec![Sync::FenceAsync, Sync::Barrier],
         };
         let waits = waits.into_iter().map(Stmt::Sync).collect();
         body.extend(if self.slots == 1 { [fill, waits] } else { [waits, fill] }.concat());
@@ -236,13 +236,15 @@ impl Ring<'_> {
     }
 }
 
-/// Every warp arrives once: a lane of it, after all of them have used the slot.
+/// Every warp arrives once: a lane of it, after all of them have used the slot. What they read came before the fence, and what a bulk
+/// copy brings comes after it: without the fence loads that wait for banks can be overtaken by it.
 pub(super) fn give_back(empty: &ir::Ring, step: &Index) -> Stmt {
     let threads = |var: &str, count: i64, pitch: i64, body: Vec<Stmt>| {
         For::with_mode(&Sym::new(var), Mode::Threads { pitch }, Range::upto(count), body)
     };
     let arrive = Stmt::Arrive { ring: empty.sym.clone(), ordinal: step.clone(), bytes: None };
-    threads("w", empty.count, 32, vec![Stmt::Sync(Sync::Barrier), threads("e", 1, 1, vec![arrive])])
+    let used = [Sync::FenceAsync, Sync::Barrier].map(Stmt::Sync);
+    threads("w", empty.count, 32, [&used[..], &[threads("e", 1, 1, vec![arrive])]].concat())
 }
 
 /// Every access to the buffers goes to the given slot.
