@@ -432,6 +432,27 @@ fn a_role_of_its_own_asks_for_copies() {
     refused(&again, step, "pipeline a loop once");
 }
 
+/// A bulk copy goes through the async proxy, where it may overtake loads of what it overwrites.
+#[test]
+fn ordinary_reads_of_a_slot_are_fenced_from_the_copy_that_fills_it_anew() {
+    for release in ["", ", release=warps", ", release=role"] {
+        for text in [RUNS, OF_FIVE_WARPS] {
+            let spec = parse::program(text).unwrap_or_else(|e| panic!("{e}"));
+            let schedule = Schedule::run(spec, &format!("pipeline(acc.k, 3, via=bulk{release})")).unwrap();
+            let lowered = passes::lower(schedule.program()).unwrap_or_else(|e| panic!("{e}")).to_string();
+            let complaint = |text: &str| {
+                let program = parse::program(text).unwrap_or_else(|e| panic!("{e}"));
+                exact(schedule.spec(), &program, &[("n", 900)], Mode::Simt, 3).err().map(|e| e.to_string())
+            };
+            assert_eq!(complaint(&lowered), None);
+            assert_eq!(lowered.matches("fence.async\n").count(), 1, "{lowered}");
+            let told = complaint(&lowered.replace("fence.async\n", "\n")).unwrap_or_default();
+            let words = ["read by thread", "through the async proxy", "without fence.async"];
+            assert!(words.iter().all(|w| told.contains(w)), "{release}: {told}");
+        }
+    }
+}
+
 #[test]
 fn slots_that_are_given_back_too_early_are_seen() {
     let spec = parse::program(OF_FIVE_WARPS).unwrap_or_else(|e| panic!("{e}"));
@@ -443,6 +464,7 @@ fn slots_that_are_given_back_too_early_are_seen() {
     };
     assert_eq!(complaint(&lowered), None);
     let arrives = "      for w in threads(5@32) {
+        fence.async
         barrier
         for e in threads(1@1) {
           arrive(empty[k])
