@@ -7,8 +7,8 @@ use super::buffer::{Buffer, Ring, Space};
 use super::statement::{Axis, For, Mode, Range, Role, Stmt};
 use super::walk;
 use crate::diag::Diagnosis;
-use crate::layout::Layout;
 use crate::index::Index;
+use crate::layout::Layout;
 use crate::sym::Sym;
 
 /// A nest of block loops and what stands inside.
