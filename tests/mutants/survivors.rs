@@ -107,4 +107,10 @@ pub const UNSEEN: &[Explained] = &[
         "if 0 < ceil(ceil(K, 16) - g, 2) {",
         "a block without groups ends while a copy of zeros, which nobody would read, may be under way",
     ),
+    explained(
+        "tsmttsm_given_back_by_warps",
+        "fence dropped",
+        "fence.async => nothing",
+        "loads happen at once here; on a GPU one that waits for banks may be overtaken by the copy to its slot",
+    ),
 ];
