@@ -163,7 +163,7 @@ fn roles(body: &[Stmt]) -> Vec<Role> {
 
 /// The alignment of a shared buffer in bytes: that of the swizzle if its layout exclusive-ors, else that of the widest vector
 /// access, and of a line of all banks.
-fn alignment(buffer: &Buffer) -> i64 {
+pub(crate) fn alignment(buffer: &Buffer) -> i64 {
     let swizzled = buffer.layout.as_ref().is_some_and(Layout::is_swizzled);
     if swizzled { SWIZZLE_ALIGNMENT } else { PLAIN_ALIGNMENT }
 }

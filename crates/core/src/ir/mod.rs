@@ -42,8 +42,8 @@ pub mod walk;
 
 pub use body::Body;
 pub use buffer::{ALIGNMENT, Buffer, Dim, Io, Ring, Space};
-pub(crate) use launch::block_threads;
 pub use launch::{BlockLoop, Launch, SharedBuffer, SharedPlan, shared_elements};
+pub(crate) use launch::{alignment, block_threads};
 pub use program::{Param, ParamKind, Program};
 pub use statement::{
     Assign, AssignOp, Axis, For, If, Instruction, Mode, On, Operand, Own, Range, Role, Stmt, Sync, Tasks,

@@ -13,7 +13,7 @@ use super::threads::Executing;
 use super::{Neighbours, Writer};
 use crate::diag::Diagnosis;
 use crate::index::{Index, Interval};
-use crate::ir::{Axis, For, ParamKind, Role, Space, Stmt, walk};
+use crate::ir::{Axis, For, ParamKind, Role, Space, Stmt, alignment, walk};
 use crate::ir::{BlockLoop, Launch};
 use crate::sym::Sym;
 
@@ -351,9 +351,7 @@ impl<'a> Body<'a> {
             let one_dimension = extents.matches('[').count() == 1;
             self.line(match (dynamic, one_dimension) {
                 (false, _) => {
-                    // The period of the swizzle, or more than the widest access needs.
-                    let align =
-                        if self.layout_functions.contains_key(&shared.buffer.sym) { 1024 } else { 128 };
+                    let align = alignment(&shared.buffer);
                     format!("__shared__ __align__({align}) {c_type} {name}{extents};")
                 }
                 (true, true) => format!("{c_type}* const {name} = ({c_type}*)(smem + {});", shared.offset),
