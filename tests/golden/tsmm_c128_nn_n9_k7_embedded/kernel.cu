@@ -56,7 +56,7 @@ tsmm_c128_nn_n9_k7_embedded(int M, double2 alpha, double2 beta, bool beta0, bool
     const int g = blockIdx.x;
     const int t = tid%32;
     __shared__ __align__(128) double Bs[8][24];
-    __shared__ __align__(1024) double As[2512];
+    __shared__ __align__(128) double As[2512];
 
     if (tid < 120) {
         const int r = tid/24;

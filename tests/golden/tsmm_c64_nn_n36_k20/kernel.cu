@@ -48,7 +48,7 @@ tsmm_c64_nn_n36_k20(int M, float2 alpha, float2 beta, bool beta0, bool alpha1, c
     const int g = blockIdx.x;
     const int t = tid%64;
     __shared__ __align__(128) float2 Bs[20][36];
-    __shared__ __align__(1024) float2 As[4920];
+    __shared__ __align__(128) float2 As[4920];
 
     if (tid < 108) {
         const int r = tid/36;

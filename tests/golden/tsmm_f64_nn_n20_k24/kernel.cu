@@ -40,7 +40,7 @@ tsmm_f64_nn_n20_k24_1(int M, double alpha, double beta, bool beta0, bool alpha1,
 {
     const int tid = threadIdx.x;
     const int g = blockIdx.x;
-    __shared__ __align__(1024) double As[3576];
+    __shared__ __align__(128) double As[3576];
     __shared__ __align__(128) double Bs[24][28];
 
     if (tid < 120) {
@@ -155,7 +155,7 @@ tsmm_f64_nn_n20_k24_2(int M, double alpha, double beta, bool beta0, bool alpha1,
 {
     const int tid = threadIdx.x;
     const int g = blockIdx.x;
-    __shared__ __align__(1024) double As[3576];
+    __shared__ __align__(128) double As[3576];
     __shared__ __align__(128) double Bs[24][28];
 
     if (tid < 120) {

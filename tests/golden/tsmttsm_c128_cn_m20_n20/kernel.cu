@@ -85,8 +85,8 @@ tsmttsm_c128_cn_m20_n20_1(int K, const double2* __restrict__ A, const double2* _
     const int tid = threadIdx.x;
     const int g = blockIdx.x;
     const int s = tid/32;
-    __shared__ __align__(1024) double2 As[1626];
-    __shared__ __align__(1024) double2 Bs[1242];
+    __shared__ __align__(128) double2 As[1626];
+    __shared__ __align__(128) double2 Bs[1242];
 
     double2 mine[1][1][2][3][4];
     #pragma unroll

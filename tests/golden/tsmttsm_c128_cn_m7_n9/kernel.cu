@@ -71,8 +71,8 @@ tsmttsm_c128_cn_m7_n9_1(int K, const double2* __restrict__ A, const double2* __r
     const int tid = threadIdx.x;
     const int g = blockIdx.x;
     const int s = tid/32;
-    __shared__ __align__(1024) double2 As[632];
-    __shared__ __align__(1024) double2 Bs[1144];
+    __shared__ __align__(128) double2 As[632];
+    __shared__ __align__(128) double2 Bs[1144];
 
     double2 mine[1][1][2][2];
     #pragma unroll

@@ -58,8 +58,8 @@ tsmttsm_c128_cn_m9_n12_three_1(int K, const double* __restrict__ A, const double
     const int tid = threadIdx.x;
     const int g = blockIdx.x;
     const int s = tid/32;
-    __shared__ __align__(1024) double As[1716];
-    __shared__ __align__(1024) double Bs[1716];
+    __shared__ __align__(128) double As[1716];
+    __shared__ __align__(128) double Bs[1716];
 
     double mine[1][1][3][2][4];
     #pragma unroll
