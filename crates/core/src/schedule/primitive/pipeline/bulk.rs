@@ -168,9 +168,9 @@ use crate::sym::Sym;
 /// Bytes that a bulk copy moves a multiple of, from and to a multiple of as many.
 const PIECE: i64 = 16;
 
-/// Bytes of a line of a cache, and of all banks of shared memory. A copy whose lines lie across those of shared memory takes
-/// longer: A^H B in complex128 of 35 to 41 columns, whose rings had slots of 82 or 84 KB and some pieces of 16 bytes, is 1.03 to 1.05 times as
-/// fast where slots begin at multiples of it (an H200, bench/results/h200-2026-11-28-lines-of-shared-memory.txt).
+/// Bytes of a line of a cache, and of all banks of shared memory. A copy whose lines lie across those of shared memory takes longer:
+/// A^H B in complex128 of 35, 39 and 41 columns, whose slots were 16 to 112 bytes longer than groups, is 1.03 to 1.05 times as fast where slots
+/// begin at multiples of it (an H200, bench/results/h200-2026-11-28-lines-of-shared-memory.txt).
 const LINE: i64 = 128;
 
 /// The threads that ask for copies, and that give a slot back, together.

@@ -237,7 +237,7 @@ impl Ring<'_> {
 }
 
 /// Every warp arrives once: a lane of it, after all of them have used the slot. What they read came before the fence, and what a bulk
-/// copy brings comes after it: without the fence loads that wait for banks can be overtaken by it.
+/// copy brings comes after it: without the fence it may overtake loads that wait for banks.
 pub(super) fn give_back(empty: &ir::Ring, step: &Index) -> Stmt {
     let threads = |var: &str, count: i64, pitch: i64, body: Vec<Stmt>| {
         For::with_mode(&Sym::new(var), Mode::Threads { pitch }, Range::upto(count), body)
