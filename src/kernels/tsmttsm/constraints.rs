@@ -4,7 +4,7 @@ use warpwright_core::target::Target;
 
 use super::border::{self, BORDER, border};
 use super::mapping::{
-    self, APART, Threads, WHOLE, Warps, area, group_bytes, read, slices_bytes, tiled_columns,
+    self, APART, OMIT, Threads, WHOLE, Warps, area, group_bytes, read, slices_bytes, tiled_columns,
 };
 use crate::kernels::family::{Choice, Constraint};
 use crate::kernels::gemm::Numbers;
@@ -82,6 +82,11 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
             let [height, width] = mapping::tiled(p, c);
             (c.int("wm") - 1) * w.rows < height && (c.int("wn") - 1) * w.columns < width
         },
+    },
+    Constraint {
+        about: "all warps have as many tiles, so none leaves any out",
+        on: &[OMIT, "wm", "wn"],
+        holds: |c, p, _| !c.flag(OMIT) || mapping::shared_out(p, c, 1).is_some_and(|s| s.part < 1.0),
     },
     Constraint {
         about: "a block has 2 to 16 warps",

@@ -201,6 +201,11 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target, common:
     let small = target.has(Capability::MmaF64Wide)
         && choice.word("instruction") == "m8n8k4"
         && !read.dtype().is_complex();
+    let schedulers = i64::from(target.limits.sub_partitions.max(1));
+    let (part, uneven) = match mapping::shared_out(problem, choice, schedulers) {
+        Some(shared) => (shared.part, Some(shared.uneven)),
+        None => (1.0, staging::uneven(choice, over_c * choice.int("wk"), target)),
+    };
     Footprint {
         threads: mapping::threads_of_warps(choice),
         registers: (sums * rows * columns / 32 + 2 * products * fragments) * bytes / 4
@@ -210,6 +215,7 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target, common:
         // Where there are larger instructions, this one reaches 30 of 56 TFLOP/s (one H200, 2026-11-21).
         multiply_adds: steps
             * (products * rows * columns * terms) as f64
+            * part
             * if small { 1.9 } else { 1.0 }
             * if read.dtype().is_complex() { 4.0 } else { 1.0 }
             * occupied,
@@ -228,7 +234,7 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target, common:
         teams: 1,
         overlaps: true,
         ahead: true,
-        uneven: staging::uneven(choice, over_c * choice.int("wk"), target),
+        uneven,
         ..common
     }
 }

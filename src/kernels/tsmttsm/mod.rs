@@ -56,6 +56,11 @@
 //! columns of parts (`numbers=split-parts`). What a lane adds up of a group of rows is apart from its part of C, leading parts and
 //! others, so warps have smaller parts of C.
 //!
+//! Where tiles do not divide among warps, the last ones stand over the end of C. With `omit=true` they leave out the tiles beyond it: before
+//! each group of rows a warp branches to code for as many tiles as it has (`unswitch`), so that warps may be as many as share
+//! out the tiles evenly among schedulers (52 columns of complex128 are 7 x 13 tiles: 3 x 5 warps have 24 of them on the fullest
+//! scheduler, 7 x 1 have 26).
+//!
 //! Where whole instructions would leave most of a tile over, threads add up the last rows and columns of C (`border`), from the same
 //! copies and in the same pass: see `border.rs`.
 //!
@@ -74,7 +79,7 @@ use warpwright_core::dtype::DType;
 use warpwright_core::target::Capability;
 
 use self::border::BORDER;
-use self::mapping::{APART, Threads, WHOLE, area, areas, read};
+use self::mapping::{APART, OMIT, Threads, WHOLE, area, areas, read};
 use super::family::{Choice, Family, Parameter, Value};
 use super::gemm::{Fixed, Numbers};
 use super::staging::{self, ACROSS, By, Copied, Moved, ceil};
@@ -153,6 +158,12 @@ fn with_fma(choice: &Choice, values: impl IntoIterator<Item = impl Into<Value>>)
 fn with_stages(choice: &Choice, values: impl IntoIterator<Item = impl Into<Value>>) -> Vec<Value> {
     let staged = choice.word("unit") == "mma" || choice.word("staging") == "shared";
     if staged { values.into_iter().map(Into::into).collect() } else { Vec::new() }
+}
+
+/// Into how many parts so many instructions side by side may be shared out among warps: any, where a warp with less than the others
+/// leaves out what it has not.
+fn shares(instructions: i64, choice: &Choice) -> Vec<i64> {
+    if choice.flag(OMIT) { (1..=8).collect() } else { staging::shares(instructions) }
 }
 
 /// The values of a parameter of the form by matrix units.
@@ -335,11 +346,16 @@ const PARAMETERS: &[Parameter] = &[
         values: |c, problem, _| with_mma(c, border::values(problem, c)),
     },
     Parameter {
+        name: OMIT,
+        about: "whether warps that stand over the end of C leave out the tiles beyond it, each in code of its own",
+        values: |c, _, _| with_mma(c, [false, true]),
+    },
+    Parameter {
         name: "wm",
         about: "warps that share out the rows of C",
         values: |c, problem, _| {
             let (high, _) = staging::instruction(c.word("instruction"));
-            let mut shares = staging::shares(ceil(mapping::tiled(problem, c)[0], high));
+            let mut shares = shares(ceil(mapping::tiled(problem, c)[0], high), c);
             // A lane of a warp has its part of C three times where numbers are split.
             if staging::splits(c) {
                 shares.reverse();
@@ -350,7 +366,7 @@ const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "wn",
         about: "warps that share out the columns of C",
-        values: |c, problem, _| with_mma(c, staging::shares(ceil(mapping::tiled(problem, c)[1], ACROSS))),
+        values: |c, problem, _| with_mma(c, shares(ceil(mapping::tiled(problem, c)[1], ACROSS), c)),
     },
     Parameter {
         name: "wk",

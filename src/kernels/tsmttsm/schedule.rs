@@ -2,8 +2,8 @@
 
 use super::border;
 use super::mapping::{
-    self, Threads, WHOLE, Warps, aligned_for, copied, covered, one_copy, padding, pieces, read, rows_at_once,
-    rows_in_a_row, rows_of_a_panel, rows_of_a_thread, slices_of_a_group, tiled_columns,
+    self, OMIT, Threads, WHOLE, Warps, aligned_for, copied, covered, one_copy, padding, pieces, read,
+    rows_at_once, rows_in_a_row, rows_of_a_panel, rows_of_a_thread, slices_of_a_group, tiled_columns,
 };
 use super::reduction::{self, Parts};
 use crate::kernels::family::Choice;
@@ -156,6 +156,7 @@ pub(super) fn by_matrix_units(problem: &Problem, choice: &Choice) -> String {
         "storage_order(a, c, r)\n"
     };
     let steps = rows_of_instructions(terms, mapping::apart(choice));
+    let [omit, versions] = if choice.flag(OMIT) { [", omit=unread", "unswitch(mine.ks)\n"] } else { [""; 2] };
     format!(
         "{specialize}split(acc.k, {depth}) -> ko, k
 {split}{copies}split({slice}.i, {rows}) -> wm, i
@@ -167,9 +168,9 @@ compute_at(mine, {slice}.wn)
 {of_border}{groups}{fragments}split(mine.i, {high}) -> mi, i
 split(mine.j, {ACROSS}) -> ni, j
 reorder(mine.ks, {p}mine.mi, mine.ni, mine.i, mine.j, mine.k)
-tensorize(mine.i, mma_{instruction}_{dtype}{conjugate})
+tensorize(mine.i, mma_{instruction}_{dtype}{conjugate}{omit})
 pipeline(mine.ko, {stages}, via={via})
-{pairs}unroll(mine.ks, {p}mine.mi, mine.ni{unrolled})
+{versions}{pairs}unroll(mine.ks, {p}mine.mi, mine.ni{unrolled})
 {last}",
         via = staging::via(choice),
         unrolled = unrolled_tiles(problem, choice, slice, [rows > high, columns > ACROSS]),

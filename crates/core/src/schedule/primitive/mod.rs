@@ -26,6 +26,7 @@ mod tail;
 mod tensorize;
 mod tile;
 mod unroll;
+mod unswitch;
 mod vectorize;
 
 use std::fmt::Debug;
@@ -56,6 +57,7 @@ pub use tail::{Strategy, Tail};
 pub use tensorize::Tensorize;
 pub use tile::Tile;
 pub use unroll::Unroll;
+pub use unswitch::Unswitch;
 pub use vectorize::Vectorize;
 
 use super::step::Call;
@@ -89,6 +91,7 @@ const PRIMITIVES: &[Entry] = &[
     Entry { name: "reorder", usage: reorder::USAGE, read: |c| Ok(Box::new(Reorder::read(c)?)) },
     Entry { name: "bind", usage: bind::USAGE, read: |c| Ok(Box::new(Bind::read(c)?)) },
     Entry { name: "unroll", usage: unroll::USAGE, read: |c| Ok(Box::new(Unroll::read(c)?)) },
+    Entry { name: "unswitch", usage: unswitch::USAGE, read: |c| Ok(Box::new(Unswitch::read(c)?)) },
     Entry { name: "vectorize", usage: vectorize::USAGE, read: |c| Ok(Box::new(Vectorize::read(c)?)) },
     Entry { name: "cache_read", usage: cache_read::USAGE, read: |c| Ok(Box::new(CacheRead::read(c)?)) },
     Entry { name: "cache_write", usage: cache_write::USAGE, read: |c| Ok(Box::new(CacheWrite::read(c)?)) },

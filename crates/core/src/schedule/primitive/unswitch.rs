@@ -1,0 +1,347 @@
+//! `unswitch`: a loop is taken apart by conditions in it that stay the same while it runs.
+//!
+//! ```
+//! # use warpwright_core::{ir::parse, schedule::Schedule};
+//! let before = parse::program("program p(x: in f32[8, 12], y: out f32[12]) {
+//!   for b in block.x(1) { for w in threads(4@1) { for k in 0..8 {
+//!     for i in 0..3 { if 3*w + i < 10 { y[3*w + i] = x[k, 3*w + i] } }
+//!   } } }
+//! }").unwrap();
+//! let after = Schedule::run(before, "unswitch(y.k)").unwrap();
+//! assert_eq!(after.program().to_string(), "\
+//! program p(x: in f32[8, 12], y: out f32[12])
+//! {
+//!   for b in block.x(1) {
+//!     for w in threads(4@1) {
+//!       if w < 3 {
+//!         for k in 0..8, i in 0..3 {
+//!           y[3*w + i] = x[k, 3*w + i]
+//!         }
+//!       } else {
+//!         for k in 0..8, i in 0..1 {
+//!           y[3*w + i] = x[k, 3*w + i]
+//!         }
+//!       }
+//!     }
+//!   }
+//! }
+//! ");
+//! ```
+//!
+//! The conditions are asked once, before the loop, and each version of it does what they leave: loops with a constant number
+//! of iterations end with the last one that does anything. A condition around a matrix instruction costs as much as the
+//! instruction, where the compiler predicates it; before the loop it costs a branch. Later steps apply to all versions.
+//!
+//! Conditions that a loop around the loop decides are taken, of those on loops inside it one for each of their values.
+
+use crate::diag::Diagnosis;
+use crate::index::{Comparison, Cond, Index, gcd};
+use crate::ir::{For, If, Mode, Program, Range, Space, Stmt, walk};
+use crate::schedule::facts::Facts;
+use crate::schedule::handle::LoopRef;
+use crate::schedule::rewrite::{Effects, at_loops, head, over_warps};
+use crate::schedule::step::Call;
+use crate::sym::Sym;
+
+use super::Primitive;
+
+pub(super) const USAGE: &str = "unswitch(label.loop)";
+
+/// See the module documentation.
+#[derive(Clone, Debug)]
+pub struct Unswitch {
+    /// The loop.
+    pub target: LoopRef,
+}
+
+/// At most so many versions: each is code of its own.
+const VERSIONS: usize = 16;
+
+impl Unswitch {
+    pub(super) fn read(call: &Call) -> Result<Unswitch, Diagnosis> {
+        if call.args.len() != 1 {
+            return Err(call.wrong("one loop is wanted"));
+        }
+        Ok(Unswitch { target: call.loop_at(0)? })
+    }
+
+    fn refuse(&self, because: impl Into<String>) -> Diagnosis {
+        Diagnosis::new(format!("`{}` cannot be unswitched", self.target)).because(because)
+    }
+}
+
+impl Primitive for Unswitch {
+    fn call(&self) -> Call {
+        Call::new("unswitch").target(&self.target)
+    }
+
+    fn apply(&self, program: &Program) -> Result<Program, Diagnosis> {
+        at_loops(program, &self.target, &mut |l, place| {
+            if !matches!(l.mode, Mode::Serial | Mode::Unroll) {
+                return Err(self.refuse("it is bound or vectorized").instead("unswitch a loop inside it"));
+            }
+            if l.counting.is_some() {
+                return Err(self.refuse("its iterations are counted beyond its end"));
+            }
+            let effects = Effects::of(&l.body);
+            let buffers = program.buffers();
+            let shared = |s: &&Sym| buffers.get(s).is_some_and(|b| b.space == Space::Shared);
+            if let Some(met) = effects.stores.iter().chain(&effects.updates).find(shared) {
+                return Err(self
+                    .refuse(format!("threads meet where `{}` is written", met.name()))
+                    .because("in versions of their own they would not"));
+            }
+            if effects.synchronises {
+                return Err(self
+                    .refuse("threads wait in it")
+                    .because("in versions of their own they would not"));
+            }
+            let facts = place.facts();
+            let mut inside = walk::binders(&l.body);
+            inside.push(l.var.clone());
+            if works_as_warps(&l.body) {
+                // A warp stays together.
+                let apart = |l: &&&For| matches!(l.mode, Mode::Threads { .. }) && !over_warps(l.mode);
+                inside.extend(place.outer().iter().filter(apart).map(|l| l.var.clone()));
+            }
+            let mut found = Vec::new();
+            Conditions { inside: &inside, counted: Vec::new() }.collect(&l.body, &mut found);
+            if undecided(&found, &facts).is_none() {
+                return Err(self
+                    .refuse("no condition in it depends only on what stands around it")
+                    .instead("leave it out, or apply it after the step that makes conditions"));
+            }
+            let versions = versions(&l, facts, &found);
+            match count(&versions) {
+                few if few <= VERSIONS => Ok(versions),
+                many => Err(self
+                    .refuse(format!("its conditions make {many} versions of it"))
+                    .instead("give each warp fewer tiles, or unswitch a loop with fewer conditions")),
+            }
+        })
+    }
+}
+
+/// A variable of a loop and its values.
+type Counted = (Sym, std::ops::Range<i64>);
+
+/// Whether an instruction is among the statements: those of matrices are carried out by whole warps.
+fn works_as_warps(stmts: &[Stmt]) -> bool {
+    let mut found = false;
+    walk::for_each(stmts, &mut |s| found |= matches!(s, Stmt::Instruction(_)));
+    found
+}
+
+/// The conditions in a loop, in terms of what stands around it.
+struct Conditions<'a> {
+    /// Variables that conditions must not mention: those of the loop and inside it, and those that differ between threads
+    /// that stay together.
+    inside: &'a [Sym],
+    /// Loops inside it with constant ranges.
+    counted: Vec<Counted>,
+}
+
+impl Conditions<'_> {
+    /// Notes every condition that is the same in each iteration of the loop, once for each value of loops inside.
+    fn collect(&mut self, stmts: &[Stmt], found: &mut Vec<Cond>) {
+        for stmt in stmts {
+            match stmt {
+                Stmt::If(i) => {
+                    for conjunct in i.cond.conjuncts() {
+                        self.note(conjunct, found);
+                    }
+                    self.collect(&i.then, found);
+                    self.collect(&i.otherwise, found);
+                }
+                Stmt::For(l) => match values(l) {
+                    Some(range) => {
+                        self.counted.push((l.var.clone(), range));
+                        self.collect(&l.body, found);
+                        self.counted.pop();
+                    }
+                    None => self.collect(&l.body, found),
+                },
+                _ => {}
+            }
+        }
+    }
+
+    fn note(&self, cond: &Cond, found: &mut Vec<Cond>) {
+        if !matches!(cond, Cond::Compare(Comparison::Lt | Comparison::Le, ..)) {
+            return;
+        }
+        each_instance(cond, &self.counted, &mut |instance| {
+            let normal = normal(instance);
+            let mut changes = false;
+            normal.for_each_var(&mut |s| changes |= self.inside.contains(s));
+            if !changes && normal.as_constant().is_none() && !found.contains(&normal) {
+                found.push(normal);
+            }
+        });
+    }
+}
+
+/// The values of a loop that runs through a constant number of neighbours, one after another.
+fn values(l: &For) -> Option<std::ops::Range<i64>> {
+    let Range::Span { lo, hi, step } = &l.range else { return None };
+    let ordinary = matches!(l.mode, Mode::Serial | Mode::Unroll) && step.as_constant() == Some(1);
+    let range = lo.as_constant()?..hi.as_constant()?;
+    (ordinary && l.counting.is_none()).then_some(range)
+}
+
+/// Offers the condition with every combination of values of those loops that it mentions.
+fn each_instance(cond: &Cond, counted: &[Counted], offer: &mut dyn FnMut(&Cond)) {
+    match counted.iter().position(|(var, _)| cond.mentions(var)) {
+        None => offer(cond),
+        Some(at) => {
+            let (var, range) = &counted[at];
+            for value in range.clone() {
+                let instance = cond.substitute(&|s| (s == var).then(|| Index::constant(value)));
+                each_instance(&instance, counted, offer);
+            }
+        }
+    }
+}
+
+/// The same condition on whole numbers with the smallest coefficients: of `48*w + 16 < 104` is left `w < 2`.
+fn normal(cond: &Cond) -> Cond {
+    let Cond::Compare(how @ (Comparison::Lt | Comparison::Le), a, b) = cond else { return cond.clone() };
+    let room = (b - a).offset(-i64::from(*how == Comparison::Lt));
+    let common = room.terms().iter().fold(0, |common, (_, factor)| gcd(common, *factor));
+    if common <= 1 {
+        return cond.clone();
+    }
+    let terms = &room - &Index::from(room.constant_term());
+    let terms = terms.div(common);
+    // 0 <= terms + least, in the way that people write it.
+    let least = room.constant_term().div_euclid(common);
+    Cond::lt(terms.scaled(-1), Index::from(least + 1))
+}
+
+/// The first of the conditions that is neither known to hold nor known not to.
+fn undecided<'a>(found: &'a [Cond], facts: &Facts) -> Option<&'a Cond> {
+    found.iter().find(|c| !facts.proves(c) && !facts.proves(&(*c).clone().negate()))
+}
+
+/// The loop where so much is known, taken apart by what is not.
+fn versions(l: &For, facts: Facts, found: &[Cond]) -> Vec<Stmt> {
+    let Some(cond) = undecided(found, &facts) else {
+        let mut inside = facts;
+        inside.enter(l);
+        let body = Known { facts: inside, counted: Vec::new() }.reduced(&l.body);
+        return if body.is_empty() {
+            Vec::new()
+        } else {
+            vec![Stmt::For(For { body: body.into(), ..head(l) })]
+        };
+    };
+    let branch = |cond: Cond| {
+        let mut facts = facts.clone();
+        facts.assume(&cond);
+        versions(l, facts, found)
+    };
+    let then = branch(cond.clone());
+    let otherwise = walk::refresh(&branch(cond.clone().negate()));
+    vec![Stmt::If(If { cond: cond.clone(), then: then.into(), otherwise: otherwise.into() })]
+}
+
+/// How many versions there are: the branches of the conditions at the top.
+fn count(stmts: &[Stmt]) -> usize {
+    let of = |stmt: &Stmt| match stmt {
+        Stmt::If(i) => count(&i.then) + count(&i.otherwise),
+        _ => 1,
+    };
+    stmts.iter().map(of).sum()
+}
+
+/// What is known inside a version of the loop.
+struct Known {
+    facts: Facts,
+    /// The loops around with constant ranges.
+    counted: Vec<Counted>,
+}
+
+impl Known {
+    /// Whether a condition always holds, or never.
+    fn decided(&self, cond: &Cond) -> Option<bool> {
+        let (mut all, mut none) = (true, true);
+        each_instance(cond, &self.counted, &mut |instance| {
+            let instance = normal(instance);
+            all &= self.facts.proves(&instance);
+            none &= self.facts.proves(&instance.negate());
+        });
+        if all {
+            Some(true)
+        } else if none {
+            Some(false)
+        } else {
+            None
+        }
+    }
+
+    /// Whether the statements do nothing.
+    fn idle(&mut self, stmts: &[Stmt]) -> bool {
+        stmts.iter().all(|stmt| match stmt {
+            Stmt::If(i) if i.cond.conjuncts().iter().any(|c| self.decided(c) == Some(false)) => {
+                self.idle(&i.otherwise)
+            }
+            Stmt::If(i) => self.idle(&i.then) && self.idle(&i.otherwise),
+            Stmt::For(l) => match values(l) {
+                Some(range) => self.within(l, range, |known| known.idle(&l.body)),
+                None => false,
+            },
+            _ => false,
+        })
+    }
+
+    /// What `f` says inside a loop with these values.
+    fn within<T>(&mut self, l: &For, range: std::ops::Range<i64>, f: impl FnOnce(&mut Known) -> T) -> T {
+        self.counted.push((l.var.clone(), range));
+        let said = f(self);
+        self.counted.pop();
+        said
+    }
+
+    /// The statements without what never happens, and without conditions that always hold.
+    fn reduced(&mut self, stmts: &[Stmt]) -> Vec<Stmt> {
+        stmts.iter().flat_map(|stmt| self.reduced_one(stmt)).collect()
+    }
+
+    fn reduced_one(&mut self, stmt: &Stmt) -> Vec<Stmt> {
+        match stmt {
+            Stmt::If(i) => {
+                let mut left = Cond::TRUE;
+                for conjunct in i.cond.conjuncts() {
+                    match self.decided(conjunct) {
+                        Some(true) => {}
+                        Some(false) => return self.reduced(&i.otherwise),
+                        None => left = left.and(conjunct.clone()),
+                    }
+                }
+                let then = self.reduced(&i.then);
+                if left == Cond::TRUE {
+                    return then;
+                }
+                let otherwise = self.reduced(&i.otherwise).into();
+                vec![Stmt::If(If { cond: left, then: then.into(), otherwise })]
+            }
+            Stmt::For(l) => self.shortened(l),
+            other => vec![other.clone()],
+        }
+    }
+
+    /// The loop to the last iteration that does anything.
+    fn shortened(&mut self, l: &For) -> Vec<Stmt> {
+        let Some(range) = values(l) else {
+            let body = self.reduced(&l.body);
+            return vec![Stmt::For(For { body: body.into(), ..head(l) })];
+        };
+        let busy =
+            range.clone().rfind(|value| !self.within(l, *value..*value + 1, |known| known.idle(&l.body)));
+        let Some(last) = busy else { return Vec::new() };
+        let body = self.within(l, range.start..last + 1, |known| known.reduced(&l.body));
+        let span = Range::Span { lo: range.start.into(), hi: (last + 1).into(), step: 1.into() };
+        let range = if last + 1 == range.end { l.range.clone() } else { span };
+        vec![Stmt::For(For { body: body.into(), range, ..head(l) })]
+    }
+}
