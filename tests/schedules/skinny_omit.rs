@@ -39,7 +39,9 @@ fn warps_leave_out_tiles_beyond_the_end() {
 #[test]
 fn nothing_is_left_out_where_all_warps_have_as_much() {
     let family = kernels::family("tsmttsm").unwrap();
-    for (dtype, widths, form) in [("f64", (64, 64), "wm=4,wn=4"), ("c128", (32, 32), "instruction=m16n8k4,wm=2,wn=2")] {
+    for (dtype, widths, form) in
+        [("f64", (64, 64), "wm=4,wn=4"), ("c128", (32, 32), "instruction=m16n8k4,wm=2,wn=2")]
+    {
         let problem = problem(family, widths, dtype);
         let given = parameters(form).with("unit", "mma").with("omit", true);
         let refused = family.complete(&given, &problem, target::DEFAULT).unwrap_err().to_string();

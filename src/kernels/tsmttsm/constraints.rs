@@ -3,9 +3,8 @@
 use warpwright_core::target::Target;
 
 use super::border::{self, BORDER, border};
-use super::mapping::{
-    self, APART, OMIT, Threads, WHOLE, Warps, area, group_bytes, read, slices_bytes, tiled_columns,
-};
+use super::mapping::{self, APART, Threads, WHOLE, area, group_bytes, read, slices_bytes, tiled_columns};
+use super::warps::{self, OMIT, Warps};
 use crate::kernels::family::{Choice, Constraint};
 use crate::kernels::gemm::Numbers;
 use crate::kernels::staging::{self, By, Moved, ceil};
@@ -86,7 +85,7 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
     Constraint {
         about: "all warps have as many tiles, so none leaves any out",
         on: &[OMIT, "wm", "wn"],
-        holds: |c, p, _| !c.flag(OMIT) || mapping::shared_out(p, c, 1).is_some_and(|s| s.part < 1.0),
+        holds: |c, p, _| !c.flag(OMIT) || warps::tiles_shared(p, c, 1).is_some_and(|s| s.part < 1.0),
     },
     Constraint {
         about: "a block has 2 to 16 warps",
@@ -203,7 +202,7 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
 /// The most registers that a thread of a block may have whose warps multiply by matrix instructions. Where there is a warp more for
 /// copies, each of four schedulers has as many registers as any other, for one warp more or not.
 fn most_registers(choice: &Choice, target: &Target) -> i64 {
-    let threads = mapping::threads_of_warps(choice);
+    let threads = warps::threads_of_warps(choice);
     let threads = if is_role(choice) { ceil(threads, 128) * 128 } else { threads };
     (i64::from(target.limits.registers_per_block) / threads).min(255)
 }
@@ -231,7 +230,7 @@ fn fragments_fit(choice: &Choice, problem: &Problem, target: &Target) -> bool {
 /// The same where numbers are split: with what is added to the elements of C, and the parts of the operands.
 fn split_fragments_fit(choice: &Choice, problem: &Problem, target: &Target) -> bool {
     let w = Warps::of(problem, choice);
-    let sums = staging::sums_in_registers(choice, mapping::steps_of_a_group(problem, choice), true);
+    let sums = staging::sums_in_registers(choice, warps::steps_of_a_group(problem, choice), true);
     let words = read(problem, choice).dtype().bytes() / 4;
     let all = (sums * w.rows * w.columns + 2 * (w.rows + w.columns) * w.terms) / 32 * words;
     let border = border::cost(problem, choice).registers;

@@ -5,11 +5,12 @@ use warpwright_core::target::{Capability, Target};
 
 use super::border;
 use super::mapping::{
-    self, INSTRUCTION_BYTES, LONG_CODE, Threads, WHOLE, Warps, area, areas, code_bytes, conflicts, copied,
+    self, INSTRUCTION_BYTES, LONG_CODE, Threads, WHOLE, area, areas, code_bytes, conflicts, copied,
     group_bytes, one_copy, pieces, read, rows_at_once, rows_in_a_row, rows_of_a_panel, rows_of_a_thread,
     slices_bytes, slices_of_a_group, sums, whole_pieces,
 };
 use super::reduction;
+use super::warps::{self, Warps};
 use crate::kernels::family::{Choice, Footprint};
 use crate::kernels::gemm::Numbers;
 use crate::kernels::staging::{self, ACROSS, Copied, ceil, numbers};
@@ -193,7 +194,7 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target, common:
     let (products, parts_read) = if numbers(problem, choice) == Numbers::Three { (3, 2) } else { (1, 1) };
     let fragments = (rows + columns) * terms / 32;
     let [of_a, of_b] = conflicts(problem, choice);
-    let apart = mapping::steps_of_a_group(problem, choice);
+    let apart = warps::steps_of_a_group(problem, choice);
     let [occupied, of_a_product, of_a_read] = staging::cost_of_splitting(problem, choice, apart);
     let sums = products * staging::sums_in_registers(choice, apart, true);
     let area = area(problem, choice).map(|width| parts_read * width);
@@ -202,12 +203,12 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target, common:
         && choice.word("instruction") == "m8n8k4"
         && !read.dtype().is_complex();
     let schedulers = i64::from(target.limits.sub_partitions.max(1));
-    let (part, uneven) = match mapping::shared_out(problem, choice, schedulers) {
+    let (part, uneven) = match warps::tiles_shared(problem, choice, schedulers) {
         Some(shared) => (shared.part, Some(shared.uneven)),
         None => (1.0, staging::uneven(choice, over_c * choice.int("wk"), target)),
     };
     Footprint {
-        threads: mapping::threads_of_warps(choice),
+        threads: warps::threads_of_warps(choice),
         registers: (sums * rows * columns / 32 + 2 * products * fragments) * bytes / 4
             + border.registers
             + 12,

@@ -4,6 +4,7 @@ use warpwright_core::dtype::DType;
 
 use super::WIDEST;
 use super::border::border;
+use super::warps::Warps;
 use crate::kernels::classes::{Classes, Window};
 use crate::kernels::family::Choice;
 use crate::kernels::gemm::Numbers;
@@ -294,77 +295,6 @@ pub(super) fn rows_in_a_row(problem: &Problem, choice: &Choice) -> i64 {
 /// Rows that a thread has under way at a time where it reads them into registers.
 pub(super) fn rows_at_once(choice: &Choice) -> i64 {
     choice.int("unroll").max(1)
-}
-
-/// How the warps of a block stand over an area of C.
-pub(super) struct Warps {
-    /// Rows of C of an instruction.
-    pub(super) high: i64,
-    /// Terms of an instruction.
-    pub(super) terms: i64,
-    /// Rows of C of a warp.
-    pub(super) rows: i64,
-    /// Columns of C of a warp.
-    pub(super) columns: i64,
-}
-
-impl Warps {
-    pub(super) fn of(problem: &Problem, choice: &Choice) -> Warps {
-        let (high, terms) = staging::instruction(choice.word("instruction"));
-        let [height, width] = tiled(problem, choice);
-        let rows = ceil(ceil(height, high), choice.int("wm")) * high;
-        let columns = ceil(ceil(width, ACROSS), choice.int("wn")) * ACROSS;
-        Warps { high, terms, rows, columns }
-    }
-}
-
-/// The name of the parameter that says whether warps leave out the tiles beyond the end of C.
-pub(super) const OMIT: &str = "omit";
-
-/// What warps multiply where those that stand over the end of C leave out the tiles beyond it, beside what they would all multiply: in
-/// the mean, and the fullest scheduler beside the mean. Warps stand on schedulers in turn.
-pub(super) struct Shared {
-    /// Tiles that are multiplied, as a part of those of all warps.
-    pub(super) part: f64,
-    /// How many times the mean the fullest scheduler has.
-    pub(super) uneven: f64,
-}
-
-/// How tiles are shared out among the warps of a block, if some leave out those beyond the end of C.
-pub(super) fn shared_out(problem: &Problem, choice: &Choice, schedulers: i64) -> Option<Shared> {
-    if !choice.flag(OMIT) {
-        return None;
-    }
-    let Warps { high, rows, columns, .. } = Warps::of(problem, choice);
-    let [height, width] = tiled(problem, choice);
-    let [along_m, along_n] = [(height, high, rows, "wm"), (width, ACROSS, columns, "wn")].map(
-        |(covered, instruction, of_a_warp, warps)| -> Vec<i64> {
-            let tiles = of_a_warp / instruction;
-            let left = |w: i64| (ceil(covered, instruction) - w * tiles).clamp(0, tiles);
-            (0..choice.int(warps)).map(left).collect()
-        },
-    );
-    let sets = choice.int("wk").max(1);
-    let of_warps = (0..sets).flat_map(|_| along_m.iter().flat_map(|r| along_n.iter().map(move |c| r * c)));
-    let mut loads = vec![0; schedulers.max(1) as usize];
-    let turns = loads.len();
-    of_warps.enumerate().for_each(|(warp, tiles)| loads[warp % turns] += tiles);
-    let warps = choice.int("wm") * choice.int("wn") * sets;
-    let all = warps * (rows / high) * (columns / ACROSS);
-    let mean = loads.iter().sum::<i64>() as f64 / turns as f64;
-    let fullest = loads.into_iter().max().unwrap_or(0) as f64;
-    Some(Shared { part: mean * turns as f64 / all as f64, uneven: fullest / mean })
-}
-
-/// Threads of a block whose warps multiply by matrix instructions, and of the warp that asks for copies, if one does nothing else.
-pub(super) fn threads_of_warps(choice: &Choice) -> i64 {
-    let asks = choice.word(staging::RELEASE) == staging::BY_ROLE;
-    32 * (choice.int("wm") * choice.int("wn") * choice.int("wk") + i64::from(asks))
-}
-
-/// Instructions of a warp, one after another, in a group of rows.
-pub(super) fn steps_of_a_group(problem: &Problem, choice: &Choice) -> i64 {
-    (choice.int("depth") / (choice.int("wk") * Warps::of(problem, choice).terms).max(1)).max(1)
 }
 
 /// The name of the parameter that says how far apart the rows are that lanes read together for a matrix instruction.

@@ -73,13 +73,15 @@ mod footprint;
 mod mapping;
 mod reduction;
 mod schedule;
+mod warps;
 
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::dtype::DType;
 use warpwright_core::target::Capability;
 
 use self::border::BORDER;
-use self::mapping::{APART, OMIT, Threads, WHOLE, area, areas, read};
+use self::mapping::{APART, Threads, WHOLE, area, areas, read};
+use self::warps::OMIT;
 use super::family::{Choice, Family, Parameter, Value};
 use super::gemm::{Fixed, Numbers};
 use super::staging::{self, ACROSS, By, Copied, Moved, ceil};

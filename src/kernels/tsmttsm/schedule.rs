@@ -2,10 +2,11 @@
 
 use super::border;
 use super::mapping::{
-    self, OMIT, Threads, WHOLE, Warps, aligned_for, copied, covered, one_copy, padding, pieces, read,
-    rows_at_once, rows_in_a_row, rows_of_a_panel, rows_of_a_thread, slices_of_a_group, tiled_columns,
+    self, Threads, WHOLE, aligned_for, copied, covered, one_copy, padding, pieces, read, rows_at_once,
+    rows_in_a_row, rows_of_a_panel, rows_of_a_thread, slices_of_a_group, tiled_columns,
 };
 use super::reduction::{self, Parts};
+use super::warps::{OMIT, Warps};
 use crate::kernels::family::Choice;
 use crate::kernels::gemm::Numbers;
 use crate::kernels::staging::{self, ACROSS, Copied, Moved, numbers};

@@ -204,7 +204,7 @@ impl Draw<'_> {
             random,
             &["", ", combine=shared", ", combine=atomic", ", combine=shuffle", ", combine=shared_atomic"],
         );
-        let step = match random.below(47) {
+        let step = match random.below(48) {
             0..=3 => {
                 let tail = pick(random, &["", "", ", tail=guard", ", tail=fill"]);
                 format!("split({some_loop}, {factor}{tail}) -> o{number}, i{number}")
@@ -256,6 +256,7 @@ impl Draw<'_> {
                 format!("tensorize({}, {})", names.one_of(&names.innermost, random), pick(random, &known))
             }
             43 => format!("partition({some_loop}, {factor}) -> b{number}"),
+            45 => format!("unswitch({some_loop})"),
             44 => format!("compute_with({some_loop}, {})", names.any_loop(random)),
             42 => format!("precompute({some_loop}, {}) -> b{number}", 1 + random.below(2)),
             _ => match random.below(6) {

@@ -325,6 +325,9 @@ impl Draw<'_> {
             if rows == 8 { "mma_m8n8k4_f64".into() } else { format!("mma_m16n8k16_{}", product.dtype) };
         let omit = pick(&mut self.random, &["", ", omit=unread"]);
         self.lines(&format!("tensorize({acc}.i, {multiply}{omit})"), 40);
+        if self.random.once_in(2) {
+            self.lines(&format!("unswitch({acc}.ks)"), 40);
+        }
         self.some_of(OF_WARPS, 6, &names);
     }
 

@@ -87,14 +87,13 @@ impl Primitive for Unswitch {
             let buffers = program.buffers();
             let shared = |s: &&Sym| buffers.get(s).is_some_and(|b| b.space == Space::Shared);
             if let Some(met) = effects.stores.iter().chain(&effects.updates).find(shared) {
-                return Err(self
-                    .refuse(format!("threads meet where `{}` is written", met.name()))
-                    .because("in versions of their own they would not"));
+                return Err(self.refuse(format!(
+                    "threads meet where `{}` is written, and in versions of their own they would not",
+                    met.name()
+                )));
             }
             if effects.synchronises {
-                return Err(self
-                    .refuse("threads wait in it")
-                    .because("in versions of their own they would not"));
+                return Err(self.refuse("threads wait in it, and in versions of their own they would not"));
             }
             let facts = place.facts();
             let mut inside = walk::binders(&l.body);
@@ -343,5 +342,95 @@ impl Known {
         let span = Range::Span { lo: range.start.into(), hi: (last + 1).into(), step: 1.into() };
         let range = if last + 1 == range.end { l.range.clone() } else { span };
         vec![Stmt::For(For { body: body.into(), range, ..head(l) })]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ir::parse;
+    use crate::schedule::Schedule;
+
+    fn run(text: &str, steps: &str) -> Result<String, String> {
+        let program = parse::program(text).expect("reads");
+        Schedule::run(program, steps).map(|s| s.program().to_string()).map_err(|e| e.to_string())
+    }
+
+    /// Tiles of four warps: two along rows, two along columns, of which the last have less.
+    const TILES: &str = "program p(x: in f32[8, 12], y: out f32[8, 5, 7]) {
+      for b in block.x(1) { for u in threads(2@64) { for w in threads(2@32) { for l in threads(32@1) { for k in 0..8 {
+        for i in 0..3, j in 0..4 {
+          if 3*u + i < 5 && 4*w + j < 7 { y[k, 3*u + i, 4*w + j] = x[k, 3*u + i] }
+        }
+      } } } } }
+    }";
+
+    #[test]
+    fn each_combination_of_conditions_has_a_version() {
+        let after = run(TILES, "unswitch(y.k)").expect("is taken");
+        let versions: Vec<&str> = after.lines().filter(|l| l.contains("for k in")).map(str::trim).collect();
+        let expected = [(3, 4), (3, 3), (2, 4), (2, 3)]
+            .map(|(rows, columns)| format!("for k in 0..8, i in 0..{rows}, j in 0..{columns} {{"));
+        assert_eq!(versions, expected, "{after}");
+        assert_eq!(after.matches("if ").count(), 3, "{after}");
+        // Later steps find all of them.
+        let unrolled = run(TILES, "unswitch(y.k)\nunroll(y.j)").expect("is taken");
+        assert_eq!(unrolled.matches("j in unroll 0..").count(), 4, "{unrolled}");
+    }
+
+    #[test]
+    fn what_changes_in_the_loop_stays_in_it() {
+        let text = "program p(x: in f32[8], y: out f32[8]) {
+          for b in block.x(1) { for w in threads(4@1) { for k in 0..8 {
+            if k < 5 && w < 3 { y[k] = x[k] } else { if w + k < 4 { y[k] = 1 } }
+          } } }
+        }";
+        let after = run(text, "unswitch(y.k)").expect("is taken");
+        assert_eq!(after.matches("if w < 3").count(), 1, "{after}");
+        assert_eq!(after.matches("if k < 5").count(), 1, "{after}");
+        assert_eq!(after.matches("if w + k < 4").count(), 2, "{after}");
+    }
+
+    #[test]
+    fn refusals_say_why() {
+        let refused = |text: &str, why: &str| {
+            let said = run(text, "unswitch(y.k)").expect_err("is refused");
+            assert!(said.contains(why), "{said}");
+        };
+        let plain = "program p(x: in f32[8], y: out f32[8]) { for k in 0..8 { if k < 5 { y[k] = x[k] } } }";
+        refused(plain, "no condition in it depends only on what stands around it");
+        let shared = "program p(x: in f32[4], y: out f32[4, 4]) { for b in block.x(1) {
+          alloc s: f32[4] shared
+          for w in threads(4@1) { for k in 0..4 { if w < 3 { s[w] = x[k]  y[k, w] = s[w] } } }
+        } }";
+        refused(shared, "threads meet where `s` is written");
+        let bound = "program p(n: size, y: out f32[n]) { for b in block.x(1) { for k in threads(4@1) {
+          if k < n { y[k] = 1 } } } }";
+        refused(bound, "bound");
+        let many =
+            "program p(y: out f32[8, 64]) { for b in block.x(1) { for w in threads(32@1) { for k in 0..8 {
+          for i in 0..20 { if w + i < 24 { y[k, w + i] = 1 } } } } } }";
+        refused(many, "versions of it");
+    }
+
+    /// Lanes of a warp may not go different ways where matrix instructions are.
+    #[test]
+    fn conditions_on_lanes_stay_where_instructions_are() {
+        let text = "program p(x: in f64[16, 4], z: in f64[4, 8], y: out f64[16, 8]) {
+          for b in block.x(1) { for w in threads(1@32) {
+            alloc acc: f64[16, 8] reg frag D16x8
+            alloc a: f64[16, 4] reg frag A16x4
+            alloc c: f64[4, 8] reg frag B4x8
+            for (i, j) in own acc[:, :] { acc[i, j] = 0 }
+            for (i, j) in own a[:, :] { a[i, j] = x[i, j] }
+            for (i, j) in own c[:, :] { c[i, j] = z[i, j] }
+            for l in threads(32@1) { for k in 0..4 {
+              if l < 16 { acc[0, 0] = 0 }
+              mma_m16n8k4_f64(acc[:, :], a[:, :], c[:, :])
+            } }
+            for (i, j) in own acc[:, :] { y[i, j] = acc[i, j] }
+          } }
+        }";
+        let said = run(text, "unswitch(acc.k)").expect_err("is refused");
+        assert!(said.contains("no condition in it"), "{said}");
     }
 }
