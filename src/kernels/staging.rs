@@ -102,6 +102,18 @@ pub(super) fn instruction(name: &str) -> (i64, i64) {
     }
 }
 
+/// What a warp multiplies by matrix instructions.
+pub(super) struct WarpTile {
+    /// Rows of an instruction.
+    pub(super) high: i64,
+    /// Terms of an instruction.
+    pub(super) terms: i64,
+    /// Rows of the warp.
+    pub(super) rows: i64,
+    /// Columns of the warp.
+    pub(super) columns: i64,
+}
+
 /// Into how many parts so many instructions side by side may be shared out among warps: a few, and those that leave no
 /// warp with less than the others.
 pub(super) fn shares(instructions: i64) -> Vec<i64> {

@@ -7,7 +7,7 @@
 //! so many columns. The small matrix is read accordingly; where lanes would then meet there, it has its columns in shared memory in the
 //! order in which they take them.
 
-use super::mapping::{self, Warps, band, depth, is_three, moved_a, moved_c, numbers, staged, wider};
+use super::mapping::{self, band, depth, is_three, moved_a, moved_c, numbers, staged, warp_tile, wider};
 use super::schedule::pieces_are_aligned;
 use crate::kernels::family::Choice;
 use crate::kernels::gemm::Numbers;
@@ -57,7 +57,7 @@ pub(super) fn instructions_together(problem: &Problem, choice: &Choice) -> i64 {
 
 /// How many beside each other may share out their columns: those of a warp.
 pub(super) fn instructions_beside(problem: &Problem, choice: &Choice) -> i64 {
-    Warps::of(problem, choice).columns / ACROSS
+    warp_tile(problem, choice).columns / ACROSS
 }
 
 /// Distances of columns that are.
@@ -158,7 +158,7 @@ fn passes_of(words: i64, first: impl Fn(i64) -> i64) -> f64 {
 
 /// How many terms instructions take together whose terms lie so far apart.
 pub(super) fn terms_at_a_time(problem: &Problem, choice: &Choice) -> i64 {
-    Warps::of(problem, choice).terms * terms_apart(choice)
+    warp_tile(problem, choice).terms * terms_apart(choice)
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@ use warpwright_core::dtype::DType;
 use super::banks;
 use super::bulk;
 use super::mapping::{
-    self, Tiles, Warps, band, bands, group, in_parts, is_three, moved_a, moved_c, staged, staged_bytes,
-    threads, threads_with_role, wider,
+    self, Tiles, band, bands, group, in_parts, is_three, moved_a, moved_c, staged, staged_bytes, threads,
+    threads_with_role, warp_tile, wider,
 };
 use super::schedule::columns;
 use crate::kernels::family::{Choice, Constraint};
@@ -58,7 +58,7 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
         about: "a warp has a whole number of instructions in its rows",
         on: &["instruction", "rows", "wm"],
         holds: |c, p, _| {
-            let warps = Warps::of(p, c);
+            let warps = warp_tile(p, c);
             c.int("rows") % c.int("wm") == 0 && warps.rows > 0 && warps.rows % warps.high == 0
         },
     },
@@ -66,7 +66,7 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
         about: "a warp has more than 32 rows of more than 16 columns, which never were the fastest",
         on: &["rows", "wm", "wn"],
         holds: |c, p, _| {
-            let warps = Warps::of(p, c);
+            let warps = warp_tile(p, c);
             // Sums of f32 take half the registers.
             let wide = if p.dtype().real() == DType::F32 { 64 } else { 32 };
             warps.rows <= if warps.columns > 16 { wide } else { 128 }
@@ -77,7 +77,7 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
         on: &["wm", "wn"],
         holds: |c, p, _| {
             let warps = c.int("wm") * c.int("wn");
-            (c.int("wn") - 1) * Warps::of(p, c).columns < wider(p, c) * band(p, c)
+            (c.int("wn") - 1) * warp_tile(p, c).columns < wider(p, c) * band(p, c)
                 && (2..=16).contains(&warps)
         },
     },
@@ -85,7 +85,7 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
         about: "a lane's elements of C and of the operands do not fit in its registers",
         on: &["instruction", "rows", "wm", "wn"],
         holds: |c, p, t| {
-            let w = Warps::of(p, c);
+            let w = warp_tile(p, c);
             let most = i64::from(t.limits.registers_per_block) / threads(p, c);
             let sums = if is_three(p, c) { 3 } else { 1 };
             (w.rows * w.columns + (w.rows + w.columns) * w.terms) / 32 * sums * staged(p, c).0.bytes() / 4
@@ -96,7 +96,7 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
         about: "a lane's elements of C, what is added to them and the parts of the operands do not fit in its registers",
         on: &["numbers", "instruction", "rows", "wm", "wn"],
         holds: |c, p, t| {
-            let w = Warps::of(p, c);
+            let w = warp_tile(p, c);
             let most = (i64::from(t.limits.registers_per_block) / threads(p, c)).min(255);
             let steps = mapping::chain(p, c);
             let there = steps * w.terms < wider(p, c) * p.shape.k;
@@ -163,7 +163,7 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
         about: "a piece of a row has a whole number of instructions",
         on: &["instruction", "depth"],
         holds: |c, p, _| {
-            c.int("depth") == p.shape.k || wider(p, c) * c.int("depth") % Warps::of(p, c).terms == 0
+            c.int("depth") == p.shape.k || wider(p, c) * c.int("depth") % warp_tile(p, c).terms == 0
         },
     },
     Constraint {

@@ -5,14 +5,14 @@ use warpwright_core::target::{Capability, Target};
 use super::banks;
 use super::bulk;
 use super::mapping::{
-    self, Tiles, Warps, band, bands, copied_a, depth, in_parts, is_three, moved_a, moved_c, numbers,
-    passing_groups, rows, small_extents, staged, staged_bytes, stored_extents, takes_one_group, team,
-    terms_at_once, threads, threads_with_role, wider,
+    self, Tiles, band, bands, copied_a, depth, in_parts, is_three, moved_a, moved_c, numbers, passing_groups,
+    rows, small_extents, staged, staged_bytes, stored_extents, takes_one_group, team, terms_at_once, threads,
+    threads_with_role, warp_tile, wider,
 };
 use super::schedule::{columns, pieces_are_aligned, written_at_once};
 use crate::kernels::family::{Choice, Footprint};
 use crate::kernels::gemm::Numbers;
-use crate::kernels::staging::{self, ACROSS, Moved, ceil, copied_at_once};
+use crate::kernels::staging::{self, ACROSS, Moved, WarpTile, ceil, copied_at_once};
 use crate::problem::Problem;
 
 pub(super) fn footprint(problem: &Problem, choice: &Choice, target: &Target) -> Footprint {
@@ -150,7 +150,7 @@ const LANES_OF_A_ROW: i64 = 4;
 const COLUMNS_OF_A_LANE: i64 = 2;
 
 fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target) -> Footprint {
-    let Warps { high, terms, rows, columns } = Warps::of(problem, choice);
+    let WarpTile { high, terms, rows, columns } = warp_tile(problem, choice);
     let (dtype, _) = staged(problem, choice);
     let (bytes, complex) = (dtype.bytes(), dtype.is_complex());
     let wider = wider(problem, choice);

@@ -7,7 +7,7 @@ use super::banks::{self, Small};
 use super::bulk::{IN_BULK, take_turns};
 use crate::kernels::family::Choice;
 use crate::kernels::gemm::Numbers;
-use crate::kernels::staging::{self, ACROSS, By, Copied, Moved, ceil, copied_at_once};
+use crate::kernels::staging::{self, ACROSS, By, Copied, Moved, WarpTile, ceil, copied_at_once};
 use crate::problem::{Multiplications, Problem};
 use crate::reference::bound;
 
@@ -142,7 +142,7 @@ pub(super) fn instructions_across(problem: &Problem, choice: &Choice) -> i64 {
 /// Instructions, one after another, that add up the terms of a row of A that are there at a time.
 pub(super) fn steps_of_a_row(problem: &Problem, choice: &Choice) -> i64 {
     let at_a_time = depth(problem, choice).min(problem.shape.k);
-    ceil(wider(problem, choice) * at_a_time, Warps::of(problem, choice).terms.max(1)).max(1)
+    ceil(wider(problem, choice) * at_a_time, warp_tile(problem, choice).terms.max(1)).max(1)
 }
 
 /// How many instructions on split numbers, one after another, may add up their terms before threads do: all of a short sum, which has a
@@ -177,7 +177,7 @@ const MOST_REST: i64 = 2;
 
 /// Whether it is worth trying that threads add them up: one or two that would fill a quarter of an instruction, at most.
 pub(super) fn may_leave_rest(problem: &Problem, choice: &Choice) -> bool {
-    let terms = Warps::of(problem, choice).terms.max(1);
+    let terms = warp_tile(problem, choice).terms.max(1);
     let rest = wider(problem, choice) * problem.shape.k % terms;
     let whole_rows = depth(problem, choice) >= problem.shape.k;
     let chained = ![1, steps_of_a_row(problem, choice)].contains(&chain(problem, choice));
@@ -191,32 +191,19 @@ pub(super) fn may_leave_rest(problem: &Problem, choice: &Choice) -> bool {
 /// How many terms of each row threads add up.
 pub(super) fn rest(problem: &Problem, choice: &Choice) -> i64 {
     match choice.word(REST) {
-        "threads" => wider(problem, choice) * problem.shape.k % Warps::of(problem, choice).terms.max(1),
+        "threads" => wider(problem, choice) * problem.shape.k % warp_tile(problem, choice).terms.max(1),
         _ => 0,
     }
 }
 
-/// How the warps of a block stand over its rows.
-pub(super) struct Warps {
-    /// Rows of an instruction.
-    pub(super) high: i64,
-    /// Terms of an instruction.
-    pub(super) terms: i64,
-    /// Rows of a warp.
-    pub(super) rows: i64,
-    /// Columns of a warp: of C, or of the real and imaginary parts that are its.
-    pub(super) columns: i64,
-}
-
-impl Warps {
-    pub(super) fn of(problem: &Problem, choice: &Choice) -> Warps {
-        let (high, terms) = staging::instruction(choice.word("instruction"));
-        Warps {
-            high,
-            terms,
-            rows: choice.int("rows") / choice.int("wm").max(1),
-            columns: ceil(instructions_across(problem, choice), choice.int("wn").max(1)) * ACROSS,
-        }
+/// What a warp has of the rows of a block: `columns` of C, or of the real and imaginary parts that are its.
+pub(super) fn warp_tile(problem: &Problem, choice: &Choice) -> WarpTile {
+    let (high, terms) = staging::instruction(choice.word("instruction"));
+    WarpTile {
+        high,
+        terms,
+        rows: choice.int("rows") / choice.int("wm").max(1),
+        columns: ceil(instructions_across(problem, choice), choice.int("wn").max(1)) * ACROSS,
     }
 }
 
@@ -377,7 +364,7 @@ pub(super) fn rows_of_pieces(problem: &Problem, choice: &Choice) -> i64 {
 pub(super) fn small_extents(problem: &Problem, choice: &Choice) -> (i64, i64) {
     let rows = rows_of_pieces(problem, choice);
     if choice.word("unit") == "mma" {
-        let (columns, wider) = (Warps::of(problem, choice).columns, wider(problem, choice));
+        let (columns, wider) = (warp_tile(problem, choice).columns, wider(problem, choice));
         let terms = banks::terms_at_a_time(problem, choice).max(1);
         (ceil(wider * rows, terms) * terms / wider, choice.int("wn") * columns / wider)
     } else {

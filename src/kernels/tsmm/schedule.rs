@@ -3,15 +3,15 @@
 use super::banks::{self, Small};
 use super::bulk::{IN_BULK, take_turns};
 use super::mapping::{
-    IN_PLACE, REST, Tiles, Warps, band, bands, chain, copied_a, depth, group, in_parts, is_three, moved_a,
-    moved_c, numbers, paddings, passing_groups, staged, steps_of_a_row, stored_extents,
-    stores_through_shared, takes_one_group, team, terms_at_once, threads, wider,
+    IN_PLACE, REST, Tiles, band, bands, chain, copied_a, depth, group, in_parts, is_three, moved_a, moved_c,
+    numbers, paddings, passing_groups, staged, steps_of_a_row, stored_extents, stores_through_shared,
+    takes_one_group, team, terms_at_once, threads, warp_tile, wider,
 };
 use warpwright_core::dtype::DType;
 
 use crate::kernels::family::Choice;
 use crate::kernels::gemm::Numbers;
-use crate::kernels::staging::{self, ACROSS, Moved, copied_at_once};
+use crate::kernels::staging::{self, ACROSS, Moved, WarpTile, copied_at_once};
 use crate::problem::Problem;
 
 /// Columns of the result of a thread of the form that reads rows into registers.
@@ -244,7 +244,7 @@ reorder({sum}.ko, {p}{sum}.i, {sum}.j, {sum}.k)
 /// unroll. The small matrix is brought to the shared memory of each `block` as soon as it is known what a step reads of
 /// it, and what lies behind its ends is then zero there.
 fn by_matrix_units(problem: &Problem, choice: &Choice, [block, tiled, sum]: [&str; 3]) -> [String; 3] {
-    let Warps { high, rows, columns, .. } = Warps::of(problem, choice);
+    let WarpTile { high, rows, columns, .. } = warp_tile(problem, choice);
     let (instruction, numbers, wider) =
         (choice.word("instruction"), numbers(problem, choice), wider(problem, choice));
     let dtype = staged(problem, choice).0;

@@ -4,7 +4,7 @@ use warpwright_core::target::Target;
 
 use super::border::{self, BORDER, border};
 use super::mapping::{self, APART, Threads, WHOLE, area, group_bytes, read, slices_bytes, tiled_columns};
-use super::warps::{self, OMIT, Warps};
+use super::warps::{self, OMIT, warp_tile};
 use crate::kernels::family::{Choice, Constraint};
 use crate::kernels::gemm::Numbers;
 use crate::kernels::staging::{self, By, Moved, ceil};
@@ -77,7 +77,7 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
         about: "warps would have no part of C",
         on: &["instruction", "wm", "wn"],
         holds: |c, p, _| {
-            let w = Warps::of(p, c);
+            let w = warp_tile(p, c);
             let [height, width] = mapping::tiled(p, c);
             (c.int("wm") - 1) * w.rows < height && (c.int("wn") - 1) * w.columns < width
         },
@@ -121,13 +121,13 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
     Constraint {
         about: "a set of warps has a whole number of instructions in a group of rows",
         on: &["instruction", "wk", "depth"],
-        holds: |c, p, _| c.int("depth") % (c.int("wk") * Warps::of(p, c).terms) == 0,
+        holds: |c, p, _| c.int("depth") % (c.int("wk") * warp_tile(p, c).terms) == 0,
     },
     Constraint {
         about: "rows that are read together are as far apart as instructions can share out, a whole number of times in a group",
         on: &["instruction", "wk", "depth", APART],
         holds: |c, p, _| {
-            let (apart, terms) = (mapping::apart(c), Warps::of(p, c).terms);
+            let (apart, terms) = (mapping::apart(c), warp_tile(p, c).terms);
             apart == 1 || 4 * apart % terms == 0 && c.int("depth") / c.int("wk") % (4 * apart) == 0
         },
     },
@@ -214,7 +214,7 @@ fn is_role(choice: &Choice) -> bool {
 
 /// Whether a lane's elements of C, those of the border among them, and of the operands fit in its registers.
 fn fragments_fit(choice: &Choice, problem: &Problem, target: &Target) -> bool {
-    let (w, most) = (Warps::of(problem, choice), most_registers(choice, target));
+    let (w, most) = (warp_tile(problem, choice), most_registers(choice, target));
     let most = most - border::cost(problem, choice).registers;
     let products = if staging::numbers(problem, choice) == Numbers::Three { 3 } else { 1 };
     let dtype = read(problem, choice).dtype();
@@ -229,7 +229,7 @@ fn fragments_fit(choice: &Choice, problem: &Problem, target: &Target) -> bool {
 
 /// The same where numbers are split: with what is added to the elements of C, and the parts of the operands.
 fn split_fragments_fit(choice: &Choice, problem: &Problem, target: &Target) -> bool {
-    let w = Warps::of(problem, choice);
+    let w = warp_tile(problem, choice);
     let sums = staging::sums_in_registers(choice, warps::steps_of_a_group(problem, choice), true);
     let words = read(problem, choice).dtype().bytes() / 4;
     let all = (sums * w.rows * w.columns + 2 * (w.rows + w.columns) * w.terms) / 32 * words;

@@ -10,10 +10,10 @@ use super::mapping::{
     slices_bytes, slices_of_a_group, sums, whole_pieces,
 };
 use super::reduction;
-use super::warps::{self, Warps};
+use super::warps::{self, warp_tile};
 use crate::kernels::family::{Choice, Footprint};
 use crate::kernels::gemm::Numbers;
-use crate::kernels::staging::{self, ACROSS, Copied, ceil, numbers};
+use crate::kernels::staging::{self, ACROSS, Copied, WarpTile, ceil, numbers};
 use crate::problem::Problem;
 
 pub(super) fn footprint(problem: &Problem, choice: &Choice, target: &Target) -> Footprint {
@@ -180,7 +180,7 @@ fn copies(problem: &Problem, choice: &Choice, take: impl Fn(&Copied, bool) -> f6
 }
 
 fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target, common: Footprint) -> Footprint {
-    let Warps { high, terms, rows, columns } = Warps::of(problem, choice);
+    let WarpTile { high, terms, rows, columns } = warp_tile(problem, choice);
     let (depth, parts, stages) = (choice.int("depth"), choice.int("parts"), choice.int("stages"));
     let k = problem.shape.k as f64;
     let over_c = choice.int("wm") * choice.int("wn");

@@ -6,10 +6,10 @@ use super::mapping::{
     rows_in_a_row, rows_of_a_panel, rows_of_a_thread, slices_of_a_group, tiled_columns,
 };
 use super::reduction::{self, Parts};
-use super::warps::{OMIT, Warps};
+use super::warps::{OMIT, warp_tile};
 use crate::kernels::family::Choice;
 use crate::kernels::gemm::Numbers;
-use crate::kernels::staging::{self, ACROSS, Copied, Moved, numbers};
+use crate::kernels::staging::{self, ACROSS, Copied, Moved, WarpTile, numbers};
 use crate::problem::{Op, Problem};
 
 pub(super) fn by_threads(problem: &Problem, choice: &Choice) -> String {
@@ -131,7 +131,7 @@ unroll({unrolled}, mine.i, mine.j, {slice}.i, {slice}.j)
 }
 
 pub(super) fn by_matrix_units(problem: &Problem, choice: &Choice) -> String {
-    let Warps { high, terms, rows, columns } = Warps::of(problem, choice);
+    let WarpTile { high, terms, rows, columns } = warp_tile(problem, choice);
     let (depth, stages) = (choice.int("depth"), choice.int("stages"));
     let Parts { split, taken_by: slice, block, bind, last } =
         reduction::of_sets(problem, choice, choice.int("wk"));

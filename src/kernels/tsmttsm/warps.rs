@@ -2,29 +2,16 @@
 
 use super::mapping::tiled;
 use crate::kernels::family::Choice;
-use crate::kernels::staging::{self, ACROSS, ceil};
+use crate::kernels::staging::{self, ACROSS, WarpTile, ceil};
 use crate::problem::Problem;
 
-/// How the warps of a block stand over an area of C.
-pub(super) struct Warps {
-    /// Rows of C of an instruction.
-    pub(super) high: i64,
-    /// Terms of an instruction.
-    pub(super) terms: i64,
-    /// Rows of C of a warp.
-    pub(super) rows: i64,
-    /// Columns of C of a warp.
-    pub(super) columns: i64,
-}
-
-impl Warps {
-    pub(super) fn of(problem: &Problem, choice: &Choice) -> Warps {
-        let (high, terms) = staging::instruction(choice.word("instruction"));
-        let [height, width] = tiled(problem, choice);
-        let rows = ceil(ceil(height, high), choice.int("wm")) * high;
-        let columns = ceil(ceil(width, ACROSS), choice.int("wn")) * ACROSS;
-        Warps { high, terms, rows, columns }
-    }
+/// What a warp has of an area of C.
+pub(super) fn warp_tile(problem: &Problem, choice: &Choice) -> WarpTile {
+    let (high, terms) = staging::instruction(choice.word("instruction"));
+    let [height, width] = tiled(problem, choice);
+    let rows = ceil(ceil(height, high), choice.int("wm")) * high;
+    let columns = ceil(ceil(width, ACROSS), choice.int("wn")) * ACROSS;
+    WarpTile { high, terms, rows, columns }
 }
 
 /// The name of the parameter that says whether warps leave out the tiles beyond the end of C.
@@ -44,7 +31,7 @@ pub(super) fn tiles_shared(problem: &Problem, choice: &Choice, schedulers: i64) 
     if !choice.flag(OMIT) {
         return None;
     }
-    let Warps { high, rows, columns, .. } = Warps::of(problem, choice);
+    let WarpTile { high, rows, columns, .. } = warp_tile(problem, choice);
     let [height, width] = tiled(problem, choice);
     let [along_m, along_n] = [(height, high, rows, "wm"), (width, ACROSS, columns, "wn")].map(
         |(covered, instruction, of_a_warp, warps)| -> Vec<i64> {
@@ -73,5 +60,5 @@ pub(super) fn threads_of_warps(choice: &Choice) -> i64 {
 
 /// Instructions of a warp, one after another, in a group of rows.
 pub(super) fn steps_of_a_group(problem: &Problem, choice: &Choice) -> i64 {
-    (choice.int("depth") / (choice.int("wk") * Warps::of(problem, choice).terms).max(1)).max(1)
+    (choice.int("depth") / (choice.int("wk") * warp_tile(problem, choice).terms).max(1)).max(1)
 }

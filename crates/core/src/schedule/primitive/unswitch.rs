@@ -57,6 +57,9 @@ pub struct Unswitch {
 /// At most so many versions: each is code of its own.
 const VERSIONS: usize = 16;
 
+/// Loops of at most so many iterations are tried value by value.
+const VALUES: i64 = 64;
+
 impl Unswitch {
     pub(super) fn read(call: &Call) -> Result<Unswitch, Diagnosis> {
         if call.args.len() != 1 {
@@ -110,13 +113,11 @@ impl Primitive for Unswitch {
                     .refuse("no condition in it depends only on what stands around it")
                     .instead("leave it out, or apply it after the step that makes conditions"));
             }
-            let versions = versions(&l, facts, &found);
-            match count(&versions) {
-                few if few <= VERSIONS => Ok(versions),
-                many => Err(self
-                    .refuse(format!("its conditions make {many} versions of it"))
-                    .instead("give each warp fewer tiles, or unswitch a loop with fewer conditions")),
-            }
+            let mut left = VERSIONS;
+            versions(&l, facts, &found, &mut left).ok_or_else(|| {
+                self.refuse(format!("its conditions make more than {VERSIONS} versions of it"))
+                    .instead("give each warp fewer tiles, or unswitch a loop with fewer conditions")
+            })
         })
     }
 }
@@ -180,12 +181,12 @@ impl Conditions<'_> {
     }
 }
 
-/// The values of a loop that runs through a constant number of neighbours, one after another.
+/// The values of a loop that runs through a few neighbours, one after another.
 fn values(l: &For) -> Option<std::ops::Range<i64>> {
     let Range::Span { lo, hi, step } = &l.range else { return None };
     let ordinary = matches!(l.mode, Mode::Serial | Mode::Unroll) && step.as_constant() == Some(1);
     let range = lo.as_constant()?..hi.as_constant()?;
-    (ordinary && l.counting.is_none()).then_some(range)
+    (ordinary && l.counting.is_none() && range.end - range.start <= VALUES).then_some(range)
 }
 
 /// Offers the condition with every combination of values of those loops that it mentions.
@@ -222,35 +223,31 @@ fn undecided<'a>(found: &'a [Cond], facts: &Facts) -> Option<&'a Cond> {
     found.iter().find(|c| !facts.proves(c) && !facts.proves(&(*c).clone().negate()))
 }
 
-/// The loop where so much is known, taken apart by what is not.
-fn versions(l: &For, facts: Facts, found: &[Cond]) -> Vec<Stmt> {
+/// The loop where so much is known, taken apart by what is not; `None` if that makes more versions than are `left`.
+fn versions(l: &For, facts: Facts, found: &[Cond], left: &mut usize) -> Option<Vec<Stmt>> {
     let Some(cond) = undecided(found, &facts) else {
+        *left = left.checked_sub(1)?;
         let mut inside = facts;
         inside.enter(l);
         let body = Known { facts: inside, counted: Vec::new() }.reduced(&l.body);
-        return if body.is_empty() {
-            Vec::new()
-        } else {
-            vec![Stmt::For(For { body: body.into(), ..head(l) })]
-        };
+        if body.is_empty() {
+            return Some(Vec::new());
+        }
+        return Some(vec![Stmt::For(For { body: body.into(), ..head(l) })]);
     };
-    let branch = |cond: Cond| {
+    let mut branch = |cond: Cond| {
         let mut facts = facts.clone();
         facts.assume(&cond);
-        versions(l, facts, found)
+        versions(l, facts, found, left)
     };
-    let then = branch(cond.clone());
-    let otherwise = walk::refresh(&branch(cond.clone().negate()));
-    vec![Stmt::If(If { cond: cond.clone(), then: then.into(), otherwise: otherwise.into() })]
-}
-
-/// How many versions there are: the branches of the conditions at the top.
-fn count(stmts: &[Stmt]) -> usize {
-    let of = |stmt: &Stmt| match stmt {
-        Stmt::If(i) => count(&i.then) + count(&i.otherwise),
-        _ => 1,
+    let then = branch(cond.clone())?;
+    let otherwise = walk::refresh(&branch(cond.clone().negate())?);
+    let (cond, then, otherwise) = match (then.is_empty(), otherwise.is_empty()) {
+        (true, true) => return Some(Vec::new()),
+        (true, false) => (cond.clone().negate(), otherwise, then),
+        _ => (cond.clone(), then, otherwise),
     };
-    stmts.iter().map(of).sum()
+    Some(vec![Stmt::If(If { cond, then: then.into(), otherwise: otherwise.into() })])
 }
 
 /// What is known inside a version of the loop.
@@ -410,6 +407,15 @@ mod tests {
             "program p(y: out f32[8, 64]) { for b in block.x(1) { for w in threads(32@1) { for k in 0..8 {
           for i in 0..20 { if w + i < 24 { y[k, w + i] = 1 } } } } } }";
         refused(many, "versions of it");
+    }
+
+    #[test]
+    fn a_version_that_does_nothing_is_left_out() {
+        let text = "program p(x: in f32[8], y: out f32[8, 4]) { for b in block.x(1) { for w in threads(4@1) { for k in 0..8 {
+          if 1 <= w { y[k, w] = x[k] }
+        } } } }";
+        let after = run(text, "unswitch(y.k)").expect("is taken");
+        assert!(after.contains("if 1 <= w {") && !after.contains("else"), "{after}");
     }
 
     /// Lanes of a warp may not go different ways where matrix instructions are.
