@@ -21,6 +21,12 @@ fn warps_leave_out_tiles_beyond_the_end() {
         ("c128", (34, 25), "copy=rows,numbers=whole,instruction=m16n8k4,wm=2,wn=3,wk=1,depth=16"),
         ("f32", (49, 33), "copy=bulk,wm=3,wn=2,wk=1,depth=32"),
         ("c64", (25, 41), "copy=bulk,numbers=split-parts,wm=3,wn=4,wk=1,depth=32"),
+        ("f64", (104, 104), "copy=bulk,instruction=m16n8k4,wm=4,wn=4,wk=1,depth=16,release=warps,even=true"),
+        ("f64", (97, 49), "copy=bulk,instruction=m16n8k8,wm=3,wn=2,wk=2,depth=16,release=role,even=true"),
+        ("f64", (33, 97), "copy=one,instruction=m8n8k4,wm=3,wn=4,wk=1,depth=16,even=true"),
+        ("c128", (50, 54), "copy=bulk,numbers=parts,instruction=m16n8k4,wm=4,wn=4,wk=1,depth=16,even=true"),
+        ("c128", (40, 23), "copy=rows,numbers=whole,instruction=m16n8k4,wm=2,wn=2,wk=1,depth=16,even=true"),
+        ("f32", (49, 81), "copy=bulk,wm=3,wn=4,wk=1,depth=32,even=true"),
     ] {
         let problem = problem(family, (wide, high), dtype);
         let given = parameters(form).with("unit", "mma").with("omit", true).with("parts", 3);

@@ -4,7 +4,7 @@ use warpwright_core::target::Target;
 
 use super::border::{self, BORDER, border};
 use super::mapping::{self, APART, Threads, WHOLE, area, group_bytes, read, slices_bytes, tiled_columns};
-use super::warps::{self, OMIT, warp_tile};
+use super::warps::{self, EVEN, OMIT, warp_tile};
 use crate::kernels::family::{Choice, Constraint};
 use crate::kernels::gemm::Numbers;
 use crate::kernels::staging::{self, By, Moved, ceil};
@@ -75,16 +75,24 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
     },
     Constraint {
         about: "warps would have no part of C",
-        on: &["instruction", "wm", "wn"],
+        on: &["instruction", EVEN, "wm", "wn"],
+        holds: |c, p, _| warps::tiles_of_warps(p, c, c.flag(EVEN)).iter().flatten().all(|tiles| *tiles > 0),
+    },
+    Constraint {
+        about: "tiles are dealt out evenly as they are",
+        on: &[EVEN, "instruction", "wm", "wn"],
         holds: |c, p, _| {
-            let w = warp_tile(p, c);
-            let [height, width] = mapping::tiled(p, c);
-            (c.int("wm") - 1) * w.rows < height && (c.int("wn") - 1) * w.columns < width
+            let [evenly, in_blocks] = [true, false].map(|even| {
+                let mut dealt = warps::tiles_of_warps(p, c, even);
+                dealt.iter_mut().for_each(|tiles| tiles.sort_unstable());
+                dealt
+            });
+            !c.flag(EVEN) || evenly != in_blocks || warps::rotated(p, c)
         },
     },
     Constraint {
         about: "all warps have as many tiles, so none leaves any out",
-        on: &[OMIT, "wm", "wn"],
+        on: &[OMIT, EVEN, "wm", "wn"],
         holds: |c, p, _| !c.flag(OMIT) || warps::tiles_shared(p, c, 1).is_some_and(|s| s.part < 1.0),
     },
     Constraint {

@@ -4,11 +4,11 @@ use warpwright_core::dtype::DType;
 
 use super::WIDEST;
 use super::border::border;
-use super::warps::warp_tile;
+use super::warps::covered_by_warps;
 use crate::kernels::classes::{Classes, Window};
 use crate::kernels::family::Choice;
 use crate::kernels::gemm::Numbers;
-use crate::kernels::staging::{self, ACROSS, By, Copied, Moved, WarpTile, ceil, copied_at_once, numbers};
+use crate::kernels::staging::{self, ACROSS, By, Copied, Moved, ceil, copied_at_once, numbers};
 use crate::problem::{Alignment, Layout, Offsets, Op, Precision, Problem, Shape, Strides};
 
 /// Sums that make an element of C.
@@ -392,10 +392,9 @@ pub(super) fn one_copy(problem: &Problem, choice: &Choice) -> bool {
 /// Columns of A and B that all tiles of an area of C need.
 pub(super) fn tiled_columns(problem: &Problem, choice: &Choice) -> [i64; 2] {
     if choice.word("unit") == "mma" {
-        let WarpTile { rows, columns, .. } = warp_tile(problem, choice);
         // Those of real and of imaginary parts make one.
         let wider = if numbers(problem, choice) == Numbers::Three { 2 } else { 1 };
-        [choice.int("wm") * rows, choice.int("wn") * columns].map(|tiles| wider * tiles)
+        covered_by_warps(problem, choice).map(|tiles| wider * tiles)
     } else {
         let Threads { area: [height, width], mt, nt, .. } = Threads::of(problem, choice);
         let [of_a, of_b] = pieces(problem, choice);

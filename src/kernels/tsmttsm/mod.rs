@@ -81,7 +81,7 @@ use warpwright_core::target::Capability;
 
 use self::border::BORDER;
 use self::mapping::{APART, Threads, WHOLE, area, areas, read};
-use self::warps::OMIT;
+use self::warps::{EVEN, OMIT};
 use super::family::{Choice, Family, Parameter, Value};
 use super::gemm::{Fixed, Numbers};
 use super::staging::{self, ACROSS, By, Copied, Moved, ceil};
@@ -351,6 +351,11 @@ const PARAMETERS: &[Parameter] = &[
         name: OMIT,
         about: "whether warps that stand over the end of C leave out the tiles beyond it, each in code of its own",
         values: |c, _, _| with_mma(c, [false, true]),
+    },
+    Parameter {
+        name: EVEN,
+        about: "whether warps that leave out tiles have as many as each other, or one row or column of them less, and schedulers as many warps with less",
+        values: |c, _, _| if c.flag(OMIT) { with_mma(c, [false, true]) } else { Vec::new() },
     },
     Parameter {
         name: "wm",

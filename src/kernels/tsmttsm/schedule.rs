@@ -6,7 +6,7 @@ use super::mapping::{
     rows_in_a_row, rows_of_a_panel, rows_of_a_thread, slices_of_a_group, tiled_columns,
 };
 use super::reduction::{self, Parts};
-use super::warps::{OMIT, warp_tile};
+use super::warps::{self, EVEN, OMIT, warp_tile};
 use crate::kernels::family::Choice;
 use crate::kernels::gemm::Numbers;
 use crate::kernels::staging::{self, ACROSS, Copied, Moved, WarpTile, numbers};
@@ -157,14 +157,24 @@ pub(super) fn by_matrix_units(problem: &Problem, choice: &Choice) -> String {
         "storage_order(a, c, r)\n"
     };
     let steps = rows_of_instructions(terms, mapping::apart(choice));
+    let [along_m, along_n] = if choice.flag(EVEN) {
+        [("wm", high), ("wn", ACROSS)].map(|(warps, tile)| format!("nparts={}, even={tile}", choice.int(warps)))
+    } else {
+        [rows, columns].map(|tile| tile.to_string())
+    };
+    let rotate = if warps::rotated(problem, choice) {
+        format!("rotate({slice}.wn, {slice}.wm)\n")
+    } else {
+        String::new()
+    };
     let [omit, versions] = if choice.flag(OMIT) { [", omit=unread", "unswitch(mine.ks)\n"] } else { [""; 2] };
     format!(
         "{specialize}split(acc.k, {depth}) -> ko, k
-{split}{copies}split({slice}.i, {rows}) -> wm, i
-split({slice}.j, {columns}) -> wn, j
+{split}{copies}split({slice}.i, {along_m}) -> wm, i
+split({slice}.j, {along_n}) -> wn, j
 reorder({block}, {slice}.s, {slice}.wm, {slice}.wn, {of_slice}{slice}.i, {slice}.j)
 {bind}bind({slice}.s, {slice}.wm, {slice}.wn, threads@32)
-compute_at(mine, {slice}.wn)
+{rotate}compute_at(mine, {slice}.wn)
 {steps}reorder(mine.ko, mine.ks, {p}mine.i, mine.j, mine.k)
 {of_border}{groups}{fragments}split(mine.i, {high}) -> mi, i
 split(mine.j, {ACROSS}) -> ni, j

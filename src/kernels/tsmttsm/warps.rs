@@ -17,6 +17,49 @@ pub(super) fn warp_tile(problem: &Problem, choice: &Choice) -> WarpTile {
 /// The name of the parameter that says whether warps leave out the tiles beyond the end of C.
 pub(super) const OMIT: &str = "omit";
 
+/// The name of the parameter that says whether warps then have as many tiles as each other, or one row or column of them less.
+pub(super) const EVEN: &str = "even";
+
+/// Instructions side by side along the rows and along the columns of what tiles cover.
+fn tiles(problem: &Problem, choice: &Choice) -> [i64; 2] {
+    let (high, _) = staging::instruction(choice.word("instruction"));
+    let [height, width] = tiled(problem, choice);
+    [ceil(height, high), ceil(width, ACROSS)]
+}
+
+/// Of so many instructions side by side those of each of so many warps: all have as many but the last, which have what is left, or
+/// none has more than one more than another.
+fn dealt(tiles: i64, warps: i64, evenly: bool) -> Vec<i64> {
+    let most = ceil(tiles, warps);
+    let of = |w: i64| {
+        if evenly { (w + 1) * tiles / warps - w * tiles / warps } else { (tiles - w * most).clamp(0, most) }
+    };
+    (0..warps).map(of).collect()
+}
+
+/// The instructions that each warp has along the rows of C and along its columns.
+pub(super) fn tiles_of_warps(problem: &Problem, choice: &Choice, evenly: bool) -> [Vec<i64>; 2] {
+    let [rows, columns] = tiles(problem, choice);
+    [dealt(rows, choice.int("wm"), evenly), dealt(columns, choice.int("wn"), evenly)]
+}
+
+/// The rows and columns that the tiles of all warps cover together.
+pub(super) fn covered_by_warps(problem: &Problem, choice: &Choice) -> [i64; 2] {
+    let WarpTile { high, rows, columns, .. } = warp_tile(problem, choice);
+    if choice.flag(EVEN) {
+        let [along_m, along_n] = tiles(problem, choice);
+        return [along_m * high, along_n * ACROSS];
+    }
+    [choice.int("wm") * rows, choice.int("wn") * columns]
+}
+
+/// Whether warps side by side are rotated from row to row, so that no scheduler has the small ones of all rows: where some have fewer
+/// columns than others.
+pub(super) fn rotated(problem: &Problem, choice: &Choice) -> bool {
+    let [rows, columns] = tiles_of_warps(problem, choice, true);
+    choice.flag(EVEN) && rows.len() > 1 && columns.iter().any(|c| *c != columns[0])
+}
+
 /// What warps multiply where those that stand over the end of C leave out the tiles beyond it, beside what they would all multiply: in
 /// the mean, and the fullest scheduler beside the mean. Warps stand on schedulers in turn.
 pub(super) struct TilesShared {
@@ -31,22 +74,19 @@ pub(super) fn tiles_shared(problem: &Problem, choice: &Choice, schedulers: i64) 
     if !choice.flag(OMIT) {
         return None;
     }
-    let WarpTile { high, rows, columns, .. } = warp_tile(problem, choice);
-    let [height, width] = tiled(problem, choice);
-    let [along_m, along_n] = [(height, high, rows, "wm"), (width, ACROSS, columns, "wn")].map(
-        |(covered, instruction, of_a_warp, warps)| -> Vec<i64> {
-            let tiles = of_a_warp / instruction;
-            let left = |w: i64| (ceil(covered, instruction) - w * tiles).clamp(0, tiles);
-            (0..choice.int(warps)).map(left).collect()
-        },
-    );
-    let sets = choice.int("wk").max(1);
-    let of_warps = (0..sets).flat_map(|_| along_m.iter().flat_map(|r| along_n.iter().map(move |c| r * c)));
+    let [along_m, along_n] = tiles_of_warps(problem, choice, choice.flag(EVEN));
+    let (sets, turn) = (choice.int("wk").max(1), usize::from(rotated(problem, choice)));
+    let of_a_set: Vec<i64> = along_m
+        .iter()
+        .enumerate()
+        .flat_map(|(m, r)| along_n.iter().cycle().skip(turn * m).take(along_n.len()).map(move |c| r * c))
+        .collect();
+    let of_warps = (0..sets).flat_map(|_| of_a_set.iter());
     let mut loads = vec![0; schedulers.max(1) as usize];
     let turns = loads.len();
     of_warps.enumerate().for_each(|(warp, tiles)| loads[warp % turns] += tiles);
     let warps = choice.int("wm") * choice.int("wn") * sets;
-    let all = warps * (rows / high) * (columns / ACROSS);
+    let all = warps * ceil(tiles(problem, choice)[0], choice.int("wm")) * ceil(tiles(problem, choice)[1], choice.int("wn"));
     let mean = loads.iter().sum::<i64>() as f64 / turns as f64;
     let fullest = loads.into_iter().max().unwrap_or(0) as f64;
     Some(TilesShared { part: mean * turns as f64 / all as f64, uneven: fullest / mean })

@@ -13,6 +13,7 @@ mod pipeline;
 mod precompute;
 mod reorder;
 mod reverse_compute_at;
+mod rotate;
 mod set_scope;
 mod specialize;
 mod split;
@@ -44,6 +45,7 @@ pub use pipeline::{DoubleBuffer, Pipeline, Release, Via};
 pub use precompute::Precompute;
 pub use reorder::Reorder;
 pub use reverse_compute_at::ReverseComputeAt;
+pub use rotate::Rotate;
 pub use set_scope::SetScope;
 pub use specialize::Specialize;
 pub use split::Split;
@@ -89,6 +91,7 @@ const PRIMITIVES: &[Entry] = &[
     Entry { name: "tile", usage: tile::USAGE, read: |c| Ok(Box::new(Tile::read(c)?)) },
     Entry { name: "fuse", usage: fuse::USAGE, read: |c| Ok(Box::new(Fuse::read(c)?)) },
     Entry { name: "reorder", usage: reorder::USAGE, read: |c| Ok(Box::new(Reorder::read(c)?)) },
+    Entry { name: "rotate", usage: rotate::USAGE, read: |c| Ok(Box::new(Rotate::read(c)?)) },
     Entry { name: "bind", usage: bind::USAGE, read: |c| Ok(Box::new(Bind::read(c)?)) },
     Entry { name: "unroll", usage: unroll::USAGE, read: |c| Ok(Box::new(Unroll::read(c)?)) },
     Entry { name: "unswitch", usage: unswitch::USAGE, read: |c| Ok(Box::new(Unswitch::read(c)?)) },

@@ -24,6 +24,28 @@
 //! the reduction the value that the reduction does not see: 0 where products are summed. `nparts` splits into a given
 //! number of outer iterations and needs a constant extent.
 //!
+//! Parts that are all of one length leave little for the last: of 13 tiles four warps take 4, 4, 4 and 1. With `even` the parts differ by one
+//! piece of so many iterations at most, and the outer loop has a constant number of iterations again.
+//!
+//! ```
+//! # use warpwright_core::{ir::parse, schedule::Schedule};
+//! # let before = parse::program("program p(x: in f32[100], y: out f32[100]) {
+//! #   for i in 0..100 { y[i] = x[i] }
+//! # }").unwrap();
+//! // 100 iterations are 13 pieces of 8, the last of which is short: 3, 3, 3 and 4.
+//! let after = Schedule::run(before, "split(y.i, nparts=4, even=8) -> p, i").unwrap();
+//! assert_eq!(after.program().to_string(), "\
+//! program p(x: in f32[100], y: out f32[100])
+//! {
+//!   for p in 0..4, i in 0..32 {
+//!     if 8*((13*p)/4) + i < 8*((13*p + 1)/4) + 24 && 8*((13*p)/4) + i < 100 {
+//!       y[8*((13*p)/4) + i] = x[8*((13*p)/4) + i]
+//!     }
+//!   }
+//! }
+//! ");
+//! ```
+//!
 //! The last variable of a loop over owned elements goes by runs then: its owner does the elements of each in a loop of
 //! their own, which can become one wide access. The fragment has to give runs of so many neighbours to one thread.
 //!
@@ -60,7 +82,7 @@ use crate::sym::Sym;
 use super::Primitive;
 
 pub(super) const USAGE: &str = "split(label.loop, factor [, tail=guard|fill]) -> outer, inner, \
-                                or split(label.loop, nparts=count) -> outer, inner";
+                                or split(label.loop, nparts=count [, even=pieces]) -> outer, inner";
 
 /// See the module documentation.
 #[derive(Clone, Debug)]
@@ -82,6 +104,13 @@ pub enum By {
     Factor(i64),
     /// The outer loop has this many iterations.
     Parts(i64),
+    /// The outer loop has `parts` iterations, which take whole pieces of `piece` iterations, none more than one piece more than another.
+    Evenly {
+        /// How many parts.
+        parts: i64,
+        /// Iterations of a piece.
+        piece: i64,
+    },
 }
 
 /// What happens to the iterations past the end.
@@ -93,16 +122,31 @@ pub enum Tail {
     Fill,
 }
 
+/// The parts of a loop.
+struct Parts {
+    /// The first iteration of a part.
+    first: Index,
+    outer_extent: Index,
+    /// Iterations of the longest part.
+    inner_extent: i64,
+    /// Where the next part begins, if some are shorter than others.
+    short: Option<Index>,
+}
+
 impl Split {
     pub(super) fn read(call: &Call) -> Result<Split, Diagnosis> {
         let target = call.loop_at(0)?;
-        let parts = call.option_of("nparts").map(str::parse::<i64>);
-        let by = match (call.args.get(1), parts) {
-            (Some(Argument::Int(f)), None) => By::Factor(*f),
-            (None, Some(Ok(p))) => By::Parts(p),
+        let number = |option: &str| call.option_of(option).map(str::parse::<i64>);
+        let by = match (call.args.get(1), number("nparts"), number("even")) {
+            (Some(Argument::Int(f)), None, None) => By::Factor(*f),
+            (None, Some(Ok(p)), None) => By::Parts(p),
+            (None, Some(Ok(parts)), Some(Ok(piece))) => By::Evenly { parts, piece },
+            (_, None, Some(_)) => return Err(call.wrong("even parts need nparts, too")),
             _ => return Err(call.wrong("a factor or nparts is wanted")),
         };
-        if matches!(by, By::Factor(n) | By::Parts(n) if n < 1) {
+        if matches!(by, By::Factor(n) | By::Parts(n) if n < 1)
+            || matches!(by, By::Evenly { parts, piece } if parts < 1 || piece < 1)
+        {
             return Err(call.wrong("the factor must be positive"));
         }
         let tail = match call.option_of("tail") {
@@ -131,38 +175,59 @@ impl Split {
                 .refuse("it is already bound, unrolled or vectorized")
                 .instead("split it before"));
         }
-        let factor = match self.by {
-            By::Factor(f) => f,
-            By::Parts(p) => match hi.as_constant() {
-                Some(n) => (n + p - 1).div_euclid(p).max(1),
-                None => {
-                    return Err(self
-                        .refuse("nparts of a symbolic extent multiplies two symbols")
-                        .instead("give the factor"));
-                }
-            },
-        };
         let (outer, inner) = (Sym::new(&self.names[0]), Sym::new(&self.names[1]));
-        let index = &Index::var(&outer).scaled(factor) + &Index::var(&inner);
-        let outer_extent = hi.ceil_div(factor);
+        let Parts { first, outer_extent, inner_extent, short } = self.parts(hi, &outer)?;
+        let index = &first + &Index::var(&inner);
         let body = walk::substitute(&l.body, &|s| (*s == l.var).then(|| index.clone()));
         let mut facts = place.facts();
         facts.enter_range(&outer, &outer_extent);
-        facts.enter_range(&inner, &Index::from(factor));
-        let guard = facts.remaining(&Cond::lt(index, hi.clone()));
+        facts.enter_range(&inner, &Index::from(inner_extent));
+        let behind = short.map_or(Cond::TRUE, |next| Cond::lt(index.clone(), next));
+        let guard = facts.remaining(&behind.and(Cond::lt(index, hi.clone())));
         if guard != Cond::TRUE && numbers_parts(&l) {
             return Err(self
                 .refuse("it numbers parts of a range, and there are none past the last")
                 .instead("split by a factor of its extent"));
         }
         let body = if guard == Cond::TRUE { body } else { self.tail(body, &guard, &l.var, &l.body, &facts)? };
-        let inner = For::serial(&inner, Range::upto(factor), body);
+        let inner = For::serial(&inner, Range::upto(inner_extent), body);
         Ok(vec![Stmt::For(For {
             var: outer,
             range: Range::upto(outer_extent),
             body: vec![inner].into(),
             ..head(&l)
         })])
+    }
+
+    /// The parts of a loop over `0..hi` that `outer` numbers.
+    fn parts(&self, hi: &Index, outer: &Sym) -> Result<Parts, Diagnosis> {
+        let constant = || {
+            hi.as_constant().ok_or_else(|| {
+                self.refuse("nparts of a symbolic extent multiplies two symbols").instead("give the factor")
+            })
+        };
+        let factor = match self.by {
+            By::Factor(factor) => factor,
+            By::Parts(parts) => (constant()? + parts - 1).div_euclid(parts).max(1),
+            By::Evenly { parts, piece } => {
+                let pieces = (constant()? + piece - 1).div_euclid(piece);
+                // Parts that end where the next begins: for `parts` that divide all pieces this is a factor times `outer`.
+                let first = |part: Index| part.scaled(pieces).div(parts).scaled(piece);
+                let next = first(Index::var(outer).offset(1));
+                return Ok(Parts {
+                    first: first(Index::var(outer)),
+                    outer_extent: parts.into(),
+                    inner_extent: (pieces + parts - 1).div_euclid(parts).max(1) * piece,
+                    short: (pieces % parts != 0).then_some(next),
+                });
+            }
+        };
+        Ok(Parts {
+            first: Index::var(outer).scaled(factor),
+            outer_extent: hi.ceil_div(factor),
+            inner_extent: factor,
+            short: None,
+        })
     }
 
     /// A loop over owned elements, by runs of neighbours.
@@ -226,6 +291,7 @@ impl Primitive for Split {
         let call = match self.by {
             By::Factor(f) => call.int(f),
             By::Parts(p) => call.option("nparts", p),
+            By::Evenly { parts, piece } => call.option("nparts", parts).option("even", piece),
         };
         let call = match self.tail {
             None => call,

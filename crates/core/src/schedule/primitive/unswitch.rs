@@ -32,7 +32,8 @@
 //! of iterations end with the last one that does anything. A condition around a matrix instruction costs as much as the
 //! instruction, where the compiler predicates it; before the loop it costs a branch. Later steps apply to all versions.
 //!
-//! Conditions that a loop around the loop decides are taken, of those on loops inside it one for each of their values.
+//! Conditions that loops around the loop decide are taken, of those on loops inside it one for each of their values. Loops around with
+//! few iterations are tried value by value, so that no two versions stand for the same of them.
 
 use crate::diag::Diagnosis;
 use crate::index::{Comparison, Cond, Index, gcd};
@@ -59,6 +60,9 @@ const VERSIONS: usize = 16;
 
 /// Loops of at most so many iterations are tried value by value.
 const VALUES: i64 = 64;
+
+/// At most so many values of the loops around, together.
+const CASES: usize = 1024;
 
 impl Unswitch {
     pub(super) fn read(call: &Call) -> Result<Unswitch, Diagnosis> {
@@ -108,13 +112,14 @@ impl Primitive for Unswitch {
             }
             let mut found = Vec::new();
             Conditions { inside: &inside, counted: Vec::new() }.collect(&l.body, &mut found);
-            if undecided(&found, &facts).is_none() {
+            let around = Around { cases: Cases::of(&place.outer(), &found), facts };
+            if around.undecided(&found).is_none() {
                 return Err(self
                     .refuse("no condition in it depends only on what stands around it")
                     .instead("leave it out, or apply it after the step that makes conditions"));
             }
             let mut left = VERSIONS;
-            versions(&l, facts, &found, &mut left).ok_or_else(|| {
+            versions(&l, around, &found, &mut left).ok_or_else(|| {
                 self.refuse(format!("its conditions make more than {VERSIONS} versions of it"))
                     .instead("give each warp fewer tiles, or unswitch a loop with fewer conditions")
             })
@@ -218,27 +223,89 @@ fn normal(cond: &Cond) -> Cond {
     Cond::lt(terms.scaled(-1), Index::from(least + 1))
 }
 
-/// The first of the conditions that is neither known to hold nor known not to.
-fn undecided<'a>(found: &'a [Cond], facts: &Facts) -> Option<&'a Cond> {
-    found.iter().find(|c| !facts.proves(c) && !facts.proves(&(*c).clone().negate()))
+/// The values that loops around may have, together.
+#[derive(Clone)]
+struct Cases {
+    vars: Vec<Sym>,
+    left: Vec<Vec<i64>>,
+}
+
+impl Cases {
+    /// Of the loops that conditions mention and that have few values.
+    fn of(outer: &[&For], conditions: &[Cond]) -> Cases {
+        let mut cases = Cases { vars: Vec::new(), left: vec![Vec::new()] };
+        for l in outer {
+            let Range::Span { lo, hi, step } = &l.range else { continue };
+            let (Some(lo), Some(hi), Some(1)) = (lo.as_constant(), hi.as_constant(), step.as_constant()) else {
+                continue;
+            };
+            let several = cases.left.len().saturating_mul((hi - lo).clamp(0, VALUES + 1) as usize);
+            if hi - lo <= VALUES && several <= CASES && conditions.iter().any(|c| c.mentions(&l.var)) {
+                let with = |case: &Vec<i64>| (lo..hi).map(|v| [&case[..], &[v]].concat()).collect::<Vec<_>>();
+                cases.left = cases.left.iter().flat_map(with).collect();
+                cases.vars.push(l.var.clone());
+            }
+        }
+        cases
+    }
+
+    fn holds(&self, cond: &Cond, case: &[i64]) -> Option<bool> {
+        cond.eval(&|s| self.vars.iter().position(|v| v == s).map(|at| case[at])).ok()
+    }
+
+    /// Whether a condition holds in all cases that are left, or in none.
+    fn decided(&self, cond: &Cond) -> Option<bool> {
+        let first = self.holds(cond, self.left.first()?)?;
+        self.left.iter().all(|case| self.holds(cond, case) == Some(first)).then_some(first)
+    }
+}
+
+/// What is known around a version of the loop.
+#[derive(Clone)]
+struct Around {
+    facts: Facts,
+    cases: Cases,
+}
+
+impl Around {
+    /// Whether a condition always holds, or never.
+    fn decided(&self, cond: &Cond) -> Option<bool> {
+        let by_facts = || {
+            let never = || self.facts.proves(&cond.clone().negate()).then_some(false);
+            if self.facts.proves(cond) { Some(true) } else { never() }
+        };
+        self.cases.decided(cond).or_else(by_facts)
+    }
+
+    fn assume(&mut self, cond: &Cond) {
+        self.facts.assume(cond);
+        let cases = std::mem::take(&mut self.cases.left);
+        self.cases.left =
+            cases.into_iter().filter(|case| self.cases.holds(cond, case) != Some(false)).collect();
+    }
+
+    /// The first of the conditions that is neither known to hold nor known not to.
+    fn undecided<'a>(&self, found: &'a [Cond]) -> Option<&'a Cond> {
+        found.iter().find(|cond| self.decided(cond).is_none())
+    }
 }
 
 /// The loop where so much is known, taken apart by what is not; `None` if that makes more versions than are `left`.
-fn versions(l: &For, facts: Facts, found: &[Cond], left: &mut usize) -> Option<Vec<Stmt>> {
-    let Some(cond) = undecided(found, &facts) else {
+fn versions(l: &For, around: Around, found: &[Cond], left: &mut usize) -> Option<Vec<Stmt>> {
+    let Some(cond) = around.undecided(found) else {
         *left = left.checked_sub(1)?;
-        let mut inside = facts;
-        inside.enter(l);
-        let body = Known { facts: inside, counted: Vec::new() }.reduced(&l.body);
+        let mut inside = around;
+        inside.facts.enter(l);
+        let body = Known { around: inside, counted: Vec::new() }.reduced(&l.body);
         if body.is_empty() {
             return Some(Vec::new());
         }
         return Some(vec![Stmt::For(For { body: body.into(), ..head(l) })]);
     };
     let mut branch = |cond: Cond| {
-        let mut facts = facts.clone();
-        facts.assume(&cond);
-        versions(l, facts, found, left)
+        let mut around = around.clone();
+        around.assume(&cond);
+        versions(l, around, found, left)
     };
     let then = branch(cond.clone())?;
     let otherwise = walk::refresh(&branch(cond.clone().negate())?);
@@ -252,7 +319,7 @@ fn versions(l: &For, facts: Facts, found: &[Cond], left: &mut usize) -> Option<V
 
 /// What is known inside a version of the loop.
 struct Known {
-    facts: Facts,
+    around: Around,
     /// The loops around with constant ranges.
     counted: Vec<Counted>,
 }
@@ -262,9 +329,9 @@ impl Known {
     fn decided(&self, cond: &Cond) -> Option<bool> {
         let (mut all, mut none) = (true, true);
         each_instance(cond, &self.counted, &mut |instance| {
-            let instance = normal(instance);
-            all &= self.facts.proves(&instance);
-            none &= self.facts.proves(&instance.negate());
+            let decided = self.around.decided(&normal(instance));
+            all &= decided == Some(true);
+            none &= decided == Some(false);
         });
         if all {
             Some(true)

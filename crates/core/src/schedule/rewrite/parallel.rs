@@ -2,15 +2,22 @@
 
 use std::collections::HashMap;
 
-use crate::index::{Atom, Index, Interval, Ranges};
+use crate::index::{Atom, Cond, Index, Interval, Ranges};
 use crate::ir::{Access, Assign, AssignOp, For, Operand, Reduction, Stmt, walk};
 use crate::schedule::facts::Facts;
 use crate::sym::Sym;
 
+/// An element that a body uses, and the conditions in the body around that.
+#[derive(PartialEq)]
+struct Used {
+    index: Vec<Index>,
+    given: Vec<Cond>,
+}
+
 /// How a body uses one buffer.
 #[derive(Default)]
 struct Uses {
-    accesses: Vec<Vec<Index>>,
+    accesses: Vec<Used>,
     written: bool,
     /// All accesses are reductions by this operation, none a load.
     reduced_by: Option<Reduction>,
@@ -45,7 +52,7 @@ fn check(l: &For, facts: &Facts, at_once: bool) -> Result<(), String> {
     let mut private: Vec<Sym> = Vec::new();
     let mut lets: HashMap<Sym, Index> = HashMap::new();
     let mut opaque = false;
-    walk::for_each(&l.body, &mut |stmt| match stmt {
+    for_each_given(&l.body, &mut Vec::new(), &mut |stmt, given| match stmt {
         Stmt::For(i) => {
             facts.enter(i);
             inner.push(i.var.clone());
@@ -64,12 +71,12 @@ fn check(l: &For, facts: &Facts, at_once: bool) -> Result<(), String> {
         Stmt::AllocRing(_) | Stmt::Roles(_) | Stmt::On(_) | Stmt::Arrive { .. } | Stmt::Await { .. } => {
             opaque = true
         }
-        Stmt::Assign(a) => assign(a, &mut uses),
+        Stmt::Assign(a) => assign(a, given, &mut uses),
         Stmt::Instruction(i) => {
             for operand in &i.operands {
                 if let Operand::Window(w) = operand {
                     let uses = uses.entry(w.buffer.clone()).or_default();
-                    uses.accesses.push(w.start());
+                    uses.accesses.push(Used { index: w.start(), given: given.to_vec() });
                     uses.written = true;
                     uses.plain = true;
                 }
@@ -84,17 +91,22 @@ fn check(l: &For, facts: &Facts, at_once: bool) -> Result<(), String> {
         if uses.reduced_by.is_some() && !uses.plain && !(at_once && uses.unordered) {
             continue;
         }
-        let mut accesses: Vec<Vec<Index>> = Vec::new();
-        for access in &uses.accesses {
-            let access = access.iter().map(|i| i.substitute(&|s| lets.get(s).cloned())).collect();
+        let mut accesses: Vec<Used> = Vec::new();
+        for Used { index, given } in &uses.accesses {
+            let value = |s: &Sym| lets.get(s).cloned();
+            let used = Used {
+                index: index.iter().map(|i| i.substitute(&value)).collect(),
+                given: given.iter().map(|c| c.substitute(&value)).collect(),
+            };
             // What is loaded is often stored at the same place.
-            if !accesses.contains(&access) {
-                accesses.push(access);
+            if !accesses.contains(&used) {
+                accesses.push(used);
             }
         }
         let loops = Loops { var: &l.var, inner: &inner, ranges: facts.ranges() };
-        let told_apart = loops.told_apart_by_one_dimension(&accesses)
-            || loops.told_apart_by_two_dimensions(&accesses)
+        let indices: Vec<&[Index]> = accesses.iter().map(|used| &used.index[..]).collect();
+        let told_apart = loops.told_apart_by_one_dimension(&indices)
+            || loops.told_apart_by_two_dimensions(&indices)
             || loops.told_apart_by_enumeration(&accesses);
         if !told_apart {
             return Err(format!("two iterations may touch one element of `{buffer}`"));
@@ -103,14 +115,31 @@ fn check(l: &For, facts: &Facts, at_once: bool) -> Result<(), String> {
     Ok(())
 }
 
-fn assign(a: &Assign, uses: &mut HashMap<Sym, Uses>) {
+/// Calls `visit` for each statement with the conditions around it.
+fn for_each_given<'a>(stmts: &'a [Stmt], given: &mut Vec<Cond>, visit: &mut dyn FnMut(&'a Stmt, &[Cond])) {
+    for stmt in stmts {
+        visit(stmt, given);
+        if let Stmt::If(i) = stmt {
+            for (cond, body) in [(i.cond.clone(), &i.then), (i.cond.clone().negate(), &i.otherwise)] {
+                given.push(cond);
+                for_each_given(body, given, visit);
+                given.pop();
+            }
+        } else {
+            walk::bodies(stmt).for_each(|body| for_each_given(body, given, visit));
+        }
+    }
+}
+
+fn assign(a: &Assign, given: &[Cond], uses: &mut HashMap<Sym, Uses>) {
+    let used = |index: &[Index]| Used { index: index.to_vec(), given: given.to_vec() };
     a.value.for_each_access(&mut |Access { buffer, index }| {
         let uses = uses.entry(buffer.clone()).or_default();
-        uses.accesses.push(index.clone());
+        uses.accesses.push(used(index));
         uses.plain = true;
     });
     let uses = uses.entry(a.target.buffer.clone()).or_default();
-    uses.accesses.push(a.target.index.clone());
+    uses.accesses.push(used(&a.target.index));
     uses.written = true;
     match a.op {
         AssignOp::Reduce(r) if uses.reduced_by.is_none_or(|other| other == r) => {
@@ -139,8 +168,8 @@ impl Loops<'_> {
 
     /// Whether in some dimension equal indices imply equal values of the variable: `c * var + g * coarse + fine` with
     /// `fine` varying by less than `|c|` and `c * var + fine` by less than `g`.
-    fn told_apart_by_one_dimension(&self, accesses: &[Vec<Index>]) -> bool {
-        let rank = accesses.first().map_or(0, Vec::len);
+    fn told_apart_by_one_dimension(&self, accesses: &[&[Index]]) -> bool {
+        let rank = accesses.first().map_or(0, |index| index.len());
         (0..rank).any(|dim| {
             let c = accesses[0][dim].coefficient(self.var);
             if c == 0 || accesses.iter().any(|a| a[dim].coefficient(self.var) != c) {
@@ -160,10 +189,10 @@ impl Loops<'_> {
 
     /// Whether two dimensions that together hold quotient and remainder of one index tell iterations apart: with
     /// `x / d` in one and `x % d` in the other, `d` times the first plus the second is known from the element too.
-    fn told_apart_by_two_dimensions(&self, accesses: &[Vec<Index>]) -> bool {
-        let rank = accesses.first().map_or(0, Vec::len);
+    fn told_apart_by_two_dimensions(&self, accesses: &[&[Index]]) -> bool {
+        let rank = accesses.first().map_or(0, |index| index.len());
         let mut divisors: Vec<i64> = Vec::new();
-        for index in &accesses[0] {
+        for index in accesses[0] {
             for (atom, _) in index.terms() {
                 if let Atom::Mod(_, d) = atom {
                     divisors.push(*d);
@@ -173,9 +202,9 @@ impl Loops<'_> {
         let pairs = (0..rank).flat_map(|a| (0..rank).map(move |b| (a, b))).filter(|(a, b)| a != b);
         pairs.into_iter().any(|(a, b)| {
             divisors.iter().any(|d| {
-                let joined: Vec<Vec<Index>> =
-                    accesses.iter().map(|access| vec![&access[a].scaled(*d) + &access[b]]).collect();
-                self.told_apart_by_one_dimension(&joined)
+                let joined: Vec<[Index; 1]> =
+                    accesses.iter().map(|access| [&access[a].scaled(*d) + &access[b]]).collect();
+                self.told_apart_by_one_dimension(&joined.iter().map(|j| &j[..]).collect::<Vec<_>>())
             })
         })
     }
@@ -202,31 +231,42 @@ impl Loops<'_> {
     }
 
     /// Whether no element is touched for two values of the variable, by trying all values of the variables that occur
-    /// in dimensions of constant range.
-    fn told_apart_by_enumeration(&self, accesses: &[Vec<Index>]) -> bool {
-        let rank = accesses.first().map_or(0, Vec::len);
-        let mut dims = Vec::new();
-        let mut vars: Vec<Sym> = vec![self.var.clone()];
-        for dim in 0..rank {
-            let (common, _) = self.split(&accesses[0][dim]);
-            let mut here = Vec::new();
-            let mut constant = accesses.iter().all(|a| self.split(&a[dim]).0 == common);
-            accesses.iter().for_each(|a| {
-                self.split(&a[dim]).1.for_each_var(&mut |s| {
-                    let range = self.ranges.get(s);
-                    constant &= range.lo.is_some() && range.hi.is_some();
-                    here.push(s.clone());
-                });
-            });
-            if constant {
-                dims.push(dim);
-                here.into_iter().for_each(|s| {
-                    if !vars.contains(&s) {
-                        vars.push(s)
-                    }
-                });
+    /// in one dimension of constant range, or in all of them. Conditions that depend on nothing else are obeyed.
+    fn told_apart_by_enumeration(&self, accesses: &[Used]) -> bool {
+        let rank = accesses.first().map_or(0, |used| used.index.len());
+        let constant: Vec<(usize, Vec<Sym>)> =
+            (0..rank).filter_map(|dim| Some((dim, self.vars_of(dim, accesses)?))).collect();
+        let joined = |dims: &[(usize, Vec<Sym>)]| {
+            let mut vars = vec![self.var.clone()];
+            for s in dims.iter().flat_map(|(_, here)| here) {
+                if !vars.contains(s) {
+                    vars.push(s.clone());
+                }
             }
+            let dims: Vec<usize> = dims.iter().map(|(dim, _)| *dim).collect();
+            self.told_apart_by_values(accesses, &dims, &vars)
+        };
+        constant.iter().any(|one| joined(std::slice::from_ref(one))) || joined(&constant)
+    }
+
+    /// The variables that move in a dimension, if all of them have constant ranges and the rest is the same in all accesses.
+    fn vars_of(&self, dim: usize, accesses: &[Used]) -> Option<Vec<Sym>> {
+        let (common, _) = self.split(&accesses[0].index[dim]);
+        let mut vars = Vec::new();
+        let mut constant = true;
+        for used in accesses {
+            let (rest, moving) = self.split(&used.index[dim]);
+            constant &= rest == common;
+            moving.for_each_var(&mut |s| {
+                let range = self.ranges.get(s);
+                constant &= range.lo.is_some() && range.hi.is_some();
+                vars.push(s.clone());
+            });
         }
+        constant.then_some(vars)
+    }
+
+    fn told_apart_by_values(&self, accesses: &[Used], dims: &[usize], vars: &[Sym]) -> bool {
         let ranges: Option<Vec<(i64, i64)>> =
             vars.iter().map(|s| self.ranges.get(s).lo.zip(self.ranges.get(s).hi)).collect();
         let Some(ranges) = ranges else { return false };
@@ -238,9 +278,16 @@ impl Loops<'_> {
         let mut owner: HashMap<Vec<i64>, i64> = HashMap::new();
         for point in crate::layout::indices(&extents) {
             let value = |s: &Sym| vars.iter().position(|v| v == s).map(|i| ranges[i].0 + point[i]);
-            for access in accesses {
-                let element: Option<Vec<i64>> =
-                    dims.iter().map(|d| self.split(&access[*d]).1.eval(&value).ok()).collect();
+            for Used { index, given } in accesses {
+                let never = |c: &Cond| c.conjuncts().iter().any(|c| c.eval(&value) == Ok(false));
+                if given.iter().any(never) {
+                    continue;
+                }
+                // Loops around are at the same iteration for both.
+                let around = |i: &usize| vars[*i] != *self.var && !self.inner.contains(&vars[*i]);
+                let around = (0..vars.len()).filter(around).map(|i| Some(point[i]));
+                let here = dims.iter().map(|d| self.split(&index[*d]).1.eval(&value).ok());
+                let element: Option<Vec<i64>> = around.chain(here).collect();
                 let Some(element) = element else { return false };
                 if *owner.entry(element).or_insert(point[0]) != point[0] {
                     return false;
