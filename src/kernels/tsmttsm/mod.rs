@@ -59,7 +59,8 @@
 //! Where tiles do not divide among warps, the last ones stand over the end of C. With `omit=true` they leave out the tiles beyond it: before
 //! each group of rows a warp branches to code for as many tiles as it has (`unswitch`), so that warps may be as many as share
 //! out the tiles evenly among schedulers (52 columns of complex128 are 7 x 13 tiles: 3 x 5 warps have 24 of them on the fullest
-//! scheduler, 7 x 1 have 26).
+//! scheduler, 7 x 1 have 26). With `even=true` no warp has more than one row or column of tiles more than another, and warps side by
+//! side are rotated from row to row (`rotate`), so that the small ones of all rows do not stand on one scheduler: 4 x 4 warps have 23.
 //!
 //! Where whole instructions would leave most of a tile over, threads add up the last rows and columns of C (`border`), from the same
 //! copies and in the same pass: see `border.rs`.

@@ -158,7 +158,8 @@ pub(super) fn by_matrix_units(problem: &Problem, choice: &Choice) -> String {
     };
     let steps = rows_of_instructions(terms, mapping::apart(choice));
     let [along_m, along_n] = if choice.flag(EVEN) {
-        [("wm", high), ("wn", ACROSS)].map(|(warps, tile)| format!("nparts={}, even={tile}", choice.int(warps)))
+        [("wm", high), ("wn", ACROSS)]
+            .map(|(warps, tile)| format!("nparts={}, even={tile}", choice.int(warps)))
     } else {
         [rows, columns].map(|tile| tile.to_string())
     };

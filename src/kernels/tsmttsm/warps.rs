@@ -86,7 +86,9 @@ pub(super) fn tiles_shared(problem: &Problem, choice: &Choice, schedulers: i64) 
     let turns = loads.len();
     of_warps.enumerate().for_each(|(warp, tiles)| loads[warp % turns] += tiles);
     let warps = choice.int("wm") * choice.int("wn") * sets;
-    let all = warps * ceil(tiles(problem, choice)[0], choice.int("wm")) * ceil(tiles(problem, choice)[1], choice.int("wn"));
+    let all = warps
+        * ceil(tiles(problem, choice)[0], choice.int("wm"))
+        * ceil(tiles(problem, choice)[1], choice.int("wn"));
     let mean = loads.iter().sum::<i64>() as f64 / turns as f64;
     let fullest = loads.into_iter().max().unwrap_or(0) as f64;
     Some(TilesShared { part: mean * turns as f64 / all as f64, uneven: fullest / mean })

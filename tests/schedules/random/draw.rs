@@ -204,7 +204,7 @@ impl Draw<'_> {
             random,
             &["", ", combine=shared", ", combine=atomic", ", combine=shuffle", ", combine=shared_atomic"],
         );
-        let step = match random.below(48) {
+        let step = match random.below(52) {
             0..=3 => {
                 let tail = pick(random, &["", "", ", tail=guard", ", tail=fill"]);
                 format!("split({some_loop}, {factor}{tail}) -> o{number}, i{number}")
@@ -259,6 +259,19 @@ impl Draw<'_> {
             45 => format!("unswitch({some_loop})"),
             44 => format!("compute_with({some_loop}, {})", names.any_loop(random)),
             42 => format!("precompute({some_loop}, {}) -> b{number}", 1 + random.below(2)),
+            48 => format!("rotate({some_loop}, {})", names.any_loop(random)),
+            49 => {
+                let pair = names.nested_pair(random);
+                let (outer, inner) = pair.split_once(", ").unwrap_or((&some_loop, &pair));
+                format!("rotate({inner}, {outer})")
+            }
+            50 | 51 => {
+                let target =
+                    if random.once_in(2) { some_loop } else { names.one_of(&names.innermost, random) };
+                let piece = pick(random, &[1, 1, 2, 3, 4]);
+                let tail = pick(random, &["", "", ", tail=guard", ", tail=fill"]);
+                format!("split({target}, nparts={factor}, even={piece}{tail}) -> o{number}, i{number}")
+            }
             _ => match random.below(6) {
                 0 => format!("storage_align({buffer}, {axis}, {})", random.below(5)),
                 1 => format!(

@@ -231,32 +231,54 @@ impl Draw<'_> {
         let (step, piece, rows) = if product.dtype == "f64" { (4, 2, 8) } else { (16, 8, 16) };
         let columns = 8;
         let acc = product.sum(self);
-        let [wm, wn] = pick(&mut self.random, &[[1, 1], [1, 1], [1, 2], [2, 1]]);
-        let [mi, ni] = pick(&mut self.random, &[[1, 1], [1, 1], [1, 2], [2, 1]]);
+        // Where three warps stand side by side they share four tiles: one has two of them and the others one.
+        let even = self.random.once_in(3);
+        let [wm, wn] = if even {
+            pick(&mut self.random, &[[1, 3], [3, 1], [2, 3], [3, 2]])
+        } else {
+            pick(&mut self.random, &[[1, 1], [1, 1], [1, 2], [2, 1]])
+        };
+        let [mi, ni] = if even {
+            [wm, wn].map(|warps| if warps == 3 { 2 } else { 1 })
+        } else {
+            pick(&mut self.random, &[[1, 1], [1, 1], [1, 2], [2, 1]])
+        };
         let steps = pick(&mut self.random, &[1, 1, 2]);
         // What the warps of one row of them stage belongs to them, or to the block.
         let private = self.random.once_in(4);
         let (depth, tile_m, tile_n) =
             (step * steps, rows * mi, columns * ni * if rows == 16 { 2 } else { 1 });
+        let [block_m, block_n] = [(wm, tile_m), (wn, tile_n)]
+            .map(|(warps, tile)| if warps == 3 { 2 * tile } else { warps * tile });
+        let of_warps = if even {
+            format!(
+                "split(C.i, nparts={wm}, even={}) -> wm, i
+                split(C.j, nparts={wn}, even={}) -> wn, j
+                reorder(C.wm, C.wn, C.i, C.j)",
+                tile_m / mi,
+                tile_n / ni,
+            )
+        } else {
+            format!("tile(C.i, C.j, {tile_m}, {tile_n}) -> wm, wn, i, j")
+        };
+        let rotate = if even && !self.random.once_in(3) { "rotate(C.wn, C.wm)\n" } else { "" };
         let groups = self.groups(acc, depth);
         let mut text = format!(
             "specialize(lda%{piece}, ldb%{piece})
-            tile(C.i, C.j, {}, {}) -> by, bx, i, j
-            tile(C.i, C.j, {tile_m}, {tile_n}) -> wm, wn, i, j
+            tile(C.i, C.j, {block_m}, {block_n}) -> by, bx, i, j
+            {of_warps}
             bind(C.by, block.y)
             bind(C.bx, block.x)
             bind(C.wm, C.wn, threads@32)
-            set_scope({acc}, reg)
+            {rotate}set_scope({acc}, reg)
             compute_at({acc}, C.wn)
             {groups}split({acc}.k, {depth}) -> ko, k
             split({acc}.k, {step}) -> ks, k
             reorder({acc}.ko, {acc}.ks, {acc}.i, {acc}.j, {acc}.k)\n",
-            wm * tile_m,
-            wn * tile_n,
         );
         for (operand, tile, fragment, turned, extent) in [
-            ("A", "As", "a", product.turned[0], if private { tile_m } else { wm * tile_m }),
-            ("B", "Bs", "b", product.turned[1], wn * tile_n),
+            ("A", "As", "a", product.turned[0], if private { tile_m } else { block_m }),
+            ("B", "Bs", "b", product.turned[1], block_n),
         ] {
             let along_sum = turned == (operand == "B");
             let threads_of_a_row = if along_sum { depth } else { extent } / piece;

@@ -65,7 +65,9 @@ impl Primitive for Rotate {
         at_loops(program, &self.target, &mut |l, place| {
             let extent = match &l.range {
                 Range::Span { lo, hi, step }
-                    if lo.as_constant() == Some(0) && step.as_constant() == Some(1) && l.counting.is_none() =>
+                    if lo.as_constant() == Some(0)
+                        && step.as_constant() == Some(1)
+                        && l.counting.is_none() =>
                 {
                     hi.as_constant()
                 }
@@ -93,5 +95,130 @@ impl Primitive for Rotate {
             let body = walk::substitute(&l.body, &|s| (*s == l.var).then(|| turned.clone()));
             Ok(vec![Stmt::For(For { body: body.into(), ..head(&l) })])
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use crate::ir::{Assign, Stmt, parse, walk};
+    use crate::schedule::Schedule;
+
+    fn run(text: &str, steps: &str) -> Result<Schedule, String> {
+        let program = parse::program(text).expect("reads");
+        Schedule::run(program, steps).map_err(|e| e.to_string())
+    }
+
+    /// Rows and columns, which are copied.
+    const COPY: &str = "program p(n: size, x: in f32[3, 4], y: out f32[3, 4], z: out f32[3, n]) {
+      for i in 0..3, j in 0..4 { y[i, j] = x[i, j] }
+      for i in 0..3, j in 0..n { z[i, j] = 1 }
+    }";
+
+    #[test]
+    fn refusals_say_why() {
+        for (steps, because) in [
+            (
+                "rotate(z.j, z.i)",
+                "it does not count from 0 by 1 to a constant; split it and rotate the inner loop",
+            ),
+            ("rotate(y.i, y.j)", "the second is not around the first; reorder them first"),
+            ("rotate(y.i, y.i)", "the second is not around the first"),
+            ("rotate(y.j, z.i)", "the second is not around the first"),
+            ("unroll(y.j)\nrotate(y.j, y.i)", "it is unrolled, vectorized or interleaved already"),
+            ("vectorize(y.j)\nrotate(y.j, y.i)", "it is unrolled, vectorized or interleaved already"),
+            ("bind(y.j, vthread)\nrotate(y.j, y.i)", "it is unrolled, vectorized or interleaved already"),
+            ("rotate(y.k, y.i)", "there is no loop `y.k`"),
+            ("rotate(y.j)", "a loop and one around it are wanted"),
+        ] {
+            let refusal = run(COPY, steps).expect_err(steps);
+            assert!(refusal.contains(because), "{steps}: {refusal}");
+        }
+    }
+
+    #[test]
+    fn a_serial_loop_whose_iterations_depend_on_each_other_stays_as_it_is() {
+        let of = |body: &str| {
+            let text = format!(
+                "program p(x: in f32[3, 4], y: inout f32[3, 5]) {{ for i in 0..3, j in 0..4 {{ {body} }} }}"
+            );
+            run(&text, "rotate(y.j, y.i)").map(|s| s.program().to_string())
+        };
+        for body in [
+            // A sum of all before.
+            "y[i, j + 1] = y[i, j] + x[i, j]",
+            // The last one stays.
+            "y[i, 0] = x[i, j]",
+            // Of two neighbours the later one stays.
+            "y[i, j] = x[i, j]  y[i, j + 1] = 1",
+            "if j < 2 { y[i, j] = x[i, j] } else { y[i, 3 - j] = 1 }",
+        ] {
+            let refusal = of(body).expect_err(body);
+            assert!(refusal.contains("two iterations may touch one element of `y`"), "{body}: {refusal}");
+        }
+        // A sum may begin anywhere, and so may what conditions keep apart.
+        let sum = of("y[i, 4] += x[i, j]").expect("is taken");
+        assert!(sum.contains("y[i, 4] += x[i, (i + j)%4]"), "{sum}");
+        let apart = of("if j < 2 { y[i, j] = x[i, j] } else { y[i, 5 - j] = 1 }").expect("is taken");
+        assert!(apart.contains("if (i + j)%4 < 2 {"), "{apart}");
+    }
+
+    #[test]
+    fn loops_over_threads_and_blocks_may_be_rotated() {
+        let after = run(COPY, "bind(y.j, threads)\nrotate(y.j, y.i)").expect("is taken");
+        let text = after.program().to_string();
+        assert!(text.contains("for j in threads(4@1) {"), "{text}");
+        assert!(text.contains("y[i, (i + j)%4] = x[i, (i + j)%4]"), "{text}");
+        // Of two loops over the same threads one may be rotated: what they share is in shared memory.
+        let shared = "program p(x: in f32[3, 4], y: out f32[3, 4]) { for b in block.x(3) {
+          alloc s: f32[4] shared
+          for j in threads(4@1) { s[j] = x[b, j] }
+          barrier
+          for j in threads(4@1) { y[b, j] = s[3 - j] }
+        } }";
+        let text = run(shared, "rotate(y.j, y.b)").expect("is taken").program().to_string();
+        assert!(text.contains("s[j] = x[b, j]"), "{text}");
+        assert!(text.contains("y[b, (b + j)%4] = s[-((b + j)%4) + 3]"), "{text}");
+        let text = run(COPY, "bind(y.i, block.y)\nbind(y.j, block.x)\nrotate(y.j, y.i)");
+        let text = text.expect("is taken").program().to_string();
+        assert!(text.contains("j in block.x(4)") && text.contains("y[i, (i + j)%4] ="), "{text}");
+    }
+
+    #[test]
+    fn each_iteration_runs_once_however_long_the_loop_around_is() {
+        for (rows, columns) in [(1, 1), (1, 4), (3, 4), (4, 4), (9, 4), (5, 1), (2, 7)] {
+            let text = format!(
+                "program p(y: out f32[{rows}, {columns}]) {{
+                  for i in 0..{rows}, j in 0..{columns} {{ y[i, j] = 1 }}
+                }}"
+            );
+            let after = run(&text, "rotate(y.j, y.i)").expect("is taken");
+            let mut indices = Vec::new();
+            walk::for_each(&after.program().body, &mut |stmt| {
+                if let Stmt::Assign(Assign { target, .. }) = stmt {
+                    indices.push(target.index.clone());
+                }
+            });
+            let [index] = &indices[..] else { panic!("one element is stored: {}", after.program()) };
+            for row in 0..rows {
+                let at = |column: i64| {
+                    let value = |s: &crate::sym::Sym| Some(if s.name() == "i" { row } else { column });
+                    [&index[0], &index[1]].map(|i| i.eval(&value).expect("every variable is known"))
+                };
+                let stored: BTreeSet<_> = (0..columns).map(at).collect();
+                assert_eq!(stored, (0..columns).map(|column| [row, column]).collect(), "{}", after.program());
+                assert_eq!(at(0), [row, row % columns], "each row begins one further");
+            }
+        }
+    }
+
+    #[test]
+    fn the_step_is_written_back_as_it_was_read() {
+        let steps = "bind(y.j, threads)\nrotate(y.j, y.i)\n";
+        let schedule = run(COPY, steps).expect("is taken");
+        assert_eq!(schedule.text(), steps);
+        let again = run(COPY, &schedule.text()).expect("is taken");
+        assert_eq!(again.program().to_string(), schedule.program().to_string());
     }
 }

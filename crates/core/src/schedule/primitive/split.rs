@@ -392,8 +392,10 @@ fn neutral(value: &Value, reduction: Reduction, guard: &Cond, facts: &Facts) -> 
 
 #[cfg(test)]
 mod tests {
-    use crate::ir::parse;
+    use crate::index::{Cond, Index};
+    use crate::ir::{Assign, For, If, Program, Range, Stmt, parse};
     use crate::schedule::Schedule;
+    use crate::sym::Sym;
 
     fn stored(store: &str, steps: &str) -> Result<String, String> {
         let text = format!(
@@ -450,5 +452,146 @@ mod tests {
             let refusal = pairs(store, "").unwrap_err();
             assert!(refusal.contains(because), "{store}: {refusal}");
         }
+    }
+
+    fn copy_of(extent: &str) -> Program {
+        let text = format!(
+            "program p(n: size, x: in f32[{extent}], y: out f32[{extent}]) {{
+              for i in 0..{extent} {{ y[i] = x[i] }}
+            }}"
+        );
+        parse::program(&text).expect("the program reads")
+    }
+
+    fn evenly(extent: i64, parts: i64, piece: i64) -> Schedule {
+        let step = format!("split(y.i, nparts={parts}, even={piece}) -> p, i");
+        Schedule::run(copy_of(&extent.to_string()), &step)
+            .unwrap_or_else(|e| panic!("{step} of {extent}: {e}"))
+    }
+
+    #[test]
+    fn even_parts_that_cannot_be_are_refused() {
+        for (extent, step, because) in [
+            ("100", "split(y.i, even=8)", "even parts need nparts, too"),
+            ("100", "split(y.i, 4, even=8)", "even parts need nparts, too"),
+            ("100", "split(y.i, 4, nparts=4, even=8)", "a factor or nparts is wanted"),
+            ("100", "split(y.i, nparts=4, even=all)", "a factor or nparts is wanted"),
+            ("100", "split(y.i, nparts=4, even=0)", "the factor must be positive"),
+            ("100", "split(y.i, nparts=4, even=-8)", "the factor must be positive"),
+            ("100", "split(y.i, nparts=0, even=8)", "the factor must be positive"),
+            ("100", "split(y.i, nparts=-4, even=8)", "the factor must be positive"),
+            ("n", "split(y.i, nparts=4, even=8)", "nparts of a symbolic extent multiplies two symbols"),
+        ] {
+            let refusal = Schedule::run(copy_of(extent), step).expect_err(step).to_string();
+            assert!(refusal.contains(because), "{step}: {refusal}");
+        }
+        let refusal = stored(STORE, "split(C.j, nparts=4, even=2) -> j, v").unwrap_err();
+        assert!(refusal.contains("how many neighbours"), "{refusal}");
+    }
+
+    #[test]
+    fn parts_with_as_many_pieces_each_begin_at_multiples() {
+        let text = evenly(96, 4, 8).program().to_string();
+        assert!(text.contains("for p in 0..4, i in 0..24 {\n    y[24*p + i] = x[24*p + i]\n"), "{text}");
+        // Only the last piece is short.
+        let text = evenly(93, 4, 8).program().to_string();
+        assert!(text.contains("    if 24*p + i < 93 {\n      y[24*p + i] = x[24*p + i]\n"), "{text}");
+        // Parts of different length ask for no more than their own end where the last piece is whole.
+        let text = evenly(104, 4, 8).program().to_string();
+        assert!(text.contains("    if 8*((13*p)/4) + i < 8*((13*p + 1)/4) + 24 {\n"), "{text}");
+    }
+
+    /// The number of parts, the iterations of the longest, the guard, and the element that is stored.
+    fn pieces_of(schedule: &Schedule) -> (i64, i64, Cond, Index) {
+        let upto = |l: &For| match &l.range {
+            Range::Span { hi, .. } => hi.as_constant().expect("it ends at a constant"),
+            _ => panic!("it counts"),
+        };
+        let [Stmt::For(outer)] = &schedule.program().body[..] else { panic!("{}", schedule.program()) };
+        let [Stmt::For(inner)] = &outer.body[..] else { panic!("{}", schedule.program()) };
+        let (guard, body) = match &inner.body[..] {
+            [Stmt::If(If { cond, then, otherwise })] if otherwise.is_empty() => (cond.clone(), then),
+            _ => (Cond::TRUE, &inner.body),
+        };
+        let [Stmt::Assign(Assign { target, .. })] = &body[..] else { panic!("{}", schedule.program()) };
+        (upto(outer), upto(inner), guard, target.index[0].clone())
+    }
+
+    #[test]
+    fn even_parts_cover_each_iteration_once_and_differ_by_a_piece_at_most() {
+        // Among them as many parts as pieces, and more: some have nothing to do.
+        let extents = (1..=20).chain([96, 97, 100, 104]);
+        let shapes = (1..=7).flat_map(|parts| [1, 2, 3, 8].map(|piece| (parts, piece)));
+        let cases = extents.flat_map(|e| shapes.clone().map(move |(parts, piece)| (e, parts, piece)));
+        for (extent, parts, piece) in cases {
+            let schedule = evenly(extent, parts, piece);
+            let (numbered, longest, guard, index) = pieces_of(&schedule);
+            let pieces = (extent + piece - 1) / piece;
+            assert_eq!(numbered, parts);
+            assert_eq!(longest, (pieces + parts - 1) / parts * piece, "{}", schedule.program());
+            let mut all = Vec::new();
+            for p in 0..parts {
+                let value = |i: i64| move |s: &Sym| Some(if s.name() == "p" { p } else { i });
+                let runs = (0..longest).filter(|i| guard.eval(&value(*i)).expect("all is known"));
+                let part: Vec<i64> = runs.map(|i| index.eval(&value(i)).expect("all is known")).collect();
+                let [first, next] = [p, p + 1].map(|p| (p * pieces / parts * piece).min(extent));
+                assert_eq!(part, (first..next).collect::<Vec<_>>(), "part {p} of {}", schedule.program());
+                let of_part = (part.len() as i64 + piece - 1) / piece;
+                assert!((pieces / parts..=(pieces + parts - 1) / parts).contains(&of_part), "part {p}");
+                all.extend(part);
+            }
+            assert_eq!(all, (0..extent).collect::<Vec<_>>(), "{}", schedule.program());
+            assert_eq!(guard == Cond::TRUE, extent % (parts * piece) == 0, "{}", schedule.program());
+            // What the parts need to be independent is in their guard.
+            let bound = Schedule::run(schedule.program().clone(), "bind(y.p, threads)");
+            assert!(bound.is_ok(), "{}: {}", schedule.program(), bound.unwrap_err());
+        }
+    }
+
+    #[test]
+    fn parts_of_which_the_guard_is_gone_overlap() {
+        let bound = |text: &str| {
+            let program = parse::program(text).expect("the program reads");
+            Schedule::run(program, "bind(y.p, threads)").map_err(|e| e.to_string())
+        };
+        let refused = |text: &str| {
+            let refusal = bound(text).expect_err(text);
+            assert!(refusal.contains("two iterations may touch one element of `y`"), "{text}: {refusal}");
+        };
+        let text = evenly(100, 4, 8).program().to_string();
+        let guard = "if 8*((13*p)/4) + i < 8*((13*p + 1)/4) + 24 && 8*((13*p)/4) + i < 100 {";
+        assert!(text.contains(guard), "{text}");
+        bound(&text).expect("is taken");
+        refused(&text.replace(guard, "if 0 <= i {"));
+        refused(&text.replace(guard, "if 8*((13*p)/4) + i < 100 {"));
+        // A piece too long, and an end that nobody knows.
+        refused(&text.replace("/4) + 24 &&", "/4) + 25 &&"));
+        refused(&text.replace(guard, "if i < n {"));
+        let whole = text.replace("+ 24 && 8*((13*p)/4) + i < 100 {", "+ 24 {").replace("[100]", "[104]");
+        bound(&whole).expect("is taken");
+        // Either way of a condition keeps its statements apart, and only those.
+        let of = |body: &str| {
+            format!("program p(y: out f32[16], z: out f32[4, 4]) {{ for p in 0..4, i in 0..4 {{ {body} }} }}")
+        };
+        bound(&of("if i < 3 { y[3*p + i] = 1 }")).expect("is taken");
+        bound(&of("if 3 <= i { z[p, i] = 1 } else { y[3*p + i] = 1 }")).expect("is taken");
+        bound(&of("if i < 3 { if 1 <= i { y[2*p + i] = 1 } }")).expect("is taken");
+        refused(&of("if i < 3 { z[p, i] = 1 } else { y[p + 2*i] = 1 }  y[3*p + i] = 1"));
+        refused(&of("if 2 <= i { z[p, i] = 1 } else { z[p, i] = 2 }  y[3*p + i] = 1"));
+        refused(&of("if i < 3 { z[p, i] = 1 } else { z[p, i] = 2 }  if p < 3 { y[3*p + i] = 1 }"));
+        refused(&of("if i < 3 || p < 1 { y[3*p + i] = 1 }"));
+    }
+
+    #[test]
+    fn rows_and_columns_in_even_parts_are_those_of_one_thread_each() {
+        let text = "program p(x: in f32[7, 13], y: out f32[7, 13]) {
+          for i in 0..7, j in 0..13 { y[i, j] = x[i, j] }
+        }";
+        let steps = "split(y.i, nparts=4, even=1) -> u, i\nsplit(y.j, nparts=4, even=1) -> w, j\n";
+        let bind = "reorder(y.u, y.w, y.i, y.j)\nbind(y.u, y.w, threads@32)\n";
+        let schedule = Schedule::run(parse::program(text).unwrap(), &format!("{steps}{bind}")).unwrap();
+        let after = schedule.program().to_string();
+        assert!(after.contains("u in threads(4@128)") && after.contains("w in threads(4@32)"), "{after}");
+        assert_eq!(schedule.text(), format!("{steps}{bind}"));
     }
 }

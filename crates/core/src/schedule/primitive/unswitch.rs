@@ -236,7 +236,8 @@ impl Cases {
         let mut cases = Cases { vars: Vec::new(), left: vec![Vec::new()] };
         for l in outer {
             let Range::Span { lo, hi, step } = &l.range else { continue };
-            let (Some(lo), Some(hi), Some(1)) = (lo.as_constant(), hi.as_constant(), step.as_constant()) else {
+            let (Some(lo), Some(hi), Some(1)) = (lo.as_constant(), hi.as_constant(), step.as_constant())
+            else {
                 continue;
             };
             let several = cases.left.len().saturating_mul((hi - lo).clamp(0, VALUES + 1) as usize);
@@ -411,8 +412,10 @@ impl Known {
 
 #[cfg(test)]
 mod tests {
-    use crate::ir::parse;
+    use crate::index::Cond;
+    use crate::ir::{If, Program, Stmt, parse};
     use crate::schedule::Schedule;
+    use crate::sym::Sym;
 
     fn run(text: &str, steps: &str) -> Result<String, String> {
         let program = parse::program(text).expect("reads");
@@ -505,5 +508,82 @@ mod tests {
         }";
         let said = run(text, "unswitch(acc.k)").expect_err("is refused");
         assert!(said.contains("no condition in it"), "{said}");
+    }
+
+    /// The versions of the loop over `k`, each with the conditions on the way to it and the iterations of the
+    /// loops in it.
+    fn versions_of(stmts: &[Stmt], given: &Cond, found: &mut Vec<(Cond, [i64; 2])>) {
+        for stmt in stmts {
+            match stmt {
+                Stmt::For(l) if l.var.name() == "k" => {
+                    let [Stmt::For(i)] = &l.body[..] else { panic!("there are rows in it") };
+                    let [Stmt::For(j)] = &i.body[..] else { panic!("there are columns in it") };
+                    assert!(matches!(j.body[..], [Stmt::Assign(_)]), "nothing is asked in it");
+                    let extents = [i, j].map(|l| l.range.constant_trip_count().expect("it is constant"));
+                    found.push((given.clone(), extents));
+                }
+                Stmt::For(l) => versions_of(&l.body, given, found),
+                Stmt::If(If { cond, then, otherwise }) => {
+                    versions_of(then, &given.clone().and(cond.clone()), found);
+                    versions_of(otherwise, &given.clone().and(cond.clone().negate()), found);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Asserts that there are these versions and no other, and that each warp takes the one for what `of` says
+    /// that it has.
+    fn has_versions(after: &Program, expected: &[[i64; 2]], rows: i64, of: impl Fn(i64, i64) -> [i64; 2]) {
+        let mut versions = Vec::new();
+        versions_of(&after.body, &Cond::TRUE, &mut versions);
+        let mut extents: Vec<_> = versions.iter().map(|(_, extents)| *extents).collect();
+        extents.sort_unstable();
+        assert_eq!(extents, expected, "{after}");
+        let mut ran = vec![false; versions.len()];
+        for (u, w) in (0..rows).flat_map(|u| (0..4).map(move |w| (u, w))) {
+            let value = |s: &Sym| Some(if s.name() == "u" { u } else { w });
+            let taken = |at: &usize| versions[*at].0.eval(&value).expect("all is known");
+            let taken: Vec<usize> = (0..versions.len()).filter(taken).collect();
+            let [at] = taken[..] else { panic!("warp {u}, {w} has {} versions: {after}", taken.len()) };
+            assert_eq!(versions[at].1, of(u, w), "warp {u}, {w} of {after}");
+            ran[at] = true;
+        }
+        assert!(ran.iter().all(|ran| *ran), "some version is nobody's: {after}");
+    }
+
+    #[test]
+    fn warps_with_even_parts_of_rows_and_columns_have_four_versions() {
+        let text = "program p(x: in f32[8, 7], y: out f32[8, 7, 13]) {
+          for b in block.x(1) { for k in 0..8, i in 0..7, j in 0..13 { y[k, i, j] = x[k, i] } }
+        }";
+        let steps = "split(y.i, nparts=4, even=1) -> u, i
+            split(y.j, nparts=4, even=1) -> w, j
+            reorder(y.u, y.w, y.k, y.i, y.j)
+            bind(y.u, y.w, threads@32)";
+        let tiles = |all: i64, at: i64| (at + 1) * all / 4 - at * all / 4;
+        for (rotate, turn) in [("", 0), ("rotate(y.w, y.u)", 1)] {
+            let steps = format!("{steps}\n{rotate}\nunswitch(y.k)");
+            let schedule = Schedule::run(parse::program(text).expect("reads"), &steps).expect("is taken");
+            let expected = [[1, 3], [1, 4], [2, 3], [2, 4]];
+            let of = |u, w| [tiles(7, u), tiles(13, (w + turn * u) % 4)];
+            has_versions(schedule.program(), &expected, 4, of);
+        }
+    }
+
+    #[test]
+    fn a_version_that_no_warp_takes_is_not_made() {
+        // Nobody has the one short row of tiles and the long column of tiles.
+        let text = "program p(x: in f32[8, 7], y: out f32[8, 7, 13]) {
+          for b in block.x(1) { for w in threads(4@32) { for k in 0..8, i in 0..2, j in 0..4 {
+            if (7*w)/4 + i < (7*w + 7)/4 && (13*w)/4 + j < (13*w + 13)/4 {
+              y[k, (7*w)/4 + i, (13*w)/4 + j] = x[k, (7*w)/4 + i]
+            }
+          } } }
+        }";
+        let schedule =
+            Schedule::run(parse::program(text).expect("reads"), "unswitch(y.k)").expect("is taken");
+        let tiles = |all: i64, at: i64| (at + 1) * all / 4 - at * all / 4;
+        has_versions(schedule.program(), &[[1, 3], [2, 3], [2, 4]], 1, |_, w| [tiles(7, w), tiles(13, w)]);
     }
 }
