@@ -54,3 +54,34 @@ fn nothing_is_left_out_where_all_warps_have_as_much() {
         assert!(refused.contains("omit"), "{dtype} {widths:?}: {refused}");
     }
 }
+
+/// Where tiles stand over the end of a row, what follows it is multiplied, and nobody reads what comes of that. The last row of a slot is
+/// followed by what the copy brought behind it.
+#[test]
+fn lanes_may_find_what_follows_a_row() {
+    let family = kernels::family("tsmttsm").unwrap();
+    for (dtype, widths, form) in [
+        ("f64", (38, 21), "wm=1,wn=3,wk=1,depth=16,instruction=m16n8k4"),
+        ("f64", (22, 38), "wm=2,wn=1,wk=2,depth=32,instruction=m16n8k8,release=role"),
+        ("f64", (108, 52), "wm=4,wn=4,wk=1,depth=16,instruction=m16n8k4,omit=true,even=true,release=warps"),
+        ("c128", (27, 54), "numbers=parts,wm=2,wn=4,wk=1,depth=16,instruction=m16n8k8,omit=true,even=true"),
+        ("c128", (18, 10), "numbers=whole,wm=2,wn=1,wk=1,depth=16,instruction=m16n8k4"),
+        ("f32", (20, 36), "wm=1,wn=1,wk=2,depth=32"),
+        ("c64", (18, 27), "numbers=split-parts,wm=1,wn=2,wk=2,depth=32"),
+    ] {
+        let problem = problem(family, widths, dtype);
+        let given = parameters(form).with("unit", "mma").with("copy", "bulk").with("parts", 3);
+        let given = given.with("zeros", false);
+        let choice = family.complete(&given, &problem, target::DEFAULT).unwrap_or_else(|e| panic!("{e}"));
+        holds(family, &problem, &choice, &[0, 1, 150, 3 * choice.int("depth") + 5]);
+        let kernel = family.build(&problem, &choice).unwrap_or_else(|e| panic!("{e}"));
+        let program = compile::validated(kernel.program(), target::DEFAULT).unwrap();
+        let text = compile::cuda(&program).unwrap().text;
+        let loads = |l: &&str| l.contains("? As") || l.contains("? Bs");
+        assert_eq!(text.lines().filter(loads).count(), 0, "{choice}: {text}");
+    }
+    let problem = problem(family, (64, 64), "f64");
+    let given = parameters("copy=bulk,omit=false").with("unit", "mma").with("zeros", false);
+    let refused = family.complete(&given, &problem, target::DEFAULT).unwrap_err().to_string();
+    assert!(refused.contains("zeros"), "{refused}");
+}

@@ -305,9 +305,23 @@ pub(super) fn apart(choice: &Choice) -> i64 {
     choice.int(APART).max(1)
 }
 
-/// Whether the fragments of matrix instructions hold what is made of rows, or rows that are some way apart.
+/// The name of the parameter that says whether lanes find zeros beyond the end of a row.
+pub(super) const ZEROS: &str = "zeros";
+
+/// Whether tiles stand over the end of rows that one bulk copy brings, so that lanes may find zeros there, or what follows. Of rows that
+/// are some way apart they find what follows anyway.
+pub(super) fn may_go_without_zeros(problem: &Problem, choice: &Choice) -> bool {
+    let Problem { shape, .. } = read(problem, choice);
+    let over =
+        tiled_columns(problem, choice).iter().zip([shape.m, shape.n]).any(|(tiles, width)| *tiles > width);
+    let as_they_lie = numbers(problem, choice) != Numbers::Three && apart(choice) == 1;
+    choice.word(staging::COPY) == staging::BULK && as_they_lie && over
+}
+
+/// Whether the fragments of matrix instructions hold what is made of rows, rows that are some way apart, or what follows rows.
 pub(super) fn makes_fragments(problem: &Problem, choice: &Choice) -> bool {
-    numbers(problem, choice) == Numbers::Three || apart(choice) > 1
+    let without_zeros = choice.get(ZEROS).is_some() && !choice.flag(ZEROS);
+    numbers(problem, choice) == Numbers::Three || apart(choice) > 1 || without_zeros
 }
 
 /// Distances between rows worth trying: neighbours, and, where dense rows are read with fewer bank conflicts that way, the

@@ -61,6 +61,8 @@
 //! out the tiles evenly among schedulers (52 columns of complex128 are 7 x 13 tiles: 3 x 5 warps have 24 of them on the fullest
 //! scheduler, 7 x 1 have 26). With `even=true` no warp has more than one row or column of tiles more than another, and warps side by
 //! side are rotated from row to row (`rotate`), so that the small ones of all rows do not stand on one scheduler: 4 x 4 warps have 23.
+//! Lanes that read beyond the end of a row find zeros there, which costs a condition and registers for each load; with `zeros=false` they
+//! find what follows the row, and nobody reads what comes of it.
 //!
 //! Where whole instructions would leave most of a tile over, threads add up the last rows and columns of C (`border`), from the same
 //! copies and in the same pass: see `border.rs`.
@@ -81,7 +83,7 @@ use warpwright_core::dtype::DType;
 use warpwright_core::target::Capability;
 
 use self::border::BORDER;
-use self::mapping::{APART, Threads, WHOLE, area, areas, read};
+use self::mapping::{APART, Threads, WHOLE, ZEROS, area, areas, read};
 use self::warps::{EVEN, OMIT};
 use super::family::{Choice, Family, Parameter, Value};
 use super::gemm::{Fixed, Numbers};
@@ -406,6 +408,13 @@ const PARAMETERS: &[Parameter] = &[
             } else {
                 Vec::new()
             }
+        },
+    },
+    Parameter {
+        name: ZEROS,
+        about: "whether lanes find zeros where tiles stand over the end of a row, or what follows the row: nobody reads what comes of it",
+        values: |c, problem, _| {
+            if mapping::may_go_without_zeros(problem, c) { with_mma(c, [true, false]) } else { Vec::new() }
         },
     },
     Parameter {
