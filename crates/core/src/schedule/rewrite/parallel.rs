@@ -8,10 +8,23 @@ use crate::schedule::facts::Facts;
 use crate::sym::Sym;
 
 /// An element that a body uses, and the conditions in the body around that.
-#[derive(PartialEq)]
 struct Used {
     index: Vec<Index>,
     given: Vec<Cond>,
+}
+
+/// An element that is used under the conditions of one of these lists, or of several.
+struct Touched {
+    index: Vec<Index>,
+    given: Vec<Vec<Cond>>,
+}
+
+impl Touched {
+    /// Whether conditions say that it is not used where variables have these values.
+    fn never(&self, value: &dyn Fn(&Sym) -> Option<i64>) -> bool {
+        let fails = |c: &Cond| c.conjuncts().iter().any(|c| c.eval(value) == Ok(false));
+        self.given.iter().all(|given| given.iter().any(fails))
+    }
 }
 
 /// How a body uses one buffer.
@@ -91,20 +104,19 @@ fn check(l: &For, facts: &Facts, at_once: bool) -> Result<(), String> {
         if uses.reduced_by.is_some() && !uses.plain && !(at_once && uses.unordered) {
             continue;
         }
-        let mut accesses: Vec<Used> = Vec::new();
+        let mut accesses: Vec<Touched> = Vec::new();
         for Used { index, given } in &uses.accesses {
             let value = |s: &Sym| lets.get(s).cloned();
-            let used = Used {
-                index: index.iter().map(|i| i.substitute(&value)).collect(),
-                given: given.iter().map(|c| c.substitute(&value)).collect(),
-            };
+            let index: Vec<Index> = index.iter().map(|i| i.substitute(&value)).collect();
+            let given: Vec<Cond> = given.iter().map(|c| c.substitute(&value)).collect();
             // What is loaded is often stored at the same place.
-            if !accesses.contains(&used) {
-                accesses.push(used);
+            match accesses.iter_mut().find(|access| access.index == index) {
+                Some(access) => access.given.push(given),
+                None => accesses.push(Touched { index, given: vec![given] }),
             }
         }
         let loops = Loops { var: &l.var, inner: &inner, ranges: facts.ranges() };
-        let indices: Vec<&[Index]> = accesses.iter().map(|used| &used.index[..]).collect();
+        let indices: Vec<&[Index]> = accesses.iter().map(|access| &access.index[..]).collect();
         let told_apart = loops.told_apart_by_one_dimension(&indices)
             || loops.told_apart_by_two_dimensions(&indices)
             || loops.told_apart_by_enumeration(&accesses);
@@ -232,8 +244,8 @@ impl Loops<'_> {
 
     /// Whether no element is touched for two values of the variable, by trying all values of the variables that occur
     /// in one dimension of constant range, or in all of them. Conditions that depend on nothing else are obeyed.
-    fn told_apart_by_enumeration(&self, accesses: &[Used]) -> bool {
-        let rank = accesses.first().map_or(0, |used| used.index.len());
+    fn told_apart_by_enumeration(&self, accesses: &[Touched]) -> bool {
+        let rank = accesses.first().map_or(0, |access| access.index.len());
         let constant: Vec<(usize, Vec<Sym>)> =
             (0..rank).filter_map(|dim| Some((dim, self.vars_of(dim, accesses)?))).collect();
         let joined = |dims: &[(usize, Vec<Sym>)]| {
@@ -250,12 +262,12 @@ impl Loops<'_> {
     }
 
     /// The variables that move in a dimension, if all of them have constant ranges and the rest is the same in all accesses.
-    fn vars_of(&self, dim: usize, accesses: &[Used]) -> Option<Vec<Sym>> {
+    fn vars_of(&self, dim: usize, accesses: &[Touched]) -> Option<Vec<Sym>> {
         let (common, _) = self.split(&accesses[0].index[dim]);
         let mut vars = Vec::new();
         let mut constant = true;
-        for used in accesses {
-            let (rest, moving) = self.split(&used.index[dim]);
+        for access in accesses {
+            let (rest, moving) = self.split(&access.index[dim]);
             constant &= rest == common;
             moving.for_each_var(&mut |s| {
                 let range = self.ranges.get(s);
@@ -266,7 +278,7 @@ impl Loops<'_> {
         constant.then_some(vars)
     }
 
-    fn told_apart_by_values(&self, accesses: &[Used], dims: &[usize], vars: &[Sym]) -> bool {
+    fn told_apart_by_values(&self, accesses: &[Touched], dims: &[usize], vars: &[Sym]) -> bool {
         let ranges: Option<Vec<(i64, i64)>> =
             vars.iter().map(|s| self.ranges.get(s).lo.zip(self.ranges.get(s).hi)).collect();
         let Some(ranges) = ranges else { return false };
@@ -278,15 +290,11 @@ impl Loops<'_> {
         let mut owner: HashMap<Vec<i64>, i64> = HashMap::new();
         for point in crate::layout::indices(&extents) {
             let value = |s: &Sym| vars.iter().position(|v| v == s).map(|i| ranges[i].0 + point[i]);
-            for Used { index, given } in accesses {
-                let never = |c: &Cond| c.conjuncts().iter().any(|c| c.eval(&value) == Ok(false));
-                if given.iter().any(never) {
-                    continue;
-                }
+            for access in accesses.iter().filter(|access| !access.never(&value)) {
                 // Loops around are at the same iteration for both.
                 let around = |i: &usize| vars[*i] != *self.var && !self.inner.contains(&vars[*i]);
                 let around = (0..vars.len()).filter(around).map(|i| Some(point[i]));
-                let here = dims.iter().map(|d| self.split(&index[*d]).1.eval(&value).ok());
+                let here = dims.iter().map(|d| self.split(&access.index[*d]).1.eval(&value).ok());
                 let element: Option<Vec<i64>> = around.chain(here).collect();
                 let Some(element) = element else { return false };
                 if *owner.entry(element).or_insert(point[0]) != point[0] {
