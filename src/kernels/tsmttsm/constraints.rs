@@ -75,7 +75,7 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
     },
     Constraint {
         about: "warps would have no part of C",
-        on: &["instruction", EVEN, "wm", "wn"],
+        on: &["instruction", "wm", "wn"],
         holds: |c, p, _| warps::tiles_of_warps(p, c, c.flag(EVEN)).iter().flatten().all(|tiles| *tiles > 0),
     },
     Constraint {

@@ -19,7 +19,7 @@
 //! Each iteration still runs once. What is bound to threads changes hands: of four rows of four warps, warp `w` of each stands on
 //! scheduler `w`; where the parts of the last column are small, its scheduler has little to do. Rotated by their rows, each scheduler has
 //! a warp of each row and of each column. (The name and its meaning are those of DISTAL's command,
-//! <https://doi.org/10.1145/3519939.3523437>.)
+//! <https://arxiv.org/abs/2203.08069>.)
 //!
 //! The loop counts from 0 to a constant, and its iterations are independent, or run in threads or blocks already.
 
