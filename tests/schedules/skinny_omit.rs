@@ -65,7 +65,7 @@ fn lanes_may_find_what_follows_a_row() {
         ("f64", (22, 38), "wm=2,wn=1,wk=2,depth=32,instruction=m16n8k8,release=role"),
         ("f64", (108, 52), "wm=4,wn=4,wk=1,depth=16,instruction=m16n8k4,omit=true,even=true,release=warps"),
         ("c128", (27, 54), "numbers=parts,wm=2,wn=4,wk=1,depth=16,instruction=m16n8k8,omit=true,even=true"),
-        ("c128", (18, 10), "numbers=whole,wm=2,wn=1,wk=1,depth=16,instruction=m16n8k4"),
+        ("c128", (18, 10), "numbers=whole,wm=1,wn=2,wk=1,depth=16,instruction=m16n8k4"),
         ("f32", (20, 36), "wm=1,wn=1,wk=2,depth=32"),
         ("c64", (18, 27), "numbers=split-parts,wm=1,wn=2,wk=2,depth=32"),
     ] {
