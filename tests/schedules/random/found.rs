@@ -404,4 +404,14 @@ split(acc.i, 4) -> by, i
 reverse_compute_at(C, acc.by)
 bind(C.by, C.i, threads)",
     ),
+    // A version lost a store whose condition was known not to hold, and kept the load whose condition, on the same threads, was not.
+    (
+        "contraction",
+        &[("M", 8), ("N", 16), ("K", 3), ("ldc", 16)],
+        "split(acc.i, 4) -> by, i
+reverse_compute_at(C, acc.j)
+bind(C.i, C.j, threads)
+split(acc.j, 2) -> tx, j
+unswitch(C.tx)",
+    ),
 ];

@@ -397,7 +397,10 @@ impl Known {
     /// The loop to the last iteration that does anything.
     fn shortened(&mut self, l: &For) -> Vec<Stmt> {
         let Some(range) = values(l) else {
+            let around = self.around.clone();
+            self.around.facts.enter(l);
             let body = self.reduced(&l.body);
+            self.around = around;
             return vec![Stmt::For(For { body: body.into(), ..head(l) })];
         };
         let busy =
