@@ -2,9 +2,20 @@
 
 use warpwright::compile;
 use warpwright::kernels;
+use warpwright::kernels::family::{Choice, Family};
+use warpwright::problem::Problem;
 use warpwright_core::target;
 
+use crate::skinny_reads::chosen;
 use crate::tall_skinny::{holds, parameters, problem};
+
+/// The CUDA C of a choice, which is exactly equal to the specification and without a hazard.
+fn text_that_holds(family: &Family, problem: &Problem, choice: &Choice) -> String {
+    holds(family, problem, choice, &[0, 1, 150, 3 * choice.int("depth") + 5]);
+    let kernel = family.build(problem, choice).unwrap_or_else(|e| panic!("{e}"));
+    let program = compile::validated(kernel.program(), target::DEFAULT).unwrap_or_else(|e| panic!("{e}"));
+    compile::cuda(&program).unwrap_or_else(|e| panic!("{e}")).text
+}
 
 /// Warps of four kinds (rows and columns left out or not), of two, with sets of warps beside each other, all types and ways in which
 /// groups are brought and given back.
@@ -29,12 +40,8 @@ fn warps_leave_out_tiles_beyond_the_end() {
         ("f32", (49, 81), "copy=bulk,wm=3,wn=4,wk=1,depth=32,even=true"),
     ] {
         let problem = problem(family, (wide, high), dtype);
-        let given = parameters(form).with("unit", "mma").with("omit", true).with("parts", 3);
-        let choice = family.complete(&given, &problem, target::DEFAULT).unwrap_or_else(|e| panic!("{e}"));
-        holds(family, &problem, &choice, &[0, 1, 150, 3 * choice.int("depth") + 5]);
-        let kernel = family.build(&problem, &choice).unwrap_or_else(|e| panic!("{e}"));
-        let program = compile::validated(kernel.program(), target::DEFAULT).unwrap();
-        let text = compile::cuda(&program).unwrap().text;
+        let choice = chosen(family, &problem, &format!("unit=mma,omit=true,parts=3,{form}"));
+        let text = text_that_holds(family, &problem, &choice);
         // One version for each number of tiles; no instruction stands in a condition of its own.
         let conditional = text.lines().filter(|l| l.contains("if (") && l.contains("mma_")).count();
         assert_eq!(conditional, 0, "{choice}: {text}");
@@ -70,13 +77,8 @@ fn lanes_may_find_what_follows_a_row() {
         ("c64", (18, 27), "numbers=split-parts,wm=1,wn=2,wk=2,depth=32"),
     ] {
         let problem = problem(family, widths, dtype);
-        let given = parameters(form).with("unit", "mma").with("copy", "bulk").with("parts", 3);
-        let given = given.with("zeros", false);
-        let choice = family.complete(&given, &problem, target::DEFAULT).unwrap_or_else(|e| panic!("{e}"));
-        holds(family, &problem, &choice, &[0, 1, 150, 3 * choice.int("depth") + 5]);
-        let kernel = family.build(&problem, &choice).unwrap_or_else(|e| panic!("{e}"));
-        let program = compile::validated(kernel.program(), target::DEFAULT).unwrap();
-        let text = compile::cuda(&program).unwrap().text;
+        let choice = chosen(family, &problem, &format!("unit=mma,copy=bulk,zeros=false,parts=3,{form}"));
+        let text = text_that_holds(family, &problem, &choice);
         let loads = |l: &&str| l.contains("? As") || l.contains("? Bs");
         assert_eq!(text.lines().filter(loads).count(), 0, "{choice}: {text}");
     }

@@ -8,9 +8,9 @@ use crate::problem::Problem;
 /// What a warp has of an area of C.
 pub(super) fn warp_tile(problem: &Problem, choice: &Choice) -> WarpTile {
     let (high, terms) = staging::instruction(choice.word("instruction"));
-    let [height, width] = tiled(problem, choice);
-    let rows = ceil(ceil(height, high), choice.int("wm")) * high;
-    let columns = ceil(ceil(width, ACROSS), choice.int("wn")) * ACROSS;
+    let [along_m, along_n] = tiles(problem, choice);
+    let rows = ceil(along_m, choice.int("wm")) * high;
+    let columns = ceil(along_n, choice.int("wn")) * ACROSS;
     WarpTile { high, terms, rows, columns }
 }
 
@@ -86,9 +86,8 @@ pub(super) fn tiles_shared(problem: &Problem, choice: &Choice, schedulers: i64) 
     let turns = loads.len();
     of_warps.enumerate().for_each(|(warp, tiles)| loads[warp % turns] += tiles);
     let warps = choice.int("wm") * choice.int("wn") * sets;
-    let all = warps
-        * ceil(tiles(problem, choice)[0], choice.int("wm"))
-        * ceil(tiles(problem, choice)[1], choice.int("wn"));
+    let WarpTile { high, rows, columns, .. } = warp_tile(problem, choice);
+    let all = warps * (rows / high) * (columns / ACROSS);
     let mean = loads.iter().sum::<i64>() as f64 / turns as f64;
     let fullest = loads.into_iter().max().unwrap_or(0) as f64;
     Some(TilesShared { part: mean * turns as f64 / all as f64, uneven: fullest / mean })
