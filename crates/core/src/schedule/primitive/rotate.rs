@@ -23,12 +23,15 @@
 //!
 //! The loop counts from 0 to a constant, and its iterations are independent, or run in threads or blocks already.
 
+use std::collections::HashMap;
+
 use crate::diag::Diagnosis;
 use crate::index::Index;
-use crate::ir::{For, Mode, Program, Range, Stmt, walk};
+use crate::ir::{Buffer, For, Mode, Program, Range, Stmt, walk};
 use crate::schedule::handle::LoopRef;
-use crate::schedule::rewrite::{at_loops, head, independent};
+use crate::schedule::rewrite::{Effects, at_loops, head, independent};
 use crate::schedule::step::Call;
+use crate::sym::Sym;
 
 use super::Primitive;
 
@@ -83,7 +86,14 @@ impl Primitive for Rotate {
                 return Err(self.refuse("the second is not around the first").instead("reorder them first"));
             };
             match l.mode {
-                Mode::Block { .. } | Mode::Threads { .. } => {}
+                Mode::Block { .. } => {}
+                Mode::Threads { .. } => {
+                    if let Some(owned) = owned(&l, &place.program.buffers()) {
+                        return Err(self
+                            .refuse(format!("each thread has elements of `{owned}` that no other can reach"))
+                            .instead("rotate it before anything is computed at it"));
+                    }
+                }
                 Mode::Serial => independent(&l, &place.facts()).map_err(|because| self.refuse(because))?,
                 _ => {
                     return Err(self
@@ -96,6 +106,13 @@ impl Primitive for Rotate {
             Ok(vec![Stmt::For(For { body: body.into(), ..head(&l) })])
         })
     }
+}
+
+/// A buffer outside a loop over threads that it uses and whose elements each belong to one of them.
+fn owned(l: &For, buffers: &HashMap<Sym, Buffer>) -> Option<Sym> {
+    let Effects { reads, stores, updates, .. } = Effects::of(&l.body);
+    let mut used = [reads, stores, updates].into_iter().flatten();
+    used.find(|sym| buffers.get(sym).is_some_and(Buffer::is_distributed))
 }
 
 #[cfg(test)]
@@ -183,6 +200,19 @@ mod tests {
         let text = run(COPY, "bind(y.i, block.y)\nbind(y.j, block.x)\nrotate(y.j, y.i)");
         let text = text.expect("is taken").program().to_string();
         assert!(text.contains("j in block.x(4)") && text.contains("y[i, (i + j)%4] ="), "{text}");
+    }
+
+    #[test]
+    fn what_threads_have_in_registers_stays_theirs() {
+        let text = "program p(x: in f32[3, 4], y: out f32[3, 4]) { for b in block.x(3) {
+          alloc r: f32[4@1] reg
+          for j in threads(4@1) { r[j] = x[b, j] }
+          for j in threads(4@1) { y[b, j] = r[j] }
+        } }";
+        for step in ["rotate(y.j, y.b)", "rotate(r.j, r.b)"] {
+            let refusal = run(text, step).expect_err(step);
+            assert!(refusal.contains("each thread has elements of `r`"), "{step}: {refusal}");
+        }
     }
 
     #[test]
