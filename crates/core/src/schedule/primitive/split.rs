@@ -580,6 +580,7 @@ mod tests {
         refused(&of("if 2 <= i { z[p, i] = 1 } else { z[p, i] = 2 }  y[3*p + i] = 1"));
         refused(&of("if i < 3 { z[p, i] = 1 } else { z[p, i] = 2 }  if p < 3 { y[3*p + i] = 1 }"));
         refused(&of("if i < 3 || p < 1 { y[3*p + i] = 1 }"));
+        refused(&of("if i < 3 { y[3*p + i] = 1 }  if p < 3 { y[3*p + i] = 2 }"));
     }
 
     #[test]
