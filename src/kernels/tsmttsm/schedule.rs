@@ -304,7 +304,14 @@ fn staged(problem: &Problem, choice: &Choice, at: &str, readers: &str) -> Staged
                 if whole { String::new() } else { format!(", rows={width}{}", pieces_of(fragment)) }
             };
             let at_groups = format!("compute_at({tile}, mine.ko)\n{}", copied.steps(tile, keep_place));
-            if readers.is_empty() {
+            if mapping::in_runs(choice) {
+                // Once it is known which rows are read together.
+                let (run, padding) = mapping::run(choice, dtype, width);
+                groups += &format!(
+                    "cache_read({operand}, mine, shared, rows={run}) -> {tile}\n{at_groups}{}",
+                    staging::pad(tile, padding)
+                );
+            } else if readers.is_empty() {
                 copies += &format!("cache_read({operand}, mine, shared) -> {tile}\n");
                 copies += &each_read(tile, fragments, &rows_of);
                 groups += &format!("{}{at_groups}", computed_at(fragments, at));

@@ -45,7 +45,7 @@
 //!
 //! Several consumers that are computed in one nest (`compute_with`) may share a copy: `cache_read(x, y, z, shared) -> xs`.
 //!
-//! What is left over behind the last whole row is not in the copy, and must not be asked of it.
+//! What is left over behind the last whole row is in the copy as a row that ends with zeros, unless it is certain that nobody reads it.
 //!
 //! Rows whose length is no multiple of V start anywhere, but memory is read V elements at a time from multiples of V only.
 //! With `rows=N, pieces=V` the copy of a row starts with the piece of V elements in which the row starts, so with up to
@@ -194,28 +194,28 @@ impl CacheRead {
                 continue;
             }
             *count += 1;
+            let left_over = self.reads_what_is_left_over(&stmt, source, facts);
             let copy = Buffer {
                 space: self.space,
-                dims: self.extents(source)?.into_iter().map(Dim::new).collect(),
+                dims: self.extents(source, left_over)?.into_iter().map(Dim::new).collect(),
                 split: source.split,
                 ..Buffer::new(Sym::new(&self.name), source.dtype, Vec::new(), self.space)
             };
-            self.check_rows(&stmt, source, facts)?;
-            let nest = self.copy_nest(&copy, source);
+            let nest = self.copy_nest(&copy, source, left_over);
             let renamed = self.redirect(stmt, &source.sym, &copy.sym, facts);
             out.extend([Stmt::Alloc(copy), nest, renamed]);
         }
         Ok(out)
     }
 
-    /// The extents of the copy.
-    fn extents(&self, source: &Buffer) -> Result<Vec<Index>, Diagnosis> {
+    /// The extents of the copy, with what is `left_over` behind the last whole row or without it.
+    fn extents(&self, source: &Buffer, left_over: bool) -> Result<Vec<Index>, Diagnosis> {
         let Some(rows) = self.rows else {
             return Ok(source.dims.iter().map(|d| d.extent.clone()).collect());
         };
         match &source.dims[..] {
             [only] if self.pieces.is_none() || only.extent.rem(rows) == Index::default() => {
-                let count = only.extent.div(rows);
+                let count = only.extent.offset(if left_over { rows - 1 } else { 0 }).div(rows);
                 Ok(match self.pieces {
                     None => vec![count, Index::constant(rows)],
                     Some(piece) => vec![count, self.pieces_of_row(rows, piece).into(), piece.into()],
@@ -230,15 +230,10 @@ impl CacheRead {
         }
     }
 
-    /// Refuses a statement that may read something behind the last whole row, where there is such.
-    fn check_rows(&self, stmt: &Stmt, source: &Buffer, facts: &Facts) -> Result<(), Diagnosis> {
-        let (Some(rows), None, [only]) = (self.rows, self.pieces, &source.dims[..]) else { return Ok(()) };
-        if only.extent.rem(rows) == Index::default() || self.reads_whole_rows(stmt, source, rows, facts) {
-            return Ok(());
-        }
-        Err(Diagnosis::new(format!("`{}` does not consist of rows of {rows}", self.buffer))
-            .because(format!("what is left over of its {} elements may be read, too", only.extent))
-            .instead("leave `rows` out, or give the length of its rows"))
+    /// Whether a statement may read something behind the last whole row, where there is such.
+    fn reads_what_is_left_over(&self, stmt: &Stmt, source: &Buffer, facts: &Facts) -> bool {
+        let (Some(rows), None, [only]) = (self.rows, self.pieces, &source.dims[..]) else { return false };
+        only.extent.rem(rows) != Index::default() && !self.reads_whole_rows(stmt, source, rows, facts)
     }
 
     /// Whether what the consumer reads inside a statement certainly lies in whole rows.
@@ -342,8 +337,8 @@ impl CacheRead {
         stmt
     }
 
-    /// `for r, c { copy[r, c] = source[r, c] }`
-    fn copy_nest(&self, copy: &Buffer, source: &Buffer) -> Stmt {
+    /// `for r, c { copy[r, c] = source[r, c] }`, with zeros behind the end of the source.
+    fn copy_nest(&self, copy: &Buffer, source: &Buffer, left_over: bool) -> Stmt {
         let rank = copy.dims.len();
         let vars: Vec<Sym> = (0..rank)
             .map(|i| match (rank, self.pieces) {
@@ -354,13 +349,16 @@ impl CacheRead {
             })
             .collect();
         let index: Vec<Index> = vars.iter().map(Index::var).collect();
+        let or_zero = |from: Index| {
+            let exists = Cond::lt(from.clone(), source.dims[0].extent.clone());
+            let load = Value::load(&source.sym, vec![from]);
+            Value::Select(exists, Box::new(load), Box::new(Value::Const(0.0)))
+        };
         let value = match (self.rows, self.pieces, &index[..]) {
+            (Some(rows), None, [r, c]) if left_over => or_zero(&r.scaled(rows) + c),
             (Some(rows), None, [r, c]) => Value::load(&source.sym, vec![&r.scaled(rows) + c]),
             (Some(rows), Some(piece), [r, p, v]) => {
-                let from = &(&r.scaled(rows).div(piece) + p).scaled(piece) + v;
-                let exists = Cond::lt(from.clone(), source.dims[0].extent.clone());
-                let load = Value::load(&source.sym, vec![from]);
-                Value::Select(exists, Box::new(load), Box::new(Value::Const(0.0)))
+                or_zero(&(&r.scaled(rows).div(piece) + p).scaled(piece) + v)
             }
             _ => Value::load(&source.sym, index.clone()),
         };
@@ -447,25 +445,30 @@ mod tests {
     use crate::ir::parse;
     use crate::schedule::Schedule;
 
-    /// The program after a copy in rows of 6 of a tensor of 3 n elements, of whose rows the first so many are read.
-    fn in_rows(count: &str) -> Result<String, String> {
+    /// The program after a copy in rows of 6 of a tensor of 3 n elements, of which those are read that fulfil a condition.
+    fn in_rows(where_: &str) -> String {
         let text = format!(
             "program p(n: size, x: in f32[3*n], y: out f32[n]) {{
-               for i in 0..n {{ y[i] = 0  for k in 0..6 {{ y[i] += i < {count} ? x[6*i + k] : 0 }} }}
+               for i in 0..n {{ y[i] = 0  for k in 0..6 {{ y[i] += {where_} ? x[6*i + k] : 0 }} }}
              }}"
         );
         let before = parse::program(&text).expect("reads");
-        let after =
-            Schedule::run(before, "cache_read(x, y, reg, rows=6) -> xr").map_err(|e| e.to_string())?;
-        Ok(after.program().to_string())
+        let after = Schedule::run(before, "cache_read(x, y, reg, rows=6) -> xr").expect("copies");
+        after.program().to_string()
     }
 
     #[test]
-    fn rows_are_whole_or_are_not_asked_for() {
-        let text = in_rows("n/2").expect("whole rows");
+    fn rows_that_are_not_whole_are_left_out_where_nobody_reads_them() {
+        let text = in_rows("i < n/2");
         assert!(text.contains("alloc xr: f32[n/2, 6] reg"), "{text}");
         assert!(text.contains("i < n/2 ? xr[i, k] : 0"), "{text}");
-        let refusal = in_rows("n").unwrap_err();
-        assert!(refusal.contains("left over of its 3*n elements"), "{refusal}");
+    }
+
+    #[test]
+    fn what_is_left_over_is_a_row_that_ends_with_zeros() {
+        let text = in_rows("6*i + k < 3*n");
+        assert!(text.contains("alloc xr: f32[ceil(n, 2), 6] reg"), "{text}");
+        assert!(text.contains("xr[r, c] = 6*r + c < 3*n ? x[6*r + c] : 0"), "{text}");
+        assert!(text.contains("6*i + k < 3*n ? xr[i, k] : 0"), "{text}");
     }
 }

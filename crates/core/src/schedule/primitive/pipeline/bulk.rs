@@ -146,7 +146,37 @@
 //! ```
 //!
 //! A fill must copy consecutive elements of device memory, from a multiple of 16 bytes, to a buffer of one dimension, and
-//! give 0 for what hangs over the end.
+//! give 0 for what hangs over the end. A buffer of two dimensions gets a copy for each of its rows, between which there may be padding
+//! (`storage_align`), so that rows that are read together begin in different banks:
+//!
+//! ```
+//! # use warpwright_core::{ir::parse, schedule::Schedule};
+//! let before = parse::program("program p(n: size, x: in f32[64*n], y: out f32[32]) {
+//!   for b in block.x(1) {
+//!     alloc s: f32[2, 32] shared layout (r, c) => 36*r + c
+//!     alloc acc: f32[32@1] reg
+//!     for t in threads(32@1) { acc[t] = 0 }
+//!     for k in 0..n {
+//!       for r in 0..2, c in 0..32 { s[r, c] = x[64*k + 32*r + c] }
+//!       for t in threads(32@1) { acc[t] += s[t%2, t] }
+//!     }
+//!     for t in threads(32@1) { y[t] = acc[t] }
+//!   }
+//! }").unwrap();
+//! let after = Schedule::run(before, "pipeline(acc.k, 2, via=bulk)").unwrap();
+//! let text = after.program().to_string();
+//! assert!(text.contains("alloc s: f32[2, 2, 32] shared layout (s_2, r, c) => 96*s_2 + 36*r + c"), "{text}");
+//! assert!(text.contains("\
+//!           for r in unroll 0..2 {
+//!             bulk_copy_f32(s[(k + 1)%2, r, :], x[64*k + 32*r + 64 +: 32], 32) -> full[k + 1]
+//!           }
+//!           for e in threads(1@1) {
+//!             arrive(full[k + 1], tx 256)
+//!           }
+//! "), "{text}");
+//! ```
+//!
+//! Each copy takes about 50 cycles of its multiprocessor, however short it is (bench/limits/rows_by_bulk.cu), so rows had better be long.
 
 use std::cell::RefCell;
 
@@ -158,9 +188,10 @@ use crate::diag::Diagnosis;
 use crate::index::{Cond, Index};
 use crate::instr::{self, Behaviour};
 use crate::ir::{
-    self, Access, AssignOp, Buffer, Dim, For, Instruction, Mode, Operand, Program, Role, Space, Span, Stmt,
-    Window, walk,
+    self, Access, AssignOp, Buffer, Dim, For, Instruction, Mode, Operand, Program, Range, Role, Space, Span,
+    Stmt, Window, walk,
 };
+use crate::layout::Layout;
 use crate::schedule::facts::Facts;
 use crate::schedule::rewrite::{Place, Stages, at_loops, covers, guard_bounds, guarded_load};
 use crate::sym::Sym;
@@ -232,15 +263,15 @@ impl Copied {
         facts.enter_range(&counted.var, &extent);
         let (mut copies, mut bytes) = (Vec::new(), 0);
         for stmt in &moved.fills {
+            let signal = (full.clone(), Index::var(&counted.var));
             let Run { tile, copy, bytes: of_run, aligned } =
-                run(stmt, &stages.staged, &moved.staged, place, &facts).map_err(|because| {
+                run(stmt, signal, &stages.staged, &moved.staged, place, &facts).map_err(|because| {
                     step.refuse(because).instead(
                         "copy dense rows as the one piece of memory that they are, or use via=cp_async",
                     )
                 })?;
-            let signal = Some((full.clone(), Index::var(&counted.var)));
             found.aligned.insert(tile, aligned);
-            copies.push(Stmt::Instruction(Instruction { signal, ..copy }));
+            copies.push(copy);
             bytes += of_run;
         }
         Ok(Copied { counted, extent, moved, rings, copies, bytes })
@@ -338,19 +369,21 @@ fn in_pieces(buffer: &Buffer) -> Buffer {
     Buffer { dims: vec![Dim::new((extent + piece - 1) / piece * piece)], ..buffer.clone() }
 }
 
-/// A fill that is one bulk copy.
+/// A fill that is one bulk copy, or one for each row of a buffer.
 struct Run {
     /// The buffer that it fills.
     tile: Sym,
-    copy: Instruction,
+    /// The copy, in a loop over the rows if there are any.
+    copy: Stmt,
     bytes: i64,
     /// Bytes at multiples of which it begins in device memory, [`LINE`] at most.
     aligned: i64,
 }
 
-/// A fill of one of these buffers as one bulk copy that fills its larger version; why it is none.
+/// A fill of one of these buffers as bulk copies that fill its larger version and report to a barrier; why it is none.
 fn run(
     fill: &Stmt,
+    signal: (Sym, Index),
     staged: &[Buffer],
     larger: &[Buffer],
     place: &Place,
@@ -378,7 +411,8 @@ fn run(
     let buffers = place.program.buffers();
     let source = buffers.get(&access.buffer).ok_or("a matrix is not known")?;
     let filled = larger.iter().find(|b| b.sym == *name).unwrap_or(tile);
-    let (start, elements) = consecutive(filled, source, &assign.target.index, access, &loops)?;
+    let Consecutive { start, elements, row } =
+        consecutive(filled, source, &assign.target.index, access, &loops)?;
     if !covers(std::slice::from_ref(fill), tile) {
         return Err(format!("it could not be shown that all of `{name}` is filled"));
     }
@@ -386,6 +420,10 @@ fn run(
     inside.assume(&guard_bounds(access, source, &Facts::default()));
     if !inside.proves(&cond) || (cond != Cond::TRUE && otherwise != 0.0) {
         return Err(format!("`{name}` is filled with other than all that the matrix has and zeros"));
+    }
+    let mut facts = facts.clone();
+    if let Some((r, rows)) = &row {
+        facts.enter_range(r, &(*rows).into());
     }
     let piece = PIECE / tile.dtype.bytes();
     if elements % piece != 0 || !facts.is_multiple(&start, piece) || source.align % PIECE != 0 {
@@ -403,30 +441,71 @@ fn run(
             r.behaviour == Behaviour::BulkCopy && wanted.is_some_and(|w| w.dtype == Some(tile.dtype))
         })
         .ok_or_else(|| format!("there is no bulk copy of {}", tile.dtype))?;
-    let to = Window { buffer: tile.sym.clone(), dims: vec![Span::All] };
+    let at_row = row.iter().map(|(r, _)| Span::At(Index::var(r)));
+    let to = Window { buffer: tile.sym.clone(), dims: at_row.chain([Span::All]).collect() };
     let begins_at = |bytes: &i64| facts.is_multiple(&start, bytes / tile.dtype.bytes());
     let aligned = [LINE, LINE / 2, LINE / 4].into_iter().find(begins_at).unwrap_or(PIECE);
     let from = Window { buffer: source.sym.clone(), dims: vec![Span::Slice(start, elements)] };
     let operands = vec![Operand::Window(to), Operand::Window(from), Operand::Scalar(valid)];
-    let copy = Instruction { name: record.name.into(), operands, signal: None };
-    Ok(Run { tile: tile.sym.clone(), copy, bytes: elements * tile.dtype.bytes(), aligned })
+    let copy = Stmt::Instruction(Instruction { name: record.name.into(), operands, signal: Some(signal) });
+    let rows = row.as_ref().map_or(1, |(_, rows)| *rows);
+    let copy = match row {
+        Some((r, _)) => For::with_mode(&r, Mode::Unroll, Range::upto(rows), vec![copy]),
+        None => copy,
+    };
+    Ok(Run { tile: tile.sym.clone(), copy, bytes: rows * elements * tile.dtype.bytes(), aligned })
 }
 
-/// Where in the matrix the elements of a tile begin, which follow each other in both, and how many they are.
+/// Elements that follow each other in a matrix and in a tile, or in each row of a tile.
+struct Consecutive {
+    /// Where in the matrix they begin.
+    start: Index,
+    elements: i64,
+    /// The loop over the rows, if there are any, and how many there are.
+    row: Option<(Sym, i64)>,
+}
+
+/// The elements that a fill copies, if they follow each other.
 fn consecutive(
     tile: &Buffer,
     source: &Buffer,
     target: &[Index],
     access: &Access,
     loops: &[Sym],
-) -> Result<(Index, i64), String> {
-    let ([to], [from], 1) = (target, &access.index[..], source.dims.len()) else {
+) -> Result<Consecutive, String> {
+    let extents = tile.constant_extents().ok_or("the extents of a tile are not constant")?;
+    let ([from], 1, Some(&elements)) = (&access.index[..], source.dims.len(), extents.last()) else {
         return Err(format!("`{}` is no run of consecutive elements", tile.sym));
     };
+    let in_another_order = || format!("`{}` is stored in another order than it is read", tile.sym);
+    let (row, to) = match target {
+        [to] => (None, to),
+        [row, to] => match row.as_var().filter(|r| loops.contains(r)) {
+            Some(r) => (Some((r.clone(), extents[0])), to),
+            None => return Err(in_another_order()),
+        },
+        _ => return Err(format!("`{}` has more than rows of consecutive elements", tile.sym)),
+    };
     let start = from - to;
-    if loops.iter().any(|v| start.mentions(v)) || tile.layout.is_some() || tile.space != Space::Shared {
-        return Err(format!("`{}` is stored in another order than it is read", tile.sym));
+    let of_row = |v: &Sym| row.as_ref().is_some_and(|(r, _)| r == v);
+    if loops.iter().any(|v| start.mentions(v) && !of_row(v)) || tile.space != Space::Shared {
+        return Err(in_another_order());
     }
-    let elements = tile.constant_extents().and_then(|e| e.first().copied());
-    Ok((start, elements.ok_or("the extent of a tile is not constant")?))
+    let as_they_are = match &tile.layout {
+        None => true,
+        Some(layout) => row.is_some() && rows_at_pieces(layout, tile.dtype.bytes()),
+    };
+    if !as_they_are {
+        return Err(format!(
+            "rows of `{}` do not start at multiples of {PIECE} bytes, or are parted",
+            tile.sym
+        ));
+    }
+    Ok(Consecutive { start, elements, row })
+}
+
+/// Whether the elements of a row follow each other in this layout of two axes, and rows begin at multiples of what bulk copies move.
+fn rows_at_pieces(layout: &Layout, bytes: i64) -> bool {
+    let [_, column] = &layout.axes[..] else { return false };
+    !(&layout.offset - &Index::var(column)).mentions(column) && layout.at(&[1, 0]) * bytes % PIECE == 0
 }
