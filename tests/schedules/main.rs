@@ -19,6 +19,7 @@ mod skinny_omit;
 mod skinny_passing;
 mod skinny_reads;
 mod skinny_rest;
+mod skinny_runs;
 mod skinny_short;
 mod skinny_starts;
 mod skinny_turns;

@@ -39,6 +39,7 @@
 //! warps stays: each such range of threads computes what it needs itself, in a part of shared memory of its own, and
 //! waits for nobody else.
 
+mod copied;
 mod guards;
 mod ranges;
 
@@ -58,6 +59,7 @@ use crate::schedule::rewrite::{
 use crate::schedule::step::Call;
 use crate::sym::Sym;
 
+use self::copied::Copied;
 pub(in crate::schedule) use self::guards::for_each_guarded;
 use self::guards::{clipped, deduced, follows, guard_all_loads, rewrite_values};
 use self::ranges::wrap_single;
@@ -216,16 +218,6 @@ pub(super) fn canonical_nest(stmt: &Stmt, buffer: &Buffer) -> Option<(Vec<Sym>, 
         }
     });
     canonical.then(|| (vars, body.to_vec()))
-}
-
-/// What a stage copies.
-enum Copied<'a> {
-    /// The elements of a buffer, each at its own indices.
-    AsIs(&'a Sym),
-    /// A buffer of one dimension, in rows.
-    InRows,
-    /// A buffer of one dimension, in rows of so many elements that start with the piece in which they start.
-    InPieces { columns: i64, piece: i64 },
 }
 
 /// The attaching of one stage to one consumer.
@@ -406,14 +398,17 @@ impl Attach<'_> {
             }
             if let Some(origin) = source
                 && present == fill
+                && self.copied().is_some_and(|copied| copied.fills_with(present))
                 && self.is_of_its_row(&access.index, facts)
             {
-                let bounds =
-                    guard_bounds(&Access { buffer: origin.sym.clone(), ..access.clone() }, origin, facts);
+                let bounds = self.exists(origin, &access.index, facts);
                 let mut inside = facts.clone();
                 inside.assume(&bounds);
-                let implied =
-                    |c: &&Cond| inside.proves(c) || follows(c, &bounds, facts) || deduced(c, &bounds, facts);
+                let implied = |c: &&Cond| {
+                    inside.proves(c)
+                        || follows(&facts.ranges().simplify_cond(c), &bounds, facts)
+                        || deduced(c, &bounds, facts)
+                };
                 let (filled, asked): (Vec<_>, Vec<_>) = cond.conjuncts().iter().partition(implied);
                 if !filled.is_empty() {
                     // What was filled is part of the region, except along dimensions that are kept whole.
@@ -443,7 +438,20 @@ impl Attach<'_> {
     fn source<'b>(&'b self, buffers: &'b HashMap<Sym, Buffer>) -> Option<&'b Buffer> {
         match self.copied()? {
             Copied::AsIs(source) => buffers.get(source),
-            Copied::InRows | Copied::InPieces { .. } => Some(self.buffer),
+            Copied::InRows | Copied::WithRest { .. } | Copied::InPieces { .. } => Some(self.buffer),
+        }
+    }
+
+    /// That the stage, a plain copy, has a number at this index, other than the one with which it is filled: that its `origin` does.
+    fn exists(&self, origin: &Buffer, index: &[Index], facts: &Facts) -> Cond {
+        let there = Access { buffer: origin.sym.clone(), index: index.to_vec() };
+        let bounds = guard_bounds(&there, origin, facts);
+        match (self.copied(), self.nests) {
+            (Some(Copied::WithRest { exists, .. }), [(vars, _)]) => {
+                let at = |s: &Sym| vars.iter().position(|v| v == s).map(|dim| index[dim].clone());
+                bounds.and(exists.substitute(&at))
+            }
+            _ => bounds,
         }
     }
 
@@ -458,28 +466,7 @@ impl Attach<'_> {
 
     /// If the stage is a plain copy, of what.
     fn copied(&self) -> Option<Copied<'_>> {
-        let [(vars, inner)] = self.nests else { return None };
-        let [Stmt::Assign(Assign { op: AssignOp::Store, value, .. })] = &inner[..] else { return None };
-        let (guard, access, _) = guarded_load(value)?;
-        let index: Vec<Index> = vars.iter().map(Index::var).collect();
-        match (&access.index[..], &index[..]) {
-            ([from], [r, p, v]) => {
-                let [rows, _, piece] = &self.buffer.dims[..] else { return None };
-                let piece = piece.extent.as_constant()?;
-                // The elements of a row, told by where the first row starts that starts with a piece.
-                let columns = from.eval(&|s| Some(if *s == vars[0] { piece } else { 0 })).ok()? / piece;
-                let start = &(&r.scaled(columns).div(piece) + p).scaled(piece) + v;
-                let exists = Cond::lt(start.clone(), rows.extent.scaled(columns));
-                (*from == start && guard == exists).then_some(Copied::InPieces { columns, piece })
-            }
-            _ if guard != Cond::TRUE => None,
-            (from, to) if from == to => Some(Copied::AsIs(&access.buffer)),
-            ([from], [r, c]) => {
-                let columns = self.buffer.dims[1].extent.as_constant()?;
-                (*from == &r.scaled(columns) + c).then_some(Copied::InRows)
-            }
-            _ => None,
-        }
+        Copied::of(self.buffer, self.nests)
     }
 
     /// The hull of what a body reads of the stage.
@@ -516,8 +503,7 @@ impl Attach<'_> {
                     let filled =
                         source.filter(|_| self.is_of_its_row(&index, &inside)).is_some_and(|origin| {
                             let mut facts = inside.clone();
-                            let there = Access { buffer: origin.sym.clone(), index: index.clone() };
-                            let bounds = guard_bounds(&there, origin, &inside);
+                            let bounds = self.exists(origin, &index, &inside);
                             facts.assume(&bounds);
                             let implied = |c: &Cond| facts.proves(c) || deduced(c, &bounds, &inside);
                             guard.conjuncts().iter().all(implied)

@@ -1,0 +1,66 @@
+//! Groups of rows of the family `tsmttsm` that arrive in four runs, so that rows that lanes read together begin in different banks.
+
+use warpwright::compile;
+use warpwright::kernels;
+use warpwright::kernels::family::{Choice, Family};
+use warpwright::problem::Problem;
+use warpwright_core::target;
+use warpwright_sim::exact::{self, Trials};
+use warpwright_sim::{Blocks, Mode, Options};
+
+use crate::skinny_reads::chosen;
+use crate::tall_skinny::{holds, parameters, problem};
+
+/// Passes through shared memory of the loads of a product of so many rows.
+fn passes(family: &Family, problem: &Problem, choice: &Choice) -> u64 {
+    let kernel = family.build(problem, choice).unwrap_or_else(|e| panic!("{e}"));
+    let valid = compile::validated(kernel.program(), target::DEFAULT).unwrap_or_else(|e| panic!("{e}"));
+    let options = Options { mode: Mode::Simt, checks: true, blocks: Blocks::All };
+    let trials = Trials { count: 1, seed: 3, options };
+    let report = exact::check(kernel.specification(), valid.program(), &[("K", 1024)], &trials);
+    report.unwrap_or_else(|e| panic!("{e}")).run.counters.shared_load_wavefronts
+}
+
+/// All types and instructions, ways in which groups are given back, one matrix and two, tiles that are dealt out evenly, and rows that
+/// begin in one bank each or in two. Lengths end within each of the runs.
+#[test]
+fn rows_that_are_read_together_begin_in_different_banks() {
+    let family = kernels::family("tsmttsm").unwrap();
+    for (dtype, (wide, high), form) in [
+        ("f64", (32, 48), "instruction=m16n8k4,wm=3,wn=2,depth=16,release=warps"),
+        ("f64", (80, 80), "instruction=m16n8k8,wm=5,wn=2,depth=32,release=role"),
+        ("f64", (64, 64), "instruction=m16n8k16,wm=2,wn=4,depth=64"),
+        ("c128", (40, 40), "numbers=parts,instruction=m16n8k4,wm=5,wn=2,depth=32,release=role"),
+        ("c128", (56, 56), "numbers=parts,instruction=m16n8k4,wm=4,wn=4,depth=16,omit=true,even=true"),
+        ("c128", (32, 24), "numbers=whole,instruction=m8n8k4,wm=3,wn=2,depth=16,release=warps"),
+        ("f32", (64, 32), "wm=2,wn=2,depth=32"),
+        ("c64", (16, 32), "numbers=split-parts,wm=2,wn=1,depth=32,release=warps"),
+    ] {
+        let problem = problem(family, (wide, high), dtype);
+        let given = format!("unit=mma,copy=bulk,parts=3,wk=1,runs=4,{form}");
+        let choice = chosen(family, &problem, &given);
+        let depth = choice.int("depth");
+        holds(family, &problem, &choice, &[0, 1, depth / 2, 3 * depth - 1, 3 * depth + depth / 4 + 1]);
+        let dense = chosen(family, &problem, &given.replace("runs=4", "runs=1"));
+        let [now, before] = [&choice, &dense].map(|c| passes(family, &problem, c));
+        assert!(3 * now < 2 * before, "{choice}: {now} passes, {before} of dense rows");
+    }
+}
+
+/// Where rows that are some way apart are in different banks, where tiles stand over the end of a row, and where threads add up some.
+#[test]
+fn groups_arrive_in_runs_only_where_that_takes_them_apart() {
+    let family = kernels::family("tsmttsm").unwrap();
+    for (dtype, widths, form) in [
+        ("f64", (57, 57), "copy=bulk"),
+        ("f64", (60, 60), "copy=bulk"),
+        ("f64", (64, 64), "copy=rows"),
+        ("c128", (40, 40), "copy=bulk,numbers=parts,instruction=m16n8k4,wm=2,wn=2"),
+        ("c128", (40, 40), "copy=bulk,numbers=three"),
+    ] {
+        let problem = problem(family, widths, dtype);
+        let given = parameters(form).with("unit", "mma").with("runs", 4);
+        let refused = family.complete(&given, &problem, target::DEFAULT).unwrap_err().to_string();
+        assert!(refused.contains("runs"), "{dtype} {widths:?} {form}: {refused}");
+    }
+}
