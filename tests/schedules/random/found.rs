@@ -414,4 +414,18 @@ bind(C.i, C.j, threads)
 split(acc.j, 2) -> tx, j
 unswitch(C.tx)",
     ),
+    // Threads wrote one element of shared memory under a condition that is the same for all of them.
+    (
+        "product_f32_tn",
+        &[("M", 20), ("N", 17), ("K", 9)],
+        "split(C.i, 4) -> by, i
+rfactor(acc.k, combine=shared_atomic) -> b2
+split(C.j, 6) -> bx, j
+split(C.i, 2) -> ty, i
+split(C.j, 2) -> tx, j
+bind(C.by, block.y)
+bind(C.tx, threads)
+compute_at(acc, C.tx)
+split(C.ty, 3) -> o44, i44",
+    ),
 ];

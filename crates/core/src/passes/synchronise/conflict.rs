@@ -129,7 +129,7 @@ impl Conflicts {
                 let Some((first, last)) = met.filter(|(first, last)| p.may_meet(*first, *last)) else {
                     continue;
                 };
-                let certain = all && a.is_exact(&self.sizes) && b.is_exact(&self.sizes);
+                let certain = all && self.meet_as_seen(p, &a, &b);
                 if certain && !group.joins(first, last) {
                     return Some(Verdict::Torn);
                 }
@@ -139,6 +139,17 @@ impl Conflicts {
             }
         }
         None
+    }
+
+    /// Whether the touches really meet where their views do, for some sizes. Conditions that are the same for all
+    /// threads hide nothing: where the touch that has more of them is made, so is the other. If that is one of an earlier
+    /// iteration, both need the same ones.
+    fn meet_as_seen(&self, p: &Pending, earlier: &View, later: &View) -> bool {
+        let (earlier, later) = (earlier.exact_where(&self.sizes), later.exact_where(&self.sizes));
+        let (Some(earlier), Some(later)) = (earlier, later) else { return false };
+        let implied = earlier.iter().all(|c| later.contains(c));
+        let implies = later.iter().all(|c| earlier.contains(c));
+        if p.carried { implied && implies } else { implied || implies }
     }
 
     fn views<'a>(p: &'a Pending, later: &'a Touch, depth: usize, dims: &[Compared]) -> [View<'a>; 2] {
@@ -157,7 +168,7 @@ impl Conflicts {
         all: bool,
     ) -> Verdict {
         let [a, b] = Conflicts::views(p, later, depth, dims);
-        let certain = all && a.is_exact(&self.sizes) && b.is_exact(&self.sizes);
+        let certain = all && self.meet_as_seen(p, &a, &b);
         let (a, b) = (self.footprints.of(&a), self.footprints.of(&b));
         let (Some(a), Some(b)) = (a, b) else { return Verdict::Met { certain: false } };
         let shift = key(dims.iter().map(|d| d.shift));

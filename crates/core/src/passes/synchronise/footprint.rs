@@ -80,14 +80,24 @@ impl<'a> View<'a> {
         View { touch, depth, parts, loops, filters, open, last: touch.size - 1 + spread }
     }
 
-    /// Whether everything in view is really touched, if sizes are large enough.
-    pub fn is_exact(&self, sizes: &HashSet<Sym>) -> bool {
+    /// The conditions under which everything in view is really touched if sizes are large enough; `None` if one of them
+    /// differs between iterations in view, or is about sizes, and so may hold for small ones only.
+    pub fn exact_where(&self, sizes: &HashSet<Sym>) -> Option<Vec<&'a Cond>> {
+        let local: Vec<&Around> = self.touch.local(self.depth).collect();
         let all = enumerable(self.touch, self.depth);
-        let endless = |l: &Around| {
-            !all.contains(&l) && !matches!(&l.values, Values::Span { lo, hi, .. } if grows(&(hi - lo), sizes))
+        let endless = |l: &&Around| {
+            !all.contains(l) && !matches!(&l.values, Values::Span { lo, hi, .. } if grows(&(hi - lo), sizes))
         };
-        self.open.iter().all(|c| holds_for_large_sizes(c, sizes))
-            && !self.touch.local(self.depth).any(endless)
+        if local.iter().any(endless) {
+            return None;
+        }
+        let uniform = |c: &Cond| {
+            let mut uniform = true;
+            c.for_each_var(&mut |s| uniform &= !sizes.contains(s) && local.iter().all(|l| l.var != *s));
+            uniform
+        };
+        let doubtful = self.open.iter().copied().filter(|c| !holds_for_large_sizes(c, sizes));
+        doubtful.map(|c| uniform(c).then_some(c)).collect()
     }
 
     /// The threads that touch an element for some values of the loops, the first and the last, and the element; `None`

@@ -325,6 +325,40 @@ fn values_that_pass_between_threads_inside_a_nest_are_refused() {
 }
 
 #[test]
+fn conditions_that_all_threads_share_hide_no_conflict() {
+    let written_twice = |cond: &str| {
+        placed(&format!(
+            "alloc s: f32[1] shared
+             for o in 0..3 {{ for t in threads(3@1) {{ if {cond} {{ s[0] = 1 }} }} }}"
+        ))
+    };
+    let refused = |text: &str| text.contains("several threads write the same element of `s`");
+    for shared in ["o < 2", "1 <= o", "b < 4", "o%2 == 1 && b < 4"] {
+        assert!(refused(&written_twice(shared)), "{shared}");
+    }
+    // One thread writes; or as many as there are rows, which are few.
+    for other in ["t == 1", "n < 2 && t < n"] {
+        assert!(!refused(&written_twice(other)), "{other}");
+    }
+    let handed_on = |written: &str, read: &str| {
+        made(&format!(
+            "program p(n: size, z: inout f32[8], y: out f32[8]) {{
+               for b in block.x(n), w in threads(2@4) {{
+                 if {written} {{ for e in threads(1@1) {{ for i in 0..4 {{ z[4*w + i] = 1 }} }} }}
+                 if {read} {{ for i in threads(4@1) {{ y[4*w + i] = z[4*w + i] }} }}
+               }}
+             }}"
+        ))
+    };
+    let refused = |text: &str| text.contains("split the thread loop between the two statements");
+    for (written, read) in [("b < 4", "b < 4"), ("b < 4", "b < 4 && b < 2"), ("b < 4 && b < 2", "b < 4")] {
+        assert!(refused(&handed_on(written, read)), "{written}, {read}");
+    }
+    // Blocks that write do not read.
+    assert!(!refused(&handed_on("b < 4", "4 <= b")));
+}
+
+#[test]
 fn a_wait_that_not_all_threads_share_is_refused() {
     let copy = "cp_async16_f32(s[4*t +: 4], x[4*t +: 4], 4)";
     let refused = placed(&format!(
