@@ -1,6 +1,6 @@
 //! What a stage copies, if it is a plain copy: then the bounds of the source say which of its elements exist.
 
-use crate::index::{Cond, Index};
+use crate::index::{Comparison, Cond, Index};
 use crate::ir::{Assign, AssignOp, Buffer, Stmt};
 use crate::schedule::rewrite::guarded_load;
 use crate::sym::Sym;
@@ -11,7 +11,8 @@ pub(super) enum Copied<'a> {
     AsIs(&'a Sym),
     /// A buffer of one dimension, in rows.
     InRows,
-    /// The same with what is left over behind the last whole row: the elements for which this holds, and elsewhere a number.
+    /// The same with what is left over behind the last whole row, and behind that a number. The elements of the source are those for
+    /// which this holds.
     WithRest { exists: Cond, otherwise: f64 },
     /// A buffer of one dimension, in rows of so many elements that start with the piece in which they start.
     InPieces { columns: i64, piece: i64 },
@@ -37,9 +38,16 @@ impl Copied<'_> {
             (from, to) if from == to && guard == Cond::TRUE => Some(Copied::AsIs(&access.buffer)),
             ([from], [r, c]) => {
                 let columns = buffer.dims[1].extent.as_constant()?;
-                let all = guard == Cond::TRUE;
-                let copied = if all { Copied::InRows } else { Copied::WithRest { exists: guard, otherwise } };
-                (*from == &r.scaled(columns) + c).then_some(copied)
+                if *from != &r.scaled(columns) + c {
+                    return None;
+                }
+                if guard == Cond::TRUE {
+                    return Some(Copied::InRows);
+                }
+                // All rows of the source and no more, so that there is nothing behind the last one.
+                let elements = bound_of(from, &guard).filter(|e| !vars.iter().any(|v| e.mentions(v)))?;
+                let rows = elements.offset(columns - 1).div(columns);
+                (buffer.dims[0].extent == rows).then_some(Copied::WithRest { exists: guard, otherwise })
             }
             _ => None,
         }
@@ -51,5 +59,47 @@ impl Copied<'_> {
             Copied::WithRest { otherwise, .. } => *otherwise == number,
             _ => true,
         }
+    }
+}
+
+/// What an index is less than if a condition says that and nothing else.
+fn bound_of(index: &Index, cond: &Cond) -> Option<Index> {
+    match cond {
+        Cond::Compare(Comparison::Lt, x, y) => {
+            let bound = index - &(x - y);
+            (Cond::lt(index.clone(), bound.clone()) == *cond).then_some(bound)
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ir::parse;
+    use crate::schedule::Schedule;
+
+    /// The program in which y reads so many rows of x under a condition, once the rows are copied in each iteration.
+    fn computed(rows: &str, cond: &str) -> String {
+        let text = format!(
+            "program p(n: size, x: in f32[3*n], y: out f32[n]) {{
+               alloc s: f32[{rows}, 6] reg
+               for r in 0..{rows}, c in 0..6 {{ s[r, c] = 6*r + c < 3*n ? x[6*r + c] : 0 }}
+               for i in 0..n {{ y[i] = 0  for k in 0..6 {{ y[i] += {cond} ? s[i, k] : 0 }} }}
+             }}"
+        );
+        let before = parse::program(&text).unwrap_or_else(|e| panic!("{e}"));
+        let after = Schedule::run(before, "compute_at(s, y.i)").unwrap_or_else(|e| panic!("{e}"));
+        after.program().to_string()
+    }
+
+    #[test]
+    fn conditions_that_keep_inside_what_is_left_over_are_dropped() {
+        let text = computed("ceil(n, 2)", "6*i + k < 3*n");
+        assert!(text.contains("y[i] += s[0, k]"), "{text}");
+        let text = computed("ceil(n, 2)", "6*i + k + 1 < 3*n");
+        assert!(text.contains("y[i] += 6*i + k + 1 < 3*n ? s[0, k] : 0"), "{text}");
+        // There is more of x than of these rows, and a tile of them may hold it.
+        let text = computed("1", "i < 1");
+        assert!(text.contains("y[i] += i < 1 ? s[0, k] : 0"), "{text}");
     }
 }

@@ -351,8 +351,8 @@ impl Attach<'_> {
                 })
             }
             // Behind the last row the source has ended, so whoever asks for an element of such a row finds 0. That there is
-            // nothing before the first row, nor behind the last piece of a row, has to be said.
-            Some(Copied::InPieces { .. }) => {
+            // nothing before the first row, nor behind the last piece or element of a row, has to be said.
+            Some(Copied::InPieces { .. } | Copied::WithRest { .. }) => {
                 let mut rows = self.buffer.clone();
                 rows.dims[0] = Dim::new(&moved[0] + &1.into());
                 let inside = guard_bounds(&Access::new(&rows.sym, moved), &rows, &facts);
