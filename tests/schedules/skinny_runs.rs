@@ -21,8 +21,8 @@ fn passes(family: &Family, problem: &Problem, choice: &Choice) -> u64 {
     report.unwrap_or_else(|e| panic!("{e}")).run.counters.shared_load_wavefronts
 }
 
-/// All types and instructions, ways in which groups are given back, one matrix and two, tiles that are dealt out evenly, and rows that
-/// begin in one bank each or in two. Lengths end within each of the runs.
+/// All types and instructions, ways in which groups are given back, and tiles that are dealt out evenly; square products of one matrix,
+/// too. Lengths end within each of the runs.
 #[test]
 fn rows_that_are_read_together_begin_in_different_banks() {
     let family = kernels::family("tsmttsm").unwrap();
@@ -44,6 +44,10 @@ fn rows_that_are_read_together_begin_in_different_banks() {
         let dense = chosen(family, &problem, &given.replace("runs=4", "runs=1"));
         let [now, before] = [&choice, &dense].map(|c| passes(family, &problem, c));
         assert!(3 * now < 2 * before, "{choice}: {now} passes, {before} of dense rows");
+        if wide == high {
+            let of_one = Problem { same: true, ..problem };
+            holds(family, &of_one, &chosen(family, &of_one, &given), &[0, 1, 2 * depth + depth / 4 + 1]);
+        }
     }
 }
 
