@@ -21,8 +21,8 @@ fn passes(family: &Family, problem: &Problem, choice: &Choice) -> u64 {
     report.unwrap_or_else(|e| panic!("{e}")).run.counters.shared_load_wavefronts
 }
 
-/// All types and instructions, ways in which groups are given back, and tiles that are dealt out evenly; square products of one matrix,
-/// too. Lengths end within each of the runs.
+/// All types and instructions, ways in which groups are given back, tiles that are dealt out evenly and such that stand over the end of a row,
+/// so that runs go on into the next; square products of one matrix, too. Lengths end within each of the runs.
 #[test]
 fn rows_that_are_read_together_begin_in_different_banks() {
     let family = kernels::family("tsmttsm").unwrap();
@@ -34,6 +34,9 @@ fn rows_that_are_read_together_begin_in_different_banks() {
         ("c128", (56, 56), "numbers=parts,instruction=m16n8k4,wm=4,wn=4,depth=16,omit=true,even=true"),
         ("c128", (32, 24), "numbers=whole,instruction=m8n8k4,wm=3,wn=2,depth=16,release=warps"),
         ("f32", (64, 32), "wm=2,wn=2,depth=32"),
+        ("c128", (52, 52), "numbers=parts,instruction=m16n8k4,wm=2,wn=4,depth=32,omit=true,even=true"),
+        ("c128", (44, 36), "numbers=parts,instruction=m16n8k8,wm=2,wn=3,depth=16,omit=false,release=role"),
+        ("f64", (104, 72), "instruction=m16n8k4,wm=5,wn=2,depth=16,omit=false"),
         ("c64", (16, 32), "numbers=split-parts,wm=2,wn=1,depth=32,release=warps"),
     ] {
         let problem = problem(family, (wide, high), dtype);
@@ -43,7 +46,7 @@ fn rows_that_are_read_together_begin_in_different_banks() {
         holds(family, &problem, &choice, &[0, 1, depth / 2, 3 * depth - 1, 3 * depth + depth / 4 + 1]);
         let dense = chosen(family, &problem, &given.replace("runs=4", "runs=1"));
         let [now, before] = [&choice, &dense].map(|c| passes(family, &problem, c));
-        assert!(3 * now < 2 * before, "{choice}: {now} passes, {before} of dense rows");
+        assert!(4 * now < 3 * before, "{choice}: {now} passes, {before} of dense rows");
         if wide == high {
             let of_one = Problem { same: true, ..problem };
             holds(family, &of_one, &chosen(family, &of_one, &given), &[0, 1, 2 * depth + depth / 4 + 1]);
@@ -51,7 +54,7 @@ fn rows_that_are_read_together_begin_in_different_banks() {
     }
 }
 
-/// Where rows that are some way apart are in different banks, where tiles stand over the end of a row, and where threads add up some.
+/// Where rows that are some way apart are in different banks, or do not come by bulk copies.
 #[test]
 fn groups_arrive_in_runs_only_where_that_takes_them_apart() {
     let family = kernels::family("tsmttsm").unwrap();
@@ -59,7 +62,7 @@ fn groups_arrive_in_runs_only_where_that_takes_them_apart() {
         ("f64", (57, 57), "copy=bulk"),
         ("f64", (60, 60), "copy=bulk"),
         ("f64", (64, 64), "copy=rows"),
-        ("c128", (40, 40), "copy=bulk,numbers=parts,instruction=m16n8k4,wm=2,wn=2"),
+        ("c128", (50, 50), "copy=bulk,numbers=parts"),
         ("c128", (40, 40), "copy=bulk,numbers=three"),
     ] {
         let problem = problem(family, widths, dtype);

@@ -4,6 +4,7 @@ use warpwright_core::dtype::DType;
 
 use super::WIDEST;
 use super::border::border;
+use super::runs::{self, RUNS};
 use super::warps::covered_by_warps;
 use crate::kernels::classes::{Classes, Window};
 use crate::kernels::family::Choice;
@@ -303,36 +304,7 @@ pub(super) const APART: &str = "apart";
 /// How far apart in shared memory the four rows are that lanes read together for a matrix instruction: where a group arrives in runs,
 /// one of each.
 pub(super) fn apart(choice: &Choice) -> i64 {
-    if in_runs(choice) { choice.int("depth") / RUNS } else { choice.int(APART).max(1) }
-}
-
-/// The name of the parameter that says in how many runs a group of dense rows arrives, each by a bulk copy of its own.
-pub(super) const RUNS_OF_A_GROUP: &str = "runs";
-
-/// So many, if not one: one for each of the rows that lanes read together.
-pub(super) const RUNS: i64 = 4;
-
-/// Whether a group arrives in runs, with padding between them.
-pub(super) fn in_runs(choice: &Choice) -> bool {
-    choice.int(RUNS_OF_A_GROUP) == RUNS
-}
-
-/// Whether a group may arrive in runs: where dense rows are in the same banks however far apart they are, and tiles end where rows do.
-pub(super) fn may_arrive_in_runs(problem: &Problem, choice: &Choice) -> bool {
-    let Problem { shape, .. } = read(problem, choice);
-    choice.word(staging::COPY) == staging::BULK
-        && numbers(problem, choice) != Numbers::Three
-        && border(problem, choice) == [0; 2]
-        && tiled_columns(problem, choice) == [shape.m, shape.n]
-        && fewest_passes(problem, choice, |_| true)
-            .is_some_and(|apart| passes_of_both(problem, choice, apart) > 2)
-}
-
-/// Elements of a run of rows of so many elements, and of the padding behind it, by which the rows that lanes read together are in
-/// different banks.
-pub(super) fn run(choice: &Choice, dtype: DType, width: i64) -> (i64, i64) {
-    let elements = choice.int("depth") / RUNS * width;
-    (elements, padding(choice, dtype, elements, elements, 1))
+    if runs::in_runs(choice) { choice.int("depth") / RUNS } else { choice.int(APART).max(1) }
 }
 
 /// The name of the parameter that says whether lanes find zeros beyond the end of a row.
@@ -371,7 +343,7 @@ pub(super) fn fewest_passes(
 }
 
 /// Passes in which lanes read four rows of A, and of B, that are so many rows apart.
-fn passes_of_both(problem: &Problem, choice: &Choice, apart: i64) -> i64 {
+pub(super) fn passes_of_both(problem: &Problem, choice: &Choice, apart: i64) -> i64 {
     let read = read(problem, choice);
     [read.shape.m, read.shape.n].map(|width| passes_of_rows(width, read.dtype().bytes(), apart)).iter().sum()
 }
@@ -382,7 +354,7 @@ pub(super) fn conflicts(problem: &Problem, choice: &Choice) -> [i64; 2] {
     let read = read(problem, choice);
     let moved = moved(problem, choice);
     [(read.shape.m, moved[0]), (read.shape.n, moved[1])].map(|(width, moved)| match moved {
-        Moved::AsOne if !in_runs(choice) => passes_of_rows(width, read.dtype().bytes(), apart(choice)),
+        Moved::AsOne if !runs::in_runs(choice) => passes_of_rows(width, read.dtype().bytes(), apart(choice)),
         _ => 1,
     })
 }
@@ -528,7 +500,9 @@ pub(super) fn row_elements(problem: &Problem, choice: &Choice) -> [i64; 2] {
 /// Bytes that a group of rows of A and of B takes in shared memory: what tiles read beyond the last row counts, and so do
 /// its barriers.
 pub(super) fn group_bytes(problem: &Problem, choice: &Choice) -> i64 {
-    let beyond = if choice.flag(WHOLE) || makes_fragments(problem, choice) {
+    let beyond = if runs::in_runs(choice) {
+        runs::behind_rows(problem, choice)
+    } else if choice.flag(WHOLE) || makes_fragments(problem, choice) {
         // Of dense rows the last one is read as far as tiles go.
         let read = read(problem, choice);
         let operands = if one_copy(problem, choice) { 1 } else { 2 };
@@ -545,26 +519,11 @@ pub(super) fn group_bytes(problem: &Problem, choice: &Choice) -> i64 {
     } else {
         0
     };
-    choice.int("depth") * row_bytes(problem, choice)
-        + beyond
-        + padding_of_runs(problem, choice)
-        + staging::barrier_bytes(choice)
-}
-
-/// Bytes of the padding behind the runs of a group.
-fn padding_of_runs(problem: &Problem, choice: &Choice) -> i64 {
-    if !in_runs(choice) {
-        return 0;
-    }
-    let read = read(problem, choice);
-    let dtype = read.dtype();
-    let operands = if one_copy(problem, choice) { 1 } else { 2 };
-    let of = |width: i64| ceil(RUNS * run(choice, dtype, width).1 * dtype.bytes(), LINE) * LINE;
-    [read.shape.m, read.shape.n][..operands].iter().map(|width| of(*width)).sum()
+    choice.int("depth") * row_bytes(problem, choice) + beyond + staging::barrier_bytes(choice)
 }
 
 /// Bytes at multiples of which a group begins in shared memory that a bulk copy brings.
-const LINE: i64 = 128;
+pub(super) const LINE: i64 = 128;
 
 /// Bytes that a row of A and one of B take in shared memory, or the one row that is both.
 fn row_bytes(problem: &Problem, choice: &Choice) -> i64 {

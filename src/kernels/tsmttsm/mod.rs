@@ -64,8 +64,9 @@
 //! Lanes that read beyond the end of a row find zeros there, which costs a condition and registers for each load; with `zeros=false` they
 //! find what follows the row, and nobody reads what comes of it.
 //!
-//! Rows of a multiple of 128 bytes are in the same banks however far apart they are. With `runs=4` a group of them arrives by four bulk
-//! copies, a quarter of its rows each, with padding between these, and an instruction takes its terms from all four.
+//! Rows of a multiple of 64 bytes meet in banks however far apart they are. With `runs=4` a group of them arrives by four bulk copies, a
+//! quarter of its rows each, with padding between these, and an instruction takes its terms from all four: see `runs.rs`. Where tiles stand
+//! over the end of rows, each copy goes on with as much of the next run as they read.
 //!
 //! Where whole instructions would leave most of a tile over, threads add up the last rows and columns of C (`border`), from the same
 //! copies and in the same pass: see `border.rs`.
@@ -78,6 +79,7 @@ mod constraints;
 mod footprint;
 mod mapping;
 mod reduction;
+mod runs;
 mod schedule;
 mod warps;
 
@@ -86,7 +88,8 @@ use warpwright_core::dtype::DType;
 use warpwright_core::target::Capability;
 
 use self::border::BORDER;
-use self::mapping::{APART, RUNS, RUNS_OF_A_GROUP, Threads, WHOLE, ZEROS, area, areas, read};
+use self::mapping::{APART, Threads, WHOLE, ZEROS, area, areas, read};
+use self::runs::{RUNS, RUNS_OF_A_GROUP};
 use self::warps::{EVEN, OMIT};
 use super::family::{Choice, Family, Parameter, Value};
 use super::gemm::{Fixed, Numbers};
@@ -405,7 +408,7 @@ const PARAMETERS: &[Parameter] = &[
         name: RUNS_OF_A_GROUP,
         about: "in how many runs a group of dense rows arrives, each by a bulk copy of its own: one, or four with padding between them, so that the rows that lanes read together are in different banks",
         values: |c, problem, _| {
-            if mapping::may_arrive_in_runs(problem, c) { with_mma(c, [1, RUNS]) } else { Vec::new() }
+            if runs::may_arrive_in_runs(problem, c) { with_mma(c, [1, RUNS]) } else { Vec::new() }
         },
     },
     Parameter {
@@ -413,7 +416,7 @@ const PARAMETERS: &[Parameter] = &[
         about: "how far apart the rows are that lanes read together for a matrix instruction: neighbours, or so many rows apart that dense ones are in different banks",
         values: |c, problem, _| {
             let three = staging::numbers(problem, c) == Numbers::Three;
-            if c.word(staging::COPY) == staging::BULK && !three && !mapping::in_runs(c) {
+            if c.word(staging::COPY) == staging::BULK && !three && !runs::in_runs(c) {
                 with_mma(c, mapping::distances(problem, c))
             } else {
                 Vec::new()

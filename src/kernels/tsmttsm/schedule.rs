@@ -6,6 +6,7 @@ use super::mapping::{
     rows_in_a_row, rows_of_a_panel, rows_of_a_thread, slices_of_a_group, tiled_columns,
 };
 use super::reduction::{self, Parts};
+use super::runs;
 use super::warps::{self, EVEN, OMIT, warp_tile};
 use crate::kernels::family::Choice;
 use crate::kernels::gemm::Numbers;
@@ -304,12 +305,16 @@ fn staged(problem: &Problem, choice: &Choice, at: &str, readers: &str) -> Staged
                 if whole { String::new() } else { format!(", rows={width}{}", pieces_of(fragment)) }
             };
             let at_groups = format!("compute_at({tile}, mine.ko)\n{}", copied.steps(tile, keep_place));
-            if mapping::in_runs(choice) {
+            if runs::in_runs(choice) {
                 // Once it is known which rows are read together.
-                let (run, padding) = mapping::run(choice, dtype, width);
+                let [of_a, of_b] = runs::runs(problem, choice);
+                let run = if tile == "As" { of_a } else { of_b };
+                let columns =
+                    if run.copied > run.rows { format!(", columns={}", run.copied) } else { String::new() };
                 groups += &format!(
-                    "cache_read({operand}, mine, shared, rows={run}) -> {tile}\n{at_groups}{}",
-                    staging::pad(tile, padding)
+                    "cache_read({operand}, mine, shared, rows={rows}{columns}) -> {tile}\n{at_groups}{}",
+                    staging::pad(tile, run.padding),
+                    rows = run.rows
                 );
             } else if readers.is_empty() {
                 copies += &format!("cache_read({operand}, mine, shared) -> {tile}\n");

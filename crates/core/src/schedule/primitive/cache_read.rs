@@ -43,6 +43,24 @@
 //! assert!(after.program().to_string().contains("y[i] += xr[i, k]"));
 //! ```
 //!
+//! With `rows=N, columns=M` the copy of a row goes on with the first M - N elements of the next one, for consumers that read beyond the end of
+//! rows. Which row is meant is said by the terms of an index that are whole rows: here the element `x[3*i + k]` is in row `i`, also where `k` is 3.
+//!
+//! ```
+//! # use warpwright_core::{ir::parse, schedule::Schedule};
+//! let before = parse::program("program p(n: size, x: in f32[3*n + 1], y: out f32[n]) {
+//!   for i in 0..n { y[i] = 0  for k in 0..4 { y[i] += x[3*i + k] } }
+//! }").unwrap();
+//! let after = Schedule::run(before, "cache_read(x, y, reg, rows=3, columns=4) -> xr").unwrap();
+//! assert!(after.program().to_string().contains("\
+//!   alloc xr: f32[ceil(3*n + 1, 3), 4] reg
+//!   for r in 0..ceil(3*n + 1, 3), c in 0..4 {
+//!     xr[r, c] = 3*r + c < 3*n + 1 ? x[3*r + c] : 0
+//!   }
+//! "), "{}", after.program());
+//! assert!(after.program().to_string().contains("y[i] += xr[i, k]"));
+//! ```
+//!
 //! Several consumers that are computed in one nest (`compute_with`) may share a copy: `cache_read(x, y, z, shared) -> xs`.
 //!
 //! What is left over behind the last whole row is in the copy as a row that ends with zeros, unless it is certain that nobody reads it.
@@ -95,7 +113,7 @@ use super::Primitive;
 use super::compute_at::for_each_guarded;
 use super::set_scope::{space, space_name};
 
-pub(super) const USAGE: &str = "cache_read(buffer, consumer[, consumer]..., shared|reg[, rows=N[, pieces=V[, columns=N]]][, nth=N]) -> name";
+pub(super) const USAGE: &str = "cache_read(buffer, consumer[, consumer]..., shared|reg[, rows=N[, pieces=V][, columns=N]][, nth=N]) -> name";
 
 /// See the module documentation.
 #[derive(Clone, Debug)]
@@ -135,8 +153,11 @@ impl CacheRead {
         if pieces.is_some() && rows.is_none() {
             return Err(call.wrong("only rows are read in pieces: say `rows`, too"));
         }
-        if columns.is_some() && pieces.is_none() {
-            return Err(call.wrong("`columns` says how much of a row is read in pieces: say `pieces`, too"));
+        if columns.is_some() && rows.is_none() {
+            return Err(call.wrong("`columns` says how much of a row is read: say `rows`, too"));
+        }
+        if pieces.is_none() && columns < rows && columns.is_some() {
+            return Err(call.wrong("the copy of a row has all of it: `columns` is no less than `rows`"));
         }
         let last = call.args.len().max(3) - 1;
         let consumers: Result<Vec<String>, Diagnosis> =
@@ -194,6 +215,7 @@ impl CacheRead {
                 continue;
             }
             *count += 1;
+            self.check_columns(&stmt, source, facts)?;
             let left_over = self.reads_what_is_left_over(&stmt, source, facts);
             let copy = Buffer {
                 space: self.space,
@@ -217,7 +239,7 @@ impl CacheRead {
             [only] if self.pieces.is_none() || only.extent.rem(rows) == Index::default() => {
                 let count = only.extent.offset(if left_over { rows - 1 } else { 0 }).div(rows);
                 Ok(match self.pieces {
-                    None => vec![count, Index::constant(rows)],
+                    None => vec![count, Index::constant(self.columns.unwrap_or(rows))],
                     Some(piece) => vec![count, self.pieces_of_row(rows, piece).into(), piece.into()],
                 })
             }
@@ -233,7 +255,55 @@ impl CacheRead {
     /// Whether a statement may read something behind the last whole row, where there is such.
     fn reads_what_is_left_over(&self, stmt: &Stmt, source: &Buffer, facts: &Facts) -> bool {
         let (Some(rows), None, [only]) = (self.rows, self.pieces, &source.dims[..]) else { return false };
-        only.extent.rem(rows) != Index::default() && !self.reads_whole_rows(stmt, source, rows, facts)
+        // A last row that goes on has nothing to go on with.
+        self.columns.is_some()
+            || only.extent.rem(rows) != Index::default() && !self.reads_whole_rows(stmt, source, rows, facts)
+    }
+
+    /// Refuses a statement that may read what is not in the row that its index says, nor in what the copy of that goes on with.
+    fn check_columns(&self, stmt: &Stmt, source: &Buffer, facts: &Facts) -> Result<(), Diagnosis> {
+        let (Some(columns), None) = (self.columns, self.pieces) else { return Ok(()) };
+        let mut facts = facts.clone();
+        match stmt {
+            Stmt::For(l) => facts.enter(l),
+            Stmt::Assign(a) if self.is_consumer(&a.target.buffer) => {
+                let mut beyond = None;
+                a.value.for_each_access(&mut |access| {
+                    if let ([e], true) = (&access.index[..], access.buffer == source.sym) {
+                        let column = &self.row_and_column(e, &facts)[1];
+                        let range = facts.ranges().of(column);
+                        let inside =
+                            range.lo.is_some_and(|lo| lo >= 0) && range.hi.is_some_and(|hi| hi < columns);
+                        if !inside {
+                            beyond = Some(column.clone());
+                        }
+                    }
+                });
+                if let Some(column) = beyond {
+                    return Err(Diagnosis::new(format!(
+                        "`{}` cannot be copied in rows of {columns} columns",
+                        self.buffer
+                    ))
+                    .because(format!("column {column} may not be one of them"))
+                    .instead("say as many `columns` as are read of a row, or leave `columns` out"));
+                }
+            }
+            _ => {}
+        }
+        walk::bodies(stmt).flatten().try_for_each(|s| self.check_columns(s, source, &facts))
+    }
+
+    /// The row of an element, by the terms of its index that are whole rows, and its column there.
+    fn row_and_column(&self, e: &Index, facts: &Facts) -> [Index; 2] {
+        let rows = self.rows.unwrap_or(1);
+        let e = facts.ranges().simplify(e);
+        let whole = |factor: i64| factor % rows == 0;
+        let terms = e.terms().iter().filter(|(_, factor)| whole(*factor));
+        let row = terms.fold(Index::constant(e.constant_term().div_euclid(rows)), |row, (atom, factor)| {
+            &row + &Index::atom(atom.clone()).scaled(factor / rows)
+        });
+        let column = &e - &row.scaled(rows);
+        [row, facts.ranges().simplify(&column)]
     }
 
     /// Whether what the consumer reads inside a statement certainly lies in whole rows.
@@ -278,6 +348,7 @@ impl CacheRead {
     fn place(&self, index: &[Index], facts: &Facts) -> Vec<Index> {
         let simplified = |i: Index| facts.ranges().simplify(&i);
         match (self.rows, self.pieces, index) {
+            (Some(_), None, [e]) if self.columns.is_some() => self.row_and_column(e, facts).into(),
             (Some(rows), None, [e]) => [e.div(rows), e.rem(rows)].map(simplified).into(),
             (Some(rows), Some(piece), [e]) => {
                 let [row, column] = [e.div(rows), e.rem(rows)].map(simplified);

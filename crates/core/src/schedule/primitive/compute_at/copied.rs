@@ -38,16 +38,18 @@ impl Copied<'_> {
             (from, to) if from == to && guard == Cond::TRUE => Some(Copied::AsIs(&access.buffer)),
             ([from], [r, c]) => {
                 let columns = buffer.dims[1].extent.as_constant()?;
-                if *from != &r.scaled(columns) + c {
+                // The elements of a row; the copy of one may go on with some of the next.
+                let row = from.eval(&|s| Some(i64::from(*s == vars[0]))).ok()?;
+                if row < 1 || row > columns || *from != &r.scaled(row) + c {
                     return None;
                 }
                 if guard == Cond::TRUE {
-                    return Some(Copied::InRows);
+                    return (row == columns).then_some(Copied::InRows);
                 }
                 // All rows of the source and no more, so that there is nothing behind the last one.
                 let elements = bound_of(from, &guard).filter(|e| !vars.iter().any(|v| e.mentions(v)))?;
-                let rows = elements.offset(columns - 1).div(columns);
-                (buffer.dims[0].extent == rows).then_some(Copied::WithRest { exists: guard, otherwise })
+                let all = buffer.dims[0].extent == elements.ceil_div(row);
+                all.then_some(Copied::WithRest { exists: guard, otherwise })
             }
             _ => None,
         }
