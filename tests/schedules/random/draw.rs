@@ -164,6 +164,7 @@ impl Draw<'_> {
             (Opening::Free | Opening::Epilogue, _) if self.program().name == "staged" => self.in_turn(),
             (Opening::Free | Opening::Epilogue, _) if self.program().name == "flat" => self.in_bulk(),
             (_, _) if self.program().name == "skinny" => self.with_a_border(),
+            (_, _) if self.program().name == "dense" => self.in_runs(),
             (Opening::Free, _) | (Opening::Tiled | Opening::Warps, None) => {}
             (Opening::Warps, Some(p)) if matches!(p.dtype, "f16" | "bf16") && p.turned == [false, true] => {
                 if self.random.once_in(2) {
@@ -193,7 +194,7 @@ impl Draw<'_> {
         if names.loops.is_empty() {
             return;
         }
-        let number = self.steps.len();
+        let (number, dense) = (self.steps.len(), self.program().name == "dense");
         let random = &mut self.random;
         let some_loop = names.any_loop(random);
         let buffer = names.any_buffer(random);
@@ -221,7 +222,11 @@ impl Draw<'_> {
             }
             14 => format!("unroll({})", names.some_loops(random, 3)),
             15..=17 => format!("vectorize({})", names.one_of(&names.innermost, random)),
-            18 | 19 => format!("cache_read({buffer}, {}, {space}) -> b{number}", names.any_buffer(random)),
+            18 | 19 => {
+                let consumer = names.any_buffer(random);
+                let rows = if dense { rows_of_a_copy(random) } else { String::new() };
+                format!("cache_read({buffer}, {consumer}, {space}{rows}) -> b{number}")
+            }
             20 => format!("cache_write({buffer}, {space}) -> b{number}"),
             21 | 22 => {
                 let private = if random.once_in(8) { ", private" } else { "" };
@@ -284,5 +289,15 @@ impl Draw<'_> {
             },
         };
         self.step(step);
+    }
+}
+
+/// How a copy of a run of elements has rows, if it has: whole ones of A, of B, several, and others; some go on into the next.
+fn rows_of_a_copy(random: &mut Random) -> String {
+    let rows = pick(random, &[0, 9, 5, 18, 36, 20, 4]);
+    match (rows, random.below(3)) {
+        (0, _) => String::new(),
+        (rows, 0) => format!(", rows={rows}, columns={}", rows + pick(random, &[0, 1, 3, 7])),
+        (rows, _) => format!(", rows={rows}"),
     }
 }

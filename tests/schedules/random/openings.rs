@@ -509,4 +509,36 @@ impl Draw<'_> {
         );
         self.lines(&text, 24);
     }
+
+    /// Groups of dense rows in runs, of which a sum takes one row each, read to the end of a row or beyond it.
+    pub fn in_runs(&mut self) {
+        let (depth, runs) = pick(&mut self.random, &[(4, 2), (8, 4), (8, 2), (12, 3), (6, 3)]);
+        let tile = pick(&mut self.random, &[9, 9, 10, 12, 4]);
+        let run = depth / runs * 9;
+        let beyond = (9 + tile - 1) / tile * tile - 9;
+        let columns = match (beyond, self.random.below(4)) {
+            (0, 0..=2) => String::new(),
+            (beyond, 3) => format!(", columns={}", run + beyond + 3),
+            (beyond, _) => format!(", columns={}", run + beyond),
+        };
+        let padding = pick(&mut self.random, &[0, 1, 4]);
+        let space = pick(&mut self.random, &["shared", "shared", "reg"]);
+        let text = format!(
+            "split(acc.k, {depth}) -> ko, k
+            split_reduce(acc.ko, 3, order=cyclic) -> part, s
+            cache_write(part, reg) -> own
+            set_scope(own, shared)
+            split(part.i, {tile}) -> it, i
+            reorder(part.s, part.it, part.i, part.j)
+            bind(part.s, block.x)
+            compute_at(own, part.it)
+            split(own.k, {of_a_run}) -> t, q
+            reorder(own.ko, own.q, own.t, own.i, own.j)
+            cache_read(A, own, {space}, rows={run}{columns}) -> As
+            compute_at(As, own.ko)
+            storage_align(As, r, {padding})\n",
+            of_a_run = depth / runs,
+        );
+        self.lines(&text, 24);
+    }
 }

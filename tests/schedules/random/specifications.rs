@@ -89,6 +89,11 @@ const OTHERS: &[&str] = &[
       for i in 0..9, j in 0..5 { acc[i, j] = 0  for k in 0..K { acc[i, j] += A[k, i] * B[k, j] } }
       for i in 0..9, j in 0..5 { C[i, j] = acc[i, j] }
     }",
+    "program dense(K: size, A: in f32[9*K], B: in f32[5*K], C: out f32[9, 5; ldc]) {
+      alloc acc: f32[9, 5] global
+      for i in 0..9, j in 0..5 { acc[i, j] = 0  for k in 0..K { acc[i, j] += A[9*k + i] * B[5*k + j] } }
+      for i in 0..9, j in 0..5 { C[i, j] = acc[i, j] }
+    }",
     "program largest(M: size, K: size, A: in f32[M, K; lda], y: out f32[M]) {
       alloc acc: f32[M] global
       for i in 0..M { acc[i] = -inf  for k in 0..K { acc[i] max= A[i, k] } }
