@@ -162,7 +162,7 @@ impl Draw<'_> {
         let names = Names::of(self.program());
         match (opening, product) {
             (Opening::Free | Opening::Epilogue, _) if self.program().name == "staged" => self.in_turn(),
-            (Opening::Free | Opening::Epilogue, _) if self.program().name == "flat" => self.in_bulk(),
+            (_, _) if self.program().name == "flat" => self.in_bulk(),
             (_, _) if self.program().name == "skinny" => self.with_a_border(),
             (_, _) if self.program().name == "dense" => self.in_runs(),
             (Opening::Free, _) | (Opening::Tiled | Opening::Warps, None) => {}
