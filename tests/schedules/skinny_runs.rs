@@ -54,7 +54,8 @@ fn rows_that_are_read_together_begin_in_different_banks() {
     }
 }
 
-/// Where rows that are some way apart are in different banks, or do not come by bulk copies.
+/// Where rows that are some way apart are in different banks, where they do not come by bulk copies, where sets of warps share out the
+/// rows of a group, and where tiles read half a piece of 16 bytes beyond the end of rows.
 #[test]
 fn groups_arrive_in_runs_only_where_that_takes_them_apart() {
     let family = kernels::family("tsmttsm").unwrap();
@@ -63,6 +64,8 @@ fn groups_arrive_in_runs_only_where_that_takes_them_apart() {
         ("f64", (60, 60), "copy=bulk"),
         ("f64", (64, 64), "copy=rows"),
         ("c128", (50, 50), "copy=bulk,numbers=parts"),
+        ("c128", (40, 40), "copy=bulk,numbers=parts,wk=2"),
+        ("f64", (5, 128), "copy=bulk,instruction=m16n8k8,wk=1"),
         ("c128", (40, 40), "copy=bulk,numbers=three"),
     ] {
         let problem = problem(family, widths, dtype);

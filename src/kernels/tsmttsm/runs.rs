@@ -21,9 +21,16 @@ pub(super) fn in_runs(choice: &Choice) -> bool {
     choice.int(RUNS_OF_A_GROUP) == RUNS
 }
 
-/// Whether a group may arrive in runs: where dense rows meet in banks however far apart they are.
+/// Whether a group may arrive in runs: where dense rows meet in banks however far apart they are, all warps multiply all rows of a group,
+/// and what tiles read beyond the end of rows are whole pieces of 16 bytes.
 pub(super) fn may_arrive_in_runs(problem: &Problem, choice: &Choice) -> bool {
+    let read = read(problem, choice);
+    let [of_a, of_b] = staged_columns(problem, choice);
+    let in_pieces = |width: i64, tiles: i64| (tiles - width) * read.dtype().bytes() % 16 == 0;
     choice.word(staging::COPY) == staging::BULK
+        && choice.int("wk") == 1
+        && in_pieces(read.shape.m, of_a)
+        && in_pieces(read.shape.n, of_b)
         && numbers(problem, choice) != Numbers::Three
         && border(problem, choice) == [0; 2]
         && fewest_passes(problem, choice, |_| true)
@@ -44,10 +51,9 @@ pub(super) struct Run {
 pub(super) fn runs(problem: &Problem, choice: &Choice) -> [Run; 2] {
     let read = read(problem, choice);
     let dtype = read.dtype();
-    let piece = 16 / dtype.bytes();
     let run = |width: i64, tiles: i64| {
         let rows = choice.int("depth") / RUNS * width;
-        let copied = rows + ceil((tiles - width).max(0), piece) * piece;
+        let copied = rows + tiles - width;
         Run { rows, copied, padding: padding(choice, dtype, copied, copied, 1) }
     };
     let [of_a, of_b] = staged_columns(problem, choice);
