@@ -542,4 +542,21 @@ mod tests {
         assert!(text.contains("xr[r, c] = 6*r + c < 3*n ? x[6*r + c] : 0"), "{text}");
         assert!(text.contains("6*i + k < 3*n ? xr[i, k] : 0"), "{text}");
     }
+
+    #[test]
+    fn rows_go_on_as_far_as_is_read_and_no_less() {
+        let refused = |step: &str| {
+            let text = "program p(n: size, x: in f32[3*n + 1], y: out f32[n]) {
+               for i in 0..n { y[i] = 0  for k in 0..4 { y[i] += x[3*i + k] } }
+             }";
+            let before = parse::program(text).expect("reads");
+            Schedule::run(before, step).expect_err("is refused").to_string()
+        };
+        let text = refused("cache_read(x, y, reg, rows=3, columns=3) -> xr");
+        assert!(text.contains("column k may not be one of them"), "{text}");
+        let text = refused("cache_read(x, y, reg, rows=3, columns=2) -> xr");
+        assert!(text.contains("`columns` is no less than `rows`"), "{text}");
+        let text = refused("cache_read(x, y, reg, columns=4) -> xr");
+        assert!(text.contains("say `rows`, too"), "{text}");
+    }
 }
