@@ -43,8 +43,9 @@
 //! assert!(after.program().to_string().contains("y[i] += xr[i, k]"));
 //! ```
 //!
-//! With `rows=N, columns=M` the copy of a row goes on with the first M - N elements of the next one, for consumers that read beyond the end of
-//! rows. Which row is meant is said by the terms of an index that are whole rows: here the element `x[3*i + k]` is in row `i`, also where `k` is 3.
+//! With `rows=N, columns=M` the copy of a row goes on with the first M - N elements of the next one, for consumers that
+//! read beyond the end of rows. Which row is meant is said by the terms of an index that are whole rows: here the
+//! element `x[3*i + k]` is in row `i`, also where `k` is 3.
 //!
 //! ```
 //! # use warpwright_core::{ir::parse, schedule::Schedule};
@@ -53,8 +54,8 @@
 //! }").unwrap();
 //! let after = Schedule::run(before, "cache_read(x, y, reg, rows=3, columns=4) -> xr").unwrap();
 //! assert!(after.program().to_string().contains("\
-//!   alloc xr: f32[ceil(3*n + 1, 3), 4] reg
-//!   for r in 0..ceil(3*n + 1, 3), c in 0..4 {
+//!   alloc xr: f32[n + 1, 4] reg
+//!   for r in 0..n + 1, c in 0..4 {
 //!     xr[r, c] = 3*r + c < 3*n + 1 ? x[3*r + c] : 0
 //!   }
 //! "), "{}", after.program());
