@@ -384,7 +384,7 @@ struct Walk<'a> {
     permissions: Permissions,
     /// How many parameters it gives values to.
     until: usize,
-    /// The constraint that was broken last of those on most of what is fixed.
+    /// The constraint that was broken last of those on nothing but what is fixed, or else on most of it.
     broken: Option<&'static Constraint>,
     /// The fixed parameter that had no meaning, beside what: where most of the others had one.
     idle: Option<(&'static str, Choice)>,
@@ -466,8 +466,11 @@ impl<'a> Walk<'a> {
             }
             match self.first_broken(&longer, parameter.name) {
                 Some(broken) => {
-                    let asked =
-                        |c: &Constraint| c.on.iter().filter(|name| self.given.get(name).is_some()).count();
+                    // One on nothing but what is given is broken whatever else is chosen.
+                    let asked = |c: &Constraint| {
+                        let given = c.on.iter().filter(|name| self.given.get(name).is_some()).count();
+                        (given == c.on.len(), given)
+                    };
                     if self.broken.is_none_or(|known| asked(broken) >= asked(known)) {
                         self.broken = Some(broken);
                     }

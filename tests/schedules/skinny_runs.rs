@@ -73,4 +73,7 @@ fn groups_arrive_in_runs_only_where_that_takes_them_apart() {
         let refused = family.complete(&given, &problem, target::DEFAULT).unwrap_err().to_string();
         assert!(refused.contains("runs"), "{dtype} {widths:?} {form}: {refused}");
     }
+    let three = parameters("unit=mma,copy=bulk,numbers=parts,wk=1,runs=3");
+    let refused = family.complete(&three, &problem(family, (40, 40), "c128"), target::DEFAULT).unwrap_err();
+    assert!(refused.to_string().contains("in one run or in four"), "{refused}");
 }

@@ -4,6 +4,7 @@ use warpwright_core::target::Target;
 
 use super::border::{self, BORDER, border};
 use super::mapping::{self, APART, Threads, WHOLE, area, group_bytes, read, slices_bytes, tiled_columns};
+use super::runs::{RUNS, RUNS_OF_A_GROUP};
 use super::warps::{self, EVEN, OMIT, warp_tile};
 use crate::kernels::family::{Choice, Constraint};
 use crate::kernels::gemm::Numbers;
@@ -125,6 +126,11 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
             let whole = |width: i64| c.int("depth") * width * p.dtype().bytes() % 16 == 0;
             c.word(staging::COPY) != staging::BULK || (whole(p.shape.m) && whole(p.shape.n))
         },
+    },
+    Constraint {
+        about: "a group of rows arrives in one run or in four",
+        on: &[RUNS_OF_A_GROUP],
+        holds: |c, _, _| [1, RUNS].contains(&c.int(RUNS_OF_A_GROUP)),
     },
     Constraint {
         about: "a set of warps has a whole number of instructions in a group of rows",
