@@ -22,6 +22,7 @@ mod skinny_rest;
 mod skinny_runs;
 mod skinny_short;
 mod skinny_starts;
+mod skinny_turned;
 mod skinny_turns;
 mod synchronised;
 mod tall_skinny;

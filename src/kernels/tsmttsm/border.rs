@@ -1,20 +1,25 @@
-//! The last rows and columns of C, which threads add up where whole matrix instructions would leave most of a tile over.
+//! The last rows and columns of C, where whole matrix instructions would leave most of a tile over: threads add them up, or
+//! the last rows are turned (`turned.rs`).
 //!
 //! A^T B of 49 columns in f32 takes 4 x 7 tiles of 16 x 8, of which 3 x 6 are full: 48 rows and columns by matrix instructions,
 //! and 97 sums by threads, take 0.64 of the instructions. Both read the same groups of rows in shared memory: the stage of C's
 //! parts is partitioned (`partition`), and the stages are computed in one pass over the groups (`compute_with`).
 
 use super::mapping::{self, areas, covered, read};
+use super::turned;
 use crate::kernels::family::Choice;
 use crate::kernels::gemm::Numbers;
 use crate::kernels::staging::{self, ACROSS, ceil, numbers};
 use crate::problem::Problem;
 
-/// The name of the parameter that says which of them threads add up.
+/// The name of the parameter that says which of them threads add up, or whether the last rows are turned.
 pub(super) const BORDER: &str = "border";
 
 /// What it says.
-pub(super) const ABOUT: &str = "which rows and columns of C threads add up, since whole matrix instructions leave them over: none, the last rows, the last columns, or both";
+pub(super) const ABOUT: &str = "which rows and columns of C threads add up, since whole matrix instructions leave them over: none, the last rows, the last columns, or both; or whether instructions take the last rows turned, as columns of theirs";
+
+/// The value that says so.
+const TURNED: &str = "turned";
 
 /// More rows or columns than this are left to matrix instructions.
 const MOST: i64 = 4;
@@ -32,6 +37,16 @@ fn left_over(problem: &Problem, choice: &Choice) -> [i64; 2] {
     [rows % high, columns % ACROSS]
 }
 
+/// Whether the last rows are turned.
+pub(super) fn is_turned(choice: &Choice) -> bool {
+    choice.word(BORDER) == TURNED
+}
+
+/// Whether threads add up rows or columns.
+pub(super) fn threads_add_up(problem: &Problem, choice: &Choice) -> bool {
+    !is_turned(choice) && border(problem, choice) != [0; 2]
+}
+
 /// The values of the parameter, the usual one first: dense rows that bulk copies bring, and few
 /// rows or columns left over of them.
 pub(super) fn values(problem: &Problem, choice: &Choice) -> Vec<&'static str> {
@@ -40,20 +55,27 @@ pub(super) fn values(problem: &Problem, choice: &Choice) -> Vec<&'static str> {
     let real = !read(problem, choice).dtype().is_complex();
     let (over, covered) = (left_over(problem, choice), covered(problem, choice));
     let few = [0, 1].map(|side| (1..=MOST).contains(&over[side]) && covered[side] > over[side]);
-    match (whole && one && real, few) {
+    let mut values = match (whole && one && real, few) {
         (true, [true, true]) => vec!["none", "both", "columns", "rows"],
         (true, [true, false]) => vec!["none", "rows"],
         (true, [false, true]) => vec!["none", "columns"],
         _ => Vec::new(),
+    };
+    if turned::may_turn(problem, choice, over[0]) {
+        if values.is_empty() {
+            values.push("none");
+        }
+        values.push(TURNED);
     }
+    values
 }
 
-/// How many rows and columns threads add up.
+/// How many rows and columns threads add up, or are turned.
 pub(super) fn border(problem: &Problem, choice: &Choice) -> [i64; 2] {
     let [rows, columns] = left_over(problem, choice);
     match choice.word(BORDER) {
         "both" => [rows, columns],
-        "rows" => [rows, 0],
+        "rows" | TURNED => [rows, 0],
         "columns" => [0, columns],
         _ => [0, 0],
     }
@@ -74,6 +96,9 @@ struct Side {
 /// The sides that there are: the last rows of C, all of them, and the last columns of the other rows.
 fn sides(problem: &Problem, choice: &Choice) -> Vec<Side> {
     let ([rows, columns], [few_rows, few_columns]) = (covered(problem, choice), border(problem, choice));
+    if is_turned(choice) {
+        return Vec::new();
+    }
     let below = Side { stage: "below", across: "i", along: "j", length: columns, few: few_rows };
     let beside = Side { stage: "beside", across: "j", along: "i", length: rows - few_rows, few: few_columns };
     [below, beside].into_iter().filter(|side| side.few > 0).collect()
@@ -81,6 +106,10 @@ fn sides(problem: &Problem, choice: &Choice) -> Vec<Side> {
 
 /// The steps by which the sides become stages of their own, right after the parts of C are one.
 pub(super) fn partitioned(problem: &Problem, choice: &Choice) -> String {
+    if is_turned(choice) {
+        let ([rows, _], [last, _]) = (covered(problem, choice), border(problem, choice));
+        return format!("partition(slice.i, {}) -> rest\n", rows - last);
+    }
     let steps = sides(problem, choice).into_iter().map(|Side { stage, across, few, .. }| {
         let [rows, columns] = covered(problem, choice);
         let all = if across == "i" { rows } else { columns };
@@ -101,8 +130,26 @@ fn apart(problem: &Problem, choice: &Choice) -> i64 {
     least.unwrap_or(1)
 }
 
-/// The steps that compute the sides in the loop over groups, once the tiles have it, and the names of what reads the groups.
-pub(super) fn computed(problem: &Problem, choice: &Choice) -> (String, String) {
+/// How what tiles leave over is computed in the loop over groups.
+#[derive(Default)]
+pub(super) struct Computed {
+    /// The steps once the tiles have the loop.
+    pub(super) steps: String,
+    /// The names of what reads the groups of A, and of B, each behind a comma.
+    pub(super) readers: [String; 2],
+    /// The steps that make matrix instructions of it.
+    pub(super) instructions: String,
+    /// The step by which warps with fewer of these have code of their own.
+    pub(super) versions: String,
+    /// The loops that are unrolled, each behind a comma.
+    pub(super) unrolled: String,
+}
+
+/// The steps that compute the sides.
+pub(super) fn computed(problem: &Problem, choice: &Choice) -> Computed {
+    if is_turned(choice) {
+        return turned::computed(problem, choice);
+    }
     let (mut steps, mut readers) = (String::new(), String::new());
     let apart = apart(problem, choice);
     for Side { stage, across, along, length, .. } in sides(problem, choice) {
@@ -134,7 +181,7 @@ compute_with({sums}.ko, mine.ko)
             rows = ALONG_ROWS * apart,
         );
     }
-    (steps, readers)
+    Computed { steps, readers: [readers.clone(), readers], ..Computed::default() }
 }
 
 /// What the sides ask of a GPU beside the tiles.
@@ -146,11 +193,14 @@ pub(super) struct Cost {
     pub(super) registers: i64,
     /// Loads from shared memory of all warps of a set, for a row of a group.
     pub(super) loads: f64,
-    /// Multiply-adds of all warps of a set, for a row of a group.
-    pub(super) multiply_adds: f64,
+    /// Turns that their products take of all warps of a set, for a row of a group.
+    pub(super) turns: f64,
 }
 
 pub(super) fn cost(problem: &Problem, choice: &Choice) -> Cost {
+    if is_turned(choice) {
+        return turned::cost(problem, choice);
+    }
     let bytes = read(problem, choice).dtype().bytes();
     let warps = (choice.int("wm") * choice.int("wn")) as f64;
     let mut cost = Cost::default();
@@ -159,7 +209,8 @@ pub(super) fn cost(problem: &Problem, choice: &Choice) -> Cost {
         cost.shared_bytes += ALONG_ROWS * choice.int("wk") * length * few * bytes;
         cost.registers += each * few * bytes / 4;
         cost.loads += warps * (each + few) as f64 / ALONG_ROWS as f64;
-        cost.multiply_adds += warps * (each * few) as f64 / ALONG_ROWS as f64;
+        // Those of doubles take two turns each.
+        cost.turns += warps * (each * few) as f64 / ALONG_ROWS as f64 * (bytes / 4) as f64;
     }
     cost
 }

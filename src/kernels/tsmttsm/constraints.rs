@@ -2,7 +2,7 @@
 
 use warpwright_core::target::Target;
 
-use super::border::{self, BORDER, border};
+use super::border::{self, BORDER};
 use super::mapping::{self, APART, Threads, WHOLE, area, group_bytes, read, slices_bytes, tiled_columns};
 use super::runs::{RUNS, RUNS_OF_A_GROUP};
 use super::warps::{self, EVEN, OMIT, warp_tile};
@@ -94,7 +94,7 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
     Constraint {
         about: "all warps have as many tiles, so none leaves any out",
         on: &[OMIT, EVEN, "wm", "wn"],
-        holds: |c, p, _| !c.flag(OMIT) || warps::tiles_shared(p, c, 1).is_some_and(|s| s.part < 1.0),
+        holds: |c, p, _| !c.flag(OMIT) || warps::some_omit(p, c),
     },
     Constraint {
         about: "a block has 2 to 16 warps",
@@ -148,7 +148,7 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
     Constraint {
         about: "lanes that add up the last rows and columns of C share out whole fours of the rows that a set of warps has of a group",
         on: &[BORDER, "wk", "depth"],
-        holds: |c, p, _| border(p, c) == [0; 2] || c.int("depth") / c.int("wk") % 4 == 0,
+        holds: |c, p, _| !border::threads_add_up(p, c) || c.int("depth") / c.int("wk") % 4 == 0,
     },
     Constraint {
         about: "a slice of threads has a whole number of panels in a group of rows",

@@ -227,9 +227,7 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target, common:
             * ((products * fragments) as f64 * of_a_read
                 + (products * (rows / high * columns / ACROSS)) as f64 * of_a_product
                 + 4.0)
-            + of_blocks * (copies(problem, choice, Copied::instructions) + border.loads)
-            // Those of doubles take two turns each.
-            + of_blocks * border.multiply_adds * words,
+            + of_blocks * (copies(problem, choice, Copied::instructions) + border.loads + border.turns),
         steps: k / (parts * depth * (stages - 1).max(1)) as f64 + common.steps,
         meetings: meetings(choice, k / (parts * depth) as f64),
         teams: 1,

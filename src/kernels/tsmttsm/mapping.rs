@@ -3,8 +3,9 @@
 use warpwright_core::dtype::DType;
 
 use super::WIDEST;
-use super::border::border;
+use super::border::{self, border};
 use super::runs::{self, RUNS};
+use super::turned;
 use super::warps::covered_by_warps;
 use crate::kernels::classes::{Classes, Window};
 use crate::kernels::family::Choice;
@@ -150,7 +151,7 @@ pub(super) fn area(problem: &Problem, choice: &Choice) -> [i64; 2] {
     area
 }
 
-/// Rows and columns of an area that the tiles of matrix instructions cover: all but those that threads add up.
+/// Rows and columns of an area that the tiles of matrix instructions cover: all but those that threads add up or that are turned.
 pub(super) fn tiled(problem: &Problem, choice: &Choice) -> [i64; 2] {
     let ([height, width], [rows, columns]) = (area(problem, choice), border(problem, choice));
     [height - rows, width - columns]
@@ -409,7 +410,12 @@ pub(super) fn tiled_columns(problem: &Problem, choice: &Choice) -> [i64; 2] {
     if choice.word("unit") == "mma" {
         // Those of real and of imaginary parts make one.
         let wider = if numbers(problem, choice) == Numbers::Three { 2 } else { 1 };
-        covered_by_warps(problem, choice).map(|tiles| wider * tiles)
+        let of_tiles = covered_by_warps(problem, choice).map(|tiles| wider * tiles);
+        if !border::is_turned(choice) {
+            return of_tiles;
+        }
+        let of_turned = turned::columns(problem, choice);
+        [0, 1].map(|side| of_tiles[side].max(of_turned[side]))
     } else {
         let Threads { area: [height, width], mt, nt, .. } = Threads::of(problem, choice);
         let [of_a, of_b] = pieces(problem, choice);

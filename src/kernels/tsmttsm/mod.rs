@@ -81,6 +81,7 @@ mod mapping;
 mod reduction;
 mod runs;
 mod schedule;
+mod turned;
 mod warps;
 
 use warpwright_core::diag::Diagnosis;

@@ -3,7 +3,7 @@
 //! Rows of a multiple of 128 bytes begin in the same banks of shared memory however many rows apart they are, and rows of an odd multiple of
 //! 64 bytes in two. An instruction that takes one row from each of four runs finds them in different banks if there is padding between runs.
 
-use super::border::border;
+use super::border;
 use super::mapping::{LINE, fewest_passes, one_copy, padding, passes_of_both, read, staged_columns};
 use crate::kernels::family::Choice;
 use crate::kernels::gemm::Numbers;
@@ -32,7 +32,7 @@ pub(super) fn may_arrive_in_runs(problem: &Problem, choice: &Choice) -> bool {
         && in_pieces(read.shape.m, of_a)
         && in_pieces(read.shape.n, of_b)
         && numbers(problem, choice) != Numbers::Three
-        && border(problem, choice) == [0; 2]
+        && !border::threads_add_up(problem, choice)
         && fewest_passes(problem, choice, |_| true)
             .is_some_and(|apart| passes_of_both(problem, choice, apart) > 2)
 }

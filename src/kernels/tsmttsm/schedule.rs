@@ -115,7 +115,7 @@ pub(super) fn by_threads_from_shared(problem: &Problem, choice: &Choice) -> Stri
         listed = far_apart.iter().map(|l| format!("{l}, ")).collect::<String>(),
         bound = far_apart.iter().map(|l| format!("bind({l}, vthread)\n")).collect::<String>(),
     );
-    let Staged { specialize, copies, groups } = staged(problem, choice, at, "");
+    let Staged { specialize, copies, groups } = staged(problem, choice, at, &Default::default());
     format!(
         "{specialize}split({sums}.k, {depth}) -> ko, k
 {split}{copies}{rows_of_c}{columns_of_c}{order}{bind}bind({slice}.s, {lanes}, threads)
@@ -140,8 +140,8 @@ pub(super) fn by_matrix_units(problem: &Problem, choice: &Choice) -> String {
     // What is made of rows is conjugated already.
     let conjugated = problem.layout.a == Op::ConjugateTranspose && !mapping::makes_fragments(problem, choice);
     let conjugate = if dtype.is_complex() && conjugated { "_conj" } else { "" };
-    let (of_border, readers) = border::computed(problem, choice);
-    let Staged { specialize, copies, groups } = staged(problem, choice, "mine.ks", &readers);
+    let of_border = border::computed(problem, choice);
+    let Staged { specialize, copies, groups } = staged(problem, choice, "mine.ks", &of_border.readers);
     // Atomics take one element each.
     let pairs = if slice == "slice" {
         staging::pairs(slice, dtype, covered(problem, choice)[1] - border::border(problem, choice)[1])
@@ -157,7 +157,7 @@ pub(super) fn by_matrix_units(problem: &Problem, choice: &Choice) -> String {
     } else {
         "storage_order(a, c, r)\n"
     };
-    let steps = rows_of_instructions(terms, mapping::apart(choice));
+    let steps = rows_of_instructions("mine", terms, mapping::apart(choice));
     let [along_m, along_n] = if choice.flag(EVEN) {
         [("wm", high), ("wn", ACROSS)]
             .map(|(warps, tile)| format!("nparts={}, even={tile}", choice.int(warps)))
@@ -178,35 +178,39 @@ reorder({block}, {slice}.s, {slice}.wm, {slice}.wn, {of_slice}{slice}.i, {slice}
 {bind}bind({slice}.s, {slice}.wm, {slice}.wn, threads@32)
 {rotate}compute_at(mine, {slice}.wn)
 {steps}reorder(mine.ko, mine.ks, {p}mine.i, mine.j, mine.k)
-{of_border}{groups}{fragments}split(mine.i, {high}) -> mi, i
+{steps_of_border}{groups}{fragments}split(mine.i, {high}) -> mi, i
 split(mine.j, {ACROSS}) -> ni, j
 reorder(mine.ks, {p}mine.mi, mine.ni, mine.i, mine.j, mine.k)
 tensorize(mine.i, mma_{instruction}_{dtype}{conjugate}{omit})
-pipeline(mine.ko, {stages}, via={via})
-{versions}{pairs}unroll(mine.ks, {p}mine.mi, mine.ni{unrolled})
+{instructions_of_border}pipeline(mine.ko, {stages}, via={via})
+{versions}{versions_of_border}{pairs}unroll(mine.ks, {p}mine.mi, mine.ni{unrolled}{unrolled_of_border})
 {last}",
         via = staging::via(choice),
+        steps_of_border = of_border.steps,
+        instructions_of_border = of_border.instructions,
+        versions_of_border = of_border.versions,
+        unrolled_of_border = of_border.unrolled,
         unrolled = unrolled_tiles(problem, choice, slice, [rows > high, columns > ACROSS]),
     )
 }
 
-/// The steps that divide the rows of a group among instructions of so many terms: neighbours, or rows that are some way
+/// The steps that divide the rows of a group among instructions of a stage, of so many terms: neighbours, or rows that are some way
 /// apart, so that the four that lanes read at once lie in different banks.
 ///
 /// Of each `4 apart` rows, the instruction `q` takes those with the numbers `apart t + terms/4 q + h`, as its terms `4 h + t`:
 /// lanes have the terms `t` and `t + 4`.
-fn rows_of_instructions(terms: i64, apart: i64) -> String {
+pub(super) fn rows_of_instructions(stage: &str, terms: i64, apart: i64) -> String {
     if apart == 1 {
-        return format!("split(mine.k, {terms}) -> ks, k\n");
+        return format!("split({stage}.k, {terms}) -> ks, k\n");
     }
     let (rows, of_a_lane) = (4 * apart, terms / 4);
     format!(
-        "split(mine.k, {rows}) -> kc, k
-split(mine.k, {apart}) -> t, q
-split(mine.q, {of_a_lane}) -> q, h
-reorder(mine.kc, mine.q, mine.h, mine.t)
-fuse(mine.h, mine.t) -> k
-fuse(mine.kc, mine.q) -> ks
+        "split({stage}.k, {rows}) -> kc, k
+split({stage}.k, {apart}) -> t, q
+split({stage}.q, {of_a_lane}) -> q, h
+reorder({stage}.kc, {stage}.q, {stage}.h, {stage}.t)
+fuse({stage}.h, {stage}.t) -> k
+fuse({stage}.kc, {stage}.q) -> ks
 "
     )
 }
@@ -267,8 +271,8 @@ struct Staged {
     groups: String,
 }
 
-/// The steps for the stage `mine`, and for other stages that read the same.
-fn staged(problem: &Problem, choice: &Choice, at: &str, readers: &str) -> Staged {
+/// The steps for the stage `mine`, and for others that read the same of A, and of B.
+fn staged(problem: &Problem, choice: &Choice, at: &str, readers: &[String; 2]) -> Staged {
     let read = read(problem, choice);
     let dtype = read.dtype();
     let [of_a, of_b] = copied(problem, choice);
@@ -290,7 +294,10 @@ fn staged(problem: &Problem, choice: &Choice, at: &str, readers: &str) -> Staged
         // Fragments hold what is made of the rows, or rows in another order.
         fragments.iter_mut().for_each(Vec::clear);
     }
-    for ((operand, tile, width, at_once, stride, copied), fragments) in operands.into_iter().zip(&fragments) {
+    let fragments_and_readers = fragments.iter().zip(readers);
+    for ((operand, tile, width, at_once, stride, copied), (fragments, readers)) in
+        operands.into_iter().zip(fragments_and_readers)
+    {
         // Where B is A, a copy of its own is that of one of the two reads.
         let (operand, nth) = match (problem.same, tile, fragments.len()) {
             (true, "As", 1) => ("A", FIRST_READ),
@@ -312,17 +319,17 @@ fn staged(problem: &Problem, choice: &Choice, at: &str, readers: &str) -> Staged
                 let columns =
                     if run.copied > run.rows { format!(", columns={}", run.copied) } else { String::new() };
                 groups += &format!(
-                    "cache_read({operand}, mine, shared, rows={rows}{columns}) -> {tile}\n{at_groups}{}",
+                    "cache_read({operand}, mine{readers}, shared, rows={rows}{columns}) -> {tile}\n{at_groups}{}",
                     staging::pad(tile, run.padding),
                     rows = run.rows
                 );
             } else if readers.is_empty() {
                 copies += &format!("cache_read({operand}, mine, shared) -> {tile}\n");
-                copies += &each_read(tile, fragments, &rows_of);
+                copies += &each_read("mine", tile, fragments, &rows_of);
                 groups += &format!("{}{at_groups}", computed_at(fragments, at));
             } else {
                 // One copy for all that are computed together by then.
-                copies += &each_read(operand, fragments, &rows_of);
+                copies += &each_read("mine", operand, fragments, &rows_of);
                 let of_tiles = if fragments.is_empty() { "mine".to_string() } else { fragments.join(", ") };
                 groups += &format!(
                     "{}cache_read({operand}, {of_tiles}{readers}, shared) -> {tile}\n{at_groups}",
@@ -341,7 +348,7 @@ fn staged(problem: &Problem, choice: &Choice, at: &str, readers: &str) -> Staged
 {}{}{}{}",
             copied.steps(tile, keep_place),
             staging::pad(tile, padding(choice, dtype, width, columns, at_once)),
-            each_read(tile, fragments, &|_| String::new()),
+            each_read("mine", tile, fragments, &|_| String::new()),
             computed_at(fragments, at),
         );
     }
@@ -350,13 +357,18 @@ fn staged(problem: &Problem, choice: &Choice, at: &str, readers: &str) -> Staged
     Staged { specialize, copies, groups }
 }
 
-/// The steps that give each read of a tile a fragment in registers.
-fn each_read(tile: &str, fragments: &[&str], rows: &dyn Fn(&str) -> String) -> String {
+/// The steps that give each read of a tile by a stage a fragment in registers.
+pub(super) fn each_read(
+    stage: &str,
+    tile: &str,
+    fragments: &[&str],
+    rows: &dyn Fn(&str) -> String,
+) -> String {
     let several = if fragments.len() > 1 { FIRST_READ } else { "" };
     let nth = std::iter::once(several).chain(std::iter::repeat(""));
     let reads = fragments.iter().zip(nth);
     reads
-        .map(|(f, nth)| format!("cache_read({tile}, mine, reg{rows}{nth}) -> {f}\n", rows = rows(f)))
+        .map(|(f, nth)| format!("cache_read({tile}, {stage}, reg{rows}{nth}) -> {f}\n", rows = rows(f)))
         .collect()
 }
 

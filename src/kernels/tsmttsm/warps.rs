@@ -1,6 +1,8 @@
 //! How the warps of a block share out an area of C.
 
+use super::border;
 use super::mapping::tiled;
+use super::turned;
 use crate::kernels::family::Choice;
 use crate::kernels::staging::{self, ACROSS, WarpTile, ceil};
 use crate::problem::Problem;
@@ -69,22 +71,43 @@ pub(super) struct TilesShared {
     pub(super) uneven: f64,
 }
 
-/// How tiles are shared out among the warps of a block, if some leave out those beyond the end of C.
-pub(super) fn tiles_shared(problem: &Problem, choice: &Choice, schedulers: i64) -> Option<TilesShared> {
+/// The tiles that each warp of a set multiplies.
+fn multiplied(problem: &Problem, choice: &Choice) -> Vec<i64> {
+    let WarpTile { high, rows, columns, .. } = warp_tile(problem, choice);
     if !choice.flag(OMIT) {
-        return None;
+        let warps = choice.int("wm") * choice.int("wn");
+        return vec![(rows / high) * (columns / ACROSS); warps as usize];
     }
     let [along_m, along_n] = tiles_of_warps(problem, choice, choice.flag(EVEN));
-    let (sets, turn) = (choice.int("wk").max(1), usize::from(rotated(problem, choice)));
-    let of_a_set: Vec<i64> = along_m
-        .iter()
-        .enumerate()
+    let turn = usize::from(rotated(problem, choice));
+    let of_rows = along_m.iter().enumerate();
+    of_rows
         .flat_map(|(m, r)| along_n.iter().cycle().skip(turn * m).take(along_n.len()).map(move |c| r * c))
-        .collect();
-    let of_warps = (0..sets).flat_map(|_| of_a_set.iter());
+        .collect()
+}
+
+/// Whether some warps multiply fewer tiles than others.
+pub(super) fn some_omit(problem: &Problem, choice: &Choice) -> bool {
+    let tiles = multiplied(problem, choice);
+    tiles.iter().any(|of_a_warp| *of_a_warp != tiles[0])
+}
+
+/// How tiles are shared out among the warps of a block, if some leave out those beyond the end of C, or some have others beside them,
+/// those of the last rows where these are turned.
+pub(super) fn tiles_shared(problem: &Problem, choice: &Choice, schedulers: i64) -> Option<TilesShared> {
+    let turned = border::is_turned(choice);
+    if !choice.flag(OMIT) && !turned {
+        return None;
+    }
+    let sets = choice.int("wk").max(1);
+    let of_a_set = multiplied(problem, choice);
+    let besides = if turned { turned::dealt(problem, choice) } else { Vec::new() };
     let mut loads = vec![0; schedulers.max(1) as usize];
     let turns = loads.len();
-    of_warps.enumerate().for_each(|(warp, tiles)| loads[warp % turns] += tiles);
+    for of_each in [of_a_set, besides] {
+        let of_warps = (0..sets).flat_map(|_| of_each.iter());
+        of_warps.enumerate().for_each(|(warp, tiles)| loads[warp % turns] += tiles);
+    }
     let warps = choice.int("wm") * choice.int("wn") * sets;
     let WarpTile { high, rows, columns, .. } = warp_tile(problem, choice);
     let all = warps * (rows / high) * (columns / ACROSS);
