@@ -164,7 +164,8 @@ impl Choice {
 
     /// The value of a parameter.
     pub fn get(&self, name: &str) -> Option<&Value> {
-        self.0.iter().find(|(known, _)| known.0 == name).map(|(_, value)| value)
+        // Most names differ in length: searches ask for millions of them.
+        self.0.iter().find(|(k, _)| k.0.len() == name.len() && k.0 == name).map(|(_, value)| value)
     }
 
     /// The number that a parameter is; 0 where it is none.

@@ -384,6 +384,8 @@ struct Walk<'a> {
     permissions: Permissions,
     /// How many parameters it gives values to.
     until: usize,
+    /// The constraints of which each parameter is the last to get a value.
+    due: Vec<Vec<&'static Constraint>>,
     /// The constraint that was broken last of those on nothing but what is fixed, or else on most of it.
     broken: Option<&'static Constraint>,
     /// The fixed parameter that had no meaning, beside what: where most of the others had one.
@@ -407,6 +409,14 @@ impl<'a> Walk<'a> {
     ) -> Walk<'a> {
         let until = family.parameters.len();
         let fitting = BTreeSet::new();
+        let place = |name: &&str| family.parameters.iter().position(|p| p.name == *name);
+        let mut due = vec![Vec::new(); family.parameters.len()];
+        for constraint in family.constraints {
+            let places: Option<Vec<usize>> = constraint.on.iter().map(place).collect();
+            if let Some(last) = places.and_then(|places| places.into_iter().max()) {
+                due[last].push(constraint);
+            }
+        }
         Walk {
             family,
             given,
@@ -414,6 +424,7 @@ impl<'a> Walk<'a> {
             target,
             permissions,
             until,
+            due,
             broken: None,
             idle: None,
             foreign: None,
@@ -464,7 +475,7 @@ impl<'a> Walk<'a> {
                 self.forbidden.get_or_insert((parameter.name, value));
                 return true;
             }
-            match self.first_broken(&longer, parameter.name) {
+            match self.first_broken(&longer, known) {
                 Some(broken) => {
                     // One on nothing but what is given is broken whatever else is chosen.
                     let asked = |c: &Constraint| {
@@ -493,11 +504,11 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The first constraint on a parameter, among those whose parameters all have values, that does not hold.
-    fn first_broken(&self, choice: &Choice, parameter: &str) -> Option<&'static Constraint> {
-        self.family.constraints.iter().find(|c| {
-            c.on.contains(&parameter)
-                && c.on.iter().all(|name| choice.get(name).is_some())
+    /// The first constraint that does not hold among those of which the parameter at this place is the last to get a value, and of which all
+    /// others have one.
+    fn first_broken(&self, choice: &Choice, place: usize) -> Option<&'static Constraint> {
+        self.due[place].iter().copied().find(|c| {
+            c.on.iter().all(|name| choice.get(name).is_some())
                 && !(c.holds)(choice, self.problem, self.target)
         })
     }

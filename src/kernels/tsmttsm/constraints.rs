@@ -235,8 +235,10 @@ fn fragments_fit(choice: &Choice, problem: &Problem, target: &Target) -> bool {
     let words = dtype.bytes() * products / 4;
     if is_role(choice) && !dtype.is_complex() {
         // Those who ask for no copies have few addresses, and need not have all of the operands at once: with 24 registers beside
-        // those of C nothing was kept in memory (NVRTC 13.0, parts of complex128 41 to 48).
-        return w.rows * w.columns / 32 * words + 24 <= most;
+        // those of C nothing was kept in memory (NVRTC 13.0, parts of complex128 41 to 48). With 24 beside those of rows that are turned,
+        // 500 bytes were (60), with 48 up to 52 (50 and 52).
+        let others = if border::is_turned(choice) { 32 } else { 24 };
+        return w.rows * w.columns / 32 * words + others <= most;
     }
     (w.rows * w.columns + (w.rows + w.columns) * w.terms) / 32 * words <= most - 40
 }

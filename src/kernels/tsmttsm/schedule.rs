@@ -7,6 +7,7 @@ use super::mapping::{
 };
 use super::reduction::{self, Parts};
 use super::runs;
+use super::turned::Dealt;
 use super::warps::{self, EVEN, OMIT, warp_tile};
 use crate::kernels::family::Choice;
 use crate::kernels::gemm::Numbers;
@@ -165,7 +166,9 @@ pub(super) fn by_matrix_units(problem: &Problem, choice: &Choice) -> String {
         [rows, columns].map(|tile| tile.to_string())
     };
     let rotate = if warps::rotated(problem, choice) {
-        format!("rotate({slice}.wn, {slice}.wm)\n")
+        let further = if border::is_turned(choice) { Dealt::of(problem, choice).further } else { 0 };
+        let further = if further > 0 { format!(", {further}") } else { String::new() };
+        format!("rotate({slice}.wn, {slice}.wm{further})\n")
     } else {
         String::new()
     };

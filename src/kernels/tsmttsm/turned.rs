@@ -4,12 +4,12 @@
 //! 104 rows and columns of C take 7 x 13 instructions of 16 rows and 8 columns, of which 13 are half empty. The last eight rows turned
 //! are 104 rows and eight columns, which 7 instructions cover: 85 instructions in all instead of 91. The stage of C's parts is partitioned
 //! (`partition`), the last rows have the operands of their products and their sums the other way round, and both stages are
-//! computed in one pass over the groups (`compute_with`). One warp after the other has one of the instructions, or as
-//! many as it takes.
+//! computed in one pass over the groups (`compute_with`). Warps have one each of the instructions, or as
+//! many as it takes, so that the fullest scheduler has least ([`Dealt`]).
 
 use super::mapping::{self, areas, covered, one_copy, read};
 use super::schedule::{each_read, rows_of_instructions};
-use super::warps::warp_tile;
+use super::warps::{self, warp_tile};
 use crate::kernels::family::Choice;
 use crate::kernels::gemm::Numbers;
 use crate::kernels::staging::{self, ACROSS, ceil, numbers};
@@ -48,17 +48,61 @@ fn of_a_warp(problem: &Problem, choice: &Choice) -> i64 {
     ceil(tiles(problem, choice), choice.int("wm") * choice.int("wn"))
 }
 
-/// The instructions of each warp of a set, as long as there are any.
-pub(super) fn dealt(problem: &Problem, choice: &Choice) -> Vec<i64> {
-    let (all, most) = (tiles(problem, choice), of_a_warp(problem, choice));
-    (0..ceil(all, most)).map(|warp| (all - warp * most).min(most)).collect()
+/// Warps stand on so many schedulers in turn.
+const SCHEDULERS: i64 = 4;
+
+/// How the instructions are dealt to the warps of a set.
+#[derive(Clone, Copy)]
+pub(super) struct Dealt {
+    /// By how many columns of warps each row of them begins further on, so that other schedulers have those with fewer tiles.
+    pub(super) further: i64,
+    /// How many warps of a scheduler have one each before the next scheduler has any; 0 if warps have them one after another.
+    of_a_scheduler: i64,
+}
+
+impl Dealt {
+    /// The way in which the fullest scheduler has least.
+    pub(super) fn of(problem: &Problem, choice: &Choice) -> Dealt {
+        let warps = choice.int("wm") * choice.int("wn");
+        let by_schedulers = choice.int("wk") == 1
+            && warps % SCHEDULERS == 0
+            && of_a_warp(problem, choice) == 1
+            && warps > SCHEDULERS;
+        let further = if warps::rotated(problem, choice) { SCHEDULERS.min(choice.int("wn")) } else { 1 };
+        let one_after_another = (0..further).map(|further| Dealt { further, of_a_scheduler: 0 });
+        let by_schedulers = (0..further)
+            .filter(|_| by_schedulers)
+            .map(|further| Dealt { further, of_a_scheduler: warps / SCHEDULERS });
+        let ways = one_after_another.chain(by_schedulers);
+        ways.min_by_key(|way| way.fullest(problem, choice)).unwrap_or(Dealt { further: 0, of_a_scheduler: 0 })
+    }
+
+    /// The instructions of each warp of a set beside its other tiles, as long as there are any.
+    pub(super) fn tiles(self, problem: &Problem, choice: &Choice) -> Vec<i64> {
+        let (all, most) = (tiles(problem, choice), of_a_warp(problem, choice));
+        if self.of_a_scheduler == 0 {
+            return (0..ceil(all, most)).map(|warp| (all - warp * most).min(most)).collect();
+        }
+        let warps = 0..SCHEDULERS * self.of_a_scheduler;
+        let place = |warp: i64| self.of_a_scheduler * (warp % SCHEDULERS) + warp / SCHEDULERS;
+        warps.map(|warp| i64::from(place(warp) < all)).collect()
+    }
+
+    /// Instructions of the scheduler that has most of them.
+    fn fullest(self, problem: &Problem, choice: &Choice) -> i64 {
+        let mut loads = [0; SCHEDULERS as usize];
+        for of_warps in [warps::multiplied(problem, choice, self.further), self.tiles(problem, choice)] {
+            of_warps.iter().enumerate().for_each(|(w, tiles)| loads[w % SCHEDULERS as usize] += tiles);
+        }
+        loads.into_iter().max().unwrap_or(0)
+    }
 }
 
 /// The columns of A and of B that they read.
 pub(super) fn columns(problem: &Problem, choice: &Choice) -> [i64; 2] {
     let [rows, _] = covered(problem, choice);
-    let warps = dealt(problem, choice).len() as i64;
-    [ceil(rows, ACROSS) * ACROSS, warps * of_a_warp(problem, choice) * high(choice)]
+    let at_a_time = of_a_warp(problem, choice).max(Dealt::of(problem, choice).of_a_scheduler);
+    [ceil(rows, ACROSS) * ACROSS, ceil(tiles(problem, choice), at_a_time) * at_a_time * high(choice)]
 }
 
 /// The steps that compute them in the loop over groups, once the tiles of the other rows have it.
@@ -94,18 +138,28 @@ pub(super) fn computed(problem: &Problem, choice: &Choice) -> Computed {
         "storage_order(last_b, c, r)\n"
     };
     let several = most > 1;
-    let uneven = tiles(problem, choice) % most != 0;
+    let Dealt { of_a_scheduler, .. } = Dealt::of(problem, choice);
+    let uneven = tiles(problem, choice) % most.max(of_a_scheduler) != 0;
     let (omit, versions) = if uneven { (", omit=unread", "unswitch(last.ks)\n") } else { ("", "") };
     let read_loop = if made { "jo" } else { "co" };
+    // The warps of a scheduler have neighbours in hand, and the warps of a block stand on schedulers in turn.
+    let (to_warps, warps, bind) = if of_a_scheduler > 0 {
+        (
+            format!("split(rest.w, {of_a_scheduler}) -> z, w\n"),
+            "rest.s, rest.w, rest.z",
+            format!("bind(rest.s, rest.w, threads@{})\nbind(rest.z, threads@32)\n", 32 * SCHEDULERS),
+        )
+    } else {
+        (String::new(), "rest.s, rest.w", "bind(rest.s, rest.w, threads@32)\n".to_string())
+    };
     Computed {
         steps: format!(
             "cache_write(rest, reg) -> last
 {reads}split(rest.j, {columns}) -> w, j
 split(rest.i, {ACROSS}) -> m, i
-reorder(rest.g, rest.s, rest.w, rest.m, rest.j, rest.i)
+{to_warps}reorder(rest.g, {warps}, rest.m, rest.j, rest.i)
 bind(rest.g, block.x, min_blocks=0)
-bind(rest.s, rest.w, threads@32)
-compute_at(last, rest.m)
+{bind}compute_at(last, rest.m)
 {rows}reorder(last.ko, last.ks, last.j, last.i, last.k)
 compute_with(last.ko, mine.ko)
 {at_steps}",
@@ -135,13 +189,51 @@ tensorize(last.j, mma_{instruction}_{dtype}{omit})
 pub(super) fn cost(problem: &Problem, choice: &Choice) -> Cost {
     let (terms, high, most) = (warp_tile(problem, choice).terms, high(choice), of_a_warp(problem, choice));
     let words = read(problem, choice).dtype().bytes() / 4;
-    let (all, warps) = (tiles(problem, choice) as f64, dealt(problem, choice).len() as f64);
+    let all = tiles(problem, choice) as f64;
+    let warps = ceil(tiles(problem, choice), most) as f64;
     let of_a_lane = |elements: i64| elements as f64 / 32.0;
     Cost {
-        // Their sums, and their operands: those of the other tiles are read before or behind.
-        registers: (most * high * ACROSS + (most * high + ACROSS) * terms) / 32 * words,
+        // Their sums. Their operands take the place of those of the other tiles.
+        registers: most * high * ACROSS / 32 * words,
         loads: all * of_a_lane(high) + warps * of_a_lane(ACROSS),
         turns: all / terms as f64,
         ..Cost::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Dealt;
+    use crate::kernels::family::Choice;
+    use crate::problem::Problem;
+
+    /// Whole instructions of 50 columns are 91, of 58 they are 120, and of 42 they are 66: a fourth is 23, 30 and 17.
+    #[test]
+    fn the_fullest_scheduler_has_hardly_more_than_a_fourth() {
+        for (columns, [wm, wn], fullest, further, of_a_scheduler) in [
+            (50, [3, 4], 22, 0, 0),
+            (50, [2, 4], 23, 0, 0),
+            (58, [3, 4], 29, 2, 3),
+            (58, [4, 4], 29, 0, 0),
+            (42, [3, 4], 16, 2, 0),
+        ] {
+            let shape = format!("{columns}x{columns}x100000").parse().unwrap();
+            let problem = Problem::new(shape, "c128".parse().unwrap(), "cn".parse().unwrap());
+            let choice = Choice::default()
+                .with("unit", "mma")
+                .with("copy", "bulk")
+                .with("numbers", "parts")
+                .with("areas", 1)
+                .with("instruction", "m16n8k4")
+                .with("border", "turned")
+                .with("omit", true)
+                .with("even", true)
+                .with("wm", wm)
+                .with("wn", wn)
+                .with("wk", 1);
+            let dealt = Dealt::of(&problem, &choice);
+            let found = (dealt.fullest(&problem, &choice), dealt.further, dealt.of_a_scheduler);
+            assert_eq!(found, (fullest, further, of_a_scheduler), "{columns} {wm} x {wn}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::border;
 use super::mapping::tiled;
-use super::turned;
+use super::turned::Dealt;
 use crate::kernels::family::Choice;
 use crate::kernels::staging::{self, ACROSS, WarpTile, ceil};
 use crate::problem::Problem;
@@ -71,24 +71,25 @@ pub(super) struct TilesShared {
     pub(super) uneven: f64,
 }
 
-/// The tiles that each warp of a set multiplies.
-fn multiplied(problem: &Problem, choice: &Choice) -> Vec<i64> {
+/// The tiles that each warp of a set multiplies, if each row of warps begins so many columns of warps further on.
+pub(super) fn multiplied(problem: &Problem, choice: &Choice, further: i64) -> Vec<i64> {
     let WarpTile { high, rows, columns, .. } = warp_tile(problem, choice);
     if !choice.flag(OMIT) {
         let warps = choice.int("wm") * choice.int("wn");
         return vec![(rows / high) * (columns / ACROSS); warps as usize];
     }
     let [along_m, along_n] = tiles_of_warps(problem, choice, choice.flag(EVEN));
-    let turn = usize::from(rotated(problem, choice));
+    let rotated = rotated(problem, choice);
+    let begins = |m: usize| if rotated { m + further as usize } else { 0 };
     let of_rows = along_m.iter().enumerate();
     of_rows
-        .flat_map(|(m, r)| along_n.iter().cycle().skip(turn * m).take(along_n.len()).map(move |c| r * c))
+        .flat_map(|(m, r)| along_n.iter().cycle().skip(begins(m)).take(along_n.len()).map(move |c| r * c))
         .collect()
 }
 
 /// Whether some warps multiply fewer tiles than others.
 pub(super) fn some_omit(problem: &Problem, choice: &Choice) -> bool {
-    let tiles = multiplied(problem, choice);
+    let tiles = multiplied(problem, choice, 0);
     tiles.iter().any(|of_a_warp| *of_a_warp != tiles[0])
 }
 
@@ -100,8 +101,12 @@ pub(super) fn tiles_shared(problem: &Problem, choice: &Choice, schedulers: i64) 
         return None;
     }
     let sets = choice.int("wk").max(1);
-    let of_a_set = multiplied(problem, choice);
-    let besides = if turned { turned::dealt(problem, choice) } else { Vec::new() };
+    let (of_a_set, besides) = if turned {
+        let dealt = Dealt::of(problem, choice);
+        (multiplied(problem, choice, dealt.further), dealt.tiles(problem, choice))
+    } else {
+        (multiplied(problem, choice, 0), Vec::new())
+    };
     let mut loads = vec![0; schedulers.max(1) as usize];
     let turns = loads.len();
     for of_each in [of_a_set, besides] {

@@ -16,6 +16,8 @@
 //! ");
 //! ```
 //!
+//! With a number, `rotate(y.j, y.i, 2)`, the first iteration of the loop around begins so many further on: `y[i, (i + j + 2)%4]`.
+//!
 //! Each iteration still runs once. What is bound to threads changes hands: of four rows of four warps, warp `w` of each stands on
 //! scheduler `w`; where the parts of the last column are small, its scheduler has little to do. Rotated by their rows, each scheduler has
 //! a warp of each row and of each column. (The name and its meaning are those of DISTAL's command,
@@ -35,7 +37,7 @@ use crate::sym::Sym;
 
 use super::Primitive;
 
-pub(super) const USAGE: &str = "rotate(label.loop, label.outer)";
+pub(super) const USAGE: &str = "rotate(label.loop, label.outer, further)";
 
 /// See the module documentation.
 #[derive(Clone, Debug)]
@@ -44,14 +46,20 @@ pub struct Rotate {
     pub target: LoopRef,
     /// The loop around it by which it is rotated.
     pub by: LoopRef,
+    /// By how many iterations more, at least 0.
+    pub further: i64,
 }
 
 impl Rotate {
     pub(super) fn read(call: &Call) -> Result<Rotate, Diagnosis> {
-        if call.args.len() != 2 {
-            return Err(call.wrong("a loop and one around it are wanted"));
+        if !(2..=3).contains(&call.args.len()) {
+            return Err(call.wrong("a loop and one around it are wanted, and a number, if need be"));
         }
-        Ok(Rotate { target: call.loop_at(0)?, by: call.loop_at(1)? })
+        let further = if call.args.len() == 3 { call.int_at(2)? } else { 0 };
+        if further < 0 {
+            return Err(call.wrong("it begins 0 iterations further on, or more"));
+        }
+        Ok(Rotate { target: call.loop_at(0)?, by: call.loop_at(1)?, further })
     }
 
     fn refuse(&self, because: impl Into<String>) -> Diagnosis {
@@ -61,7 +69,8 @@ impl Rotate {
 
 impl Primitive for Rotate {
     fn call(&self) -> Call {
-        Call::new("rotate").target(&self.target).target(&self.by)
+        let call = Call::new("rotate").target(&self.target).target(&self.by);
+        if self.further == 0 { call } else { call.int(self.further) }
     }
 
     fn apply(&self, program: &Program) -> Result<Program, Diagnosis> {
@@ -101,7 +110,8 @@ impl Primitive for Rotate {
                         .instead("rotate it before"));
                 }
             }
-            let turned = (&Index::var(&l.var) + &Index::var(&by.var)).rem(extent);
+            let turned =
+                (&Index::var(&l.var) + &Index::var(&by.var)).offset(self.further % extent).rem(extent);
             let body = walk::substitute(&l.body, &|s| (*s == l.var).then(|| turned.clone()));
             Ok(vec![Stmt::For(For { body: body.into(), ..head(&l) })])
         })
@@ -148,6 +158,7 @@ mod tests {
             ("bind(y.j, vthread)\nrotate(y.j, y.i)", "it is unrolled, vectorized or interleaved already"),
             ("rotate(y.k, y.i)", "there is no loop `y.k`"),
             ("rotate(y.j)", "a loop and one around it are wanted"),
+            ("rotate(y.j, y.i, -1)", "it begins 0 iterations further on, or more"),
         ] {
             let refusal = run(COPY, steps).expect_err(steps);
             assert!(refusal.contains(because), "{steps}: {refusal}");
@@ -200,6 +211,19 @@ mod tests {
         let text = run(COPY, "bind(y.i, block.y)\nbind(y.j, block.x)\nrotate(y.j, y.i)");
         let text = text.expect("is taken").program().to_string();
         assert!(text.contains("j in block.x(4)") && text.contains("y[i, (i + j)%4] ="), "{text}");
+    }
+
+    #[test]
+    fn a_loop_may_begin_further_on_by_a_number() {
+        for (further, index) in
+            [(0, "(i + j)%4"), (2, "(i + j + 2)%4"), (7, "(i + j + 3)%4"), (8, "(i + j)%4")]
+        {
+            let after = run(COPY, &format!("rotate(y.j, y.i, {further})")).expect("is taken");
+            let text = after.program().to_string();
+            assert!(text.contains(&format!("y[i, {index}] = x[i, {index}]")), "{text}");
+        }
+        let steps = run(COPY, "rotate(y.j, y.i, 2)").expect("is taken").text();
+        assert!(steps.contains("rotate(y.j, y.i, 2)"), "{steps}");
     }
 
     #[test]
