@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Which of the project's goals hold by the tables of one GPU.
 
-    python3 bench/goals.py bench/results/tsm-nvidia-h200-*.csv bench/results/fc-nvidia-h200-*.csv [--list]
+    python3 bench/goals.py bench/results/tsm-nvidia-h200-*.csv bench/results/fc-nvidia-h200-*.csv [bench/results/limits-nvidia-h200-*.csv] [--list]
 
 Of every point the latest file has the last word, rested or sustained whichever is the better; with --list the points that are below their
 goal are listed. R is the roofline: bandwidth is the largest that `bench bandwidth` has found, which a file may name as GB/s with --read and
 --copy (4552 and 4314 for an H200), P the most that cuBLAS reaches in any product of the type (56.4 and 53.6 TFLOP/s for an H200, --double and
---single). Times of padded rows are compared with distinct sectors of 32 bytes, as the tables have them.
+--single). Times of padded rows are compared with distinct sectors of 32 bytes, as the tables have them. Tables of limits have what kernels take that
+do a part of the work and nothing else (bench/limits/padded_copies.cu and bulk_and_products.cu): of points below their goal that were measured on the same GPU and day it
+is said how many take no longer than 1/0.98 of that.
 """
 
 import argparse
@@ -78,6 +80,10 @@ class Point:
         of = lambda width, stride, piece: piece * touched(width * BYTES[self.dtype], stride * BYTES[self.dtype], piece)
         return sum(of(w, s, 32) for w, s, _ in matrices) / sum(of(*matrix) for matrix in matrices)
 
+    def rows(self):
+        """The long extent."""
+        return max(self.m, self.n, self.k)
+
     def __str__(self):
         strides = self.row["row_strides"] + ("" if self.row["offsets"] in ("", "0 0 0") else f" from {self.row['offsets']}")
         return f"{self.operation} {self.dtype} {self.m}x{self.n}x{self.k} {strides}".strip()
@@ -93,9 +99,26 @@ def latest(files, key, keep):
     return list(points.values())
 
 
+def limits(files):
+    """Seconds that a long row takes at least, by what the point is and where it was measured."""
+    found = {}
+    for name in files:
+        with open(name) as file:
+            for row in csv.DictReader(file):
+                seconds = number(row["seconds"]) / max(int(row[x]) for x in "mnk")
+                found[limit_key(row)] = min(seconds, found.get(limit_key(row), math.inf))
+    return found
+
+
+def limit_key(row):
+    short = "m" if row["operation"] == "tsmttsm" else "k"
+    return tuple(row[x] for x in ("figure", "operation", "dtype", short, "n", "row_strides", "gpu", "date"))
+
+
 class Judge:
-    def __init__(self, lists):
+    def __init__(self, lists, limits):
         self.lists = lists
+        self.limits = limits
 
     def of(self, what, points):
         """Points are (name, what they reach, what they should)."""
@@ -104,6 +127,16 @@ class Judge:
         if self.lists:
             for name, reached, goal in sorted(below, key=lambda p: p[1] / p[2]):
                 print(f"               {name}: {reached:.3f} of {goal:.2f}")
+
+    def at_limit(self, points):
+        """Of points that are below their goal: how many take hardly longer than their limit, where one is known."""
+        known = [(p, self.limits[limit_key(p.row)]) for p in points if limit_key(p.row) in self.limits]
+        if known:
+            at = sum(p.seconds / p.rows() <= limit / 0.98 for p, limit in known)
+            print(f"               {at} of {len(known)} below it whose limit was measured take no longer than 1/0.98 of that")
+        if self.lists:
+            for p, limit in sorted(known, key=lambda known: known[1] / known[0].seconds * known[0].rows()):
+                print(f"               {p}: {limit * p.rows() / p.seconds:.3f} of its limit")
 
 
 def goal_of_width(dtype, width):
@@ -128,6 +161,7 @@ def skinny(files, machine, judge):
             if points:
                 parts = [(str(p), p.of_roofline(machine), goal_of_width(dtype, p.n)) for p in points]
                 judge.of(f"{operation} {dtype}: the part of R that is asked for, 1 to 64 columns; {mean(p for _, p, _ in parts):.3f} in the geometric mean", parts)
+                judge.at_limit([p for p in points if p.of_roofline(machine) < goal_of_width(dtype, p.n) - 5e-4])
     judge.of("every width: 0.98 times cuBLAS", [(str(p), p.times_cublas, 0.98) for p in widths.values()])
     print(f"               {mean(p.times_cublas for p in widths.values()):.2f} times cuBLAS in the geometric mean of every width")
     for figure, what in (("shapes", "M and N that differ"), ("strides", "padded rows and unaligned starts")):
@@ -136,6 +170,8 @@ def skinny(files, machine, judge):
         part = (lambda p: p.of_roofline(machine)) if figure == "shapes" else (lambda p: p.fraction)
         judge.of(f"{what}: 0.90 of R up to 32 columns", [(str(p), part(p), 0.90) for p in points if p.width <= 32])
         judge.of(f"{what}: 0.98 times cuBLAS", [(str(p), p.times_cublas, 0.98) for p in points])
+        if figure == "strides":
+            judge.at_limit([p for p in points if p.width <= 32 and part(p) < 0.90 - 5e-4])
         cannot = sum(p.by_64_bytes() < 0.90 for p in points if figure == "strides" and p.width <= 32)
         if cannot:
             print(f"               {cannot} of them cannot reach 0.90, since device memory gives 64 bytes at a time, whoever reads")
@@ -162,7 +198,7 @@ def layers(files, judge):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tables", nargs="+", help="tables tsm-*.csv and fc-*.csv of one GPU")
+    parser.add_argument("tables", nargs="+", help="tables tsm-*.csv, fc-*.csv and limits-*.csv of one GPU")
     parser.add_argument("--list", action="store_true", help="list the points that are below their goal")
     for name, value, what in (
         ("read", 4552, "GB/s of reads"),
@@ -172,14 +208,14 @@ def main():
     ):
         parser.add_argument(f"--{name}", type=float, default=value, help=f"{what} [default: {value}]")
     machine = parser.parse_args()
-    judge = Judge(machine.list)
     for name in machine.tables:
         base = os.path.basename(name)
         if not os.path.isfile(name):
             parser.error(f"there is no table {name}; those that were measured are in bench/results")
-        if not (base.startswith(("tsm-", "fc-")) and base.endswith(".csv")):
-            parser.error(f"{name} is no table of `bench tsm` or `bench fc`: they are named tsm-*.csv and fc-*.csv")
+        if not (base.startswith(("tsm-", "fc-", "limits-")) and base.endswith(".csv")):
+            parser.error(f"{name} is no table of `bench tsm` or `bench fc`, or of limits: they are named tsm-*.csv, fc-*.csv and limits-*.csv")
     kind = lambda prefix: [name for name in machine.tables if name.rsplit("/", 1)[-1].startswith(prefix)]
+    judge = Judge(machine.list, limits(kind("limits-")))
     if kind("tsm-"):
         skinny(kind("tsm-"), machine, judge)
     if kind("fc-"):

@@ -15,10 +15,15 @@
 // `results` are `fragments` of A C by eight warps in tiles of 32 x 64 where what leaves does not lie in shared memory already: lanes
 // store pairs of sums as the instructions leave them, straight to C, or to shared memory, from where bulk copies take them.
 //
-// Zeros, then random numbers, or those that argument 1 names; with argument 4 all widths from 33 to 64, of A^H B (`left`)
-// or of A C (`right`) alone, or those from argument 5 to argument 6.
+// `turned` are `whole` where the last rows of C, at most half an instruction of them, are columns of instructions instead
+// (`tsmttsm --param border=turned`).
+//
+// Zeros, then random numbers, or those that argument 1 names; with argument 4 all widths from 33 to 64, of A^H B (`left`), of A C (`right`)
+// alone, or of both (`both`), or those from argument 5 to argument 6. With arguments 7 and 8 what `whole` or `turned` takes of random numbers, whichever is
+// less, goes to a table for bench/goals.py that bears the date of argument 8.
 //
 //     nvcc -O3 -std=c++17 -gencode=arch=compute_90a,code=sm_90a -o ridge bulk_and_products.cu && ./ridge all 4552 4069
+//     ./ridge random 4552 4314 both 33 64 limits-nvidia-h200-DATE.csv DATE
 
 #include <algorithm>
 #include <cstdio>
@@ -225,6 +230,10 @@ double seconds(const char* a, const char* b, char* c, double* out, int n, double
 
 int up(int n, int to) { return (n + to - 1) / to; }
 
+// What is written of the fastest that were found.
+static FILE* table;
+static const char *date, *name;
+
 template <bool WRITES> void measure(const char* a, const char* b, char* c, double* out, int n, double bandwidth) {
     // Of 16 rows: instructions of 16 terms of parts of A^H B, or of 4 terms of A C.
     const double exact = WRITES ? 16.0 * 8 * n * n / (2 * 16 * 8 * 4) : 16.0 * 8 * n * n / (2 * 16 * 8 * 16);
@@ -237,6 +246,19 @@ template <bool WRITES> void measure(const char* a, const char* b, char* c, doubl
     printf("  %s %2d: exact %5.1f TFLOP/s %.3f of R, whole (%.3f) %5.1f TFLOP/s %.3f of R; moved alone %4.0f GB/s\n",
            WRITES ? "A C  " : "A^H B", n, flops / best[0] / 1e12, limit / best[0], exact / whole, flops / best[1] / 1e12,
            limit / best[1], moved / none / 1e9);
+    double least = best[1];
+    const int over = 2 * n % 16;
+    if (!WRITES && over > 0 && over <= 8) {
+        const double turned = 2 * n / 16 * up(2 * n, 8) + up(2 * n, 16);
+        const double taken = seconds<WRITES>(a, b, c, out, n, turned);
+        printf("            turned (%.3f) %.3f of R\n", exact / turned, limit / taken);
+        least = std::min(least, taken);
+    }
+    if (table) {
+        const size_t rows = OPERAND / (16 * n);
+        if (WRITES) fprintf(table, "widths,tsmm,c128,%zu,%d,%d,,%.9g,copies and whole instructions,%s,%s\n", rows, n, n, least, name, date);
+        else fprintf(table, "widths,tsmttsm,c128,%d,%d,%zu,,%.9g,copies and whole instructions,%s,%s\n", n, n, rows, least, name, date);
+    }
     if constexpr (WRITES) {
         const double read[] = {seconds<true, 8, 16, 128>(a, b, c, out, n, whole), seconds<true, 8, 32, 64>(a, b, c, out, n, whole),
                                seconds<true, 16, 16, 64>(a, b, c, out, n, whole)};
@@ -270,6 +292,11 @@ int main(int count, char** arguments) {
     }
     cudaEventCreate(&before);
     cudaEventCreate(&after);
+    if (count > 8) {
+        name = device.name, date = arguments[8], table = fopen(arguments[7], "w");
+        if (!table) return printf("%s cannot be written\n", arguments[7]), 1;
+        fprintf(table, "figure,operation,dtype,m,n,k,row_strides,seconds,way,gpu,date\n");
+    }
     for (const char* what : {"zeros", "random numbers"}) {
         if (count > 1 && arguments[1][0] != 'a' && arguments[1][0] != what[0]) continue;
         for (char* p : {a, b}) {
@@ -284,6 +311,7 @@ int main(int count, char** arguments) {
             if (of != 'l') measure<true>(a, b, c, out, n, both);
         }
     }
+    if (table) fclose(table);
     if (cudaDeviceSynchronize() != cudaSuccess) {
         printf("failed: %s\n", cudaGetErrorString(cudaGetLastError()));
         return 1;

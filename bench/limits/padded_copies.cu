@@ -1,0 +1,202 @@
+// What padded rows cost whoever reads and writes them: the products of `bench tsm --sweep strides`, without a product. Rows of `width`
+// elements that stand `stride` elements apart, 2 GiB from the first to the last, are copied to rows as far apart, as A C does,
+// or those of two matrices are read and added up, as A^T B does. Each is done in several ways, and the fastest counts:
+//
+//   elements   lanes take neighbouring elements of all rows, 4 or 8 of a thread under way
+//   chunks     blocks take turns with chunks of rows, each element held by one thread, all under way
+//   fetched    the same, the sectors of gaps fetched to the second-level cache in the same turn, or one or two turns ahead
+//
+// in elements, and in pieces of 8 and 16 bytes where rows consist of such and begin at multiples of them, on several grids. No kernel that
+// multiplies has less to do. Prints a table (CSV) that bench/goals.py reads beside the one of `bench tsm --sweep strides` on the same GPU:
+//
+//     nvcc -O3 -std=c++17 -gencode=arch=compute_90a,code=sm_90a -o limits padded_copies.cu
+//     ./limits DATE > limits-nvidia-h200-DATE.csv
+
+#include <algorithm>
+#include <cstdio>
+#include <cuda_runtime.h>
+#include <string>
+
+constexpr size_t BYTES = size_t(2) << 30;
+constexpr int THREADS = 256, NEVER = -1;
+
+static cudaEvent_t before, after;
+static int multiprocessors;
+static char *a, *b, *c;
+
+struct Best {
+    double seconds = 1e9;
+    std::string way;
+    void take(double found, const std::string& how) {
+        if (found < seconds) seconds = found, way = how;
+    }
+};
+
+// Seconds of the median of five launches after one that is not counted.
+template <class Launch> double timed(Launch launch) {
+    float times[5];
+    launch();
+    for (float& t : times) {
+        cudaEventRecord(before);
+        launch();
+        cudaEventRecord(after);
+        cudaEventSynchronize(after);
+        cudaEventElapsedTime(&t, before, after);
+    }
+    std::sort(times, times + 5);
+    return times[2] / 1e3;
+}
+
+__device__ __forceinline__ float part(float v) { return v; }
+__device__ __forceinline__ float part(float2 v) { return v.x + v.y; }
+__device__ __forceinline__ float part(float4 v) { return v.x + v.y + v.z + v.w; }
+
+// Elements of all rows one after the other: U of a thread are under way at a time. Where nothing is stored, those of a second matrix too.
+template <class T, int WIDTH, int U, bool COPY>
+__global__ void __launch_bounds__(THREADS) elements(const T* a, const T* b, T* c, size_t rows, int stride) {
+    const size_t all = rows * WIDTH, step = size_t(gridDim.x) * THREADS;
+    float sum = 0;
+    for (size_t first = blockIdx.x * size_t(THREADS) + threadIdx.x; first < all; first += U * step) {
+        T held[U], other[U];
+#pragma unroll
+        for (int u = 0; u < U; ++u) {
+            const size_t i = first + u * step, at = i / WIDTH * stride + i % WIDTH;
+            held[u] = i < all ? a[at] : T{};
+            if (!COPY) other[u] = i < all ? b[at] : T{};
+        }
+#pragma unroll
+        for (int u = 0; u < U; ++u) {
+            const size_t i = first + u * step;
+            if constexpr (COPY) {
+                if (i < all) c[i / WIDTH * stride + i % WIDTH] = held[u];
+            } else {
+                sum += part(held[u]) + part(other[u]);
+            }
+        }
+    }
+    if (sum == 1.2345f) c[0] = a[0];  // Never, but the compiler does not know.
+}
+
+__device__ __forceinline__ void fetch(size_t p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p) : "memory"); }
+
+// The sectors that hold the last element of each row, and the first of each where it is another sector than that of the row before.
+template <class T, int WIDTH, int ROWS> __device__ void fetch_ends(const T* rows, int stride) {
+    for (int r = threadIdx.x; r < ROWS; r += THREADS) {
+        const size_t last = size_t(&rows[size_t(r) * stride + WIDTH - 1]), next = size_t(&rows[size_t(r + 1) * stride]);
+        fetch(last);
+        if (last / 32 != next / 32 && r + 1 < ROWS) fetch(next);
+    }
+}
+
+template <class T, int WIDTH, int ROWS, int AHEAD, bool COPY>
+__global__ void __launch_bounds__(THREADS) chunks(const T* a, const T* b, T* c, size_t rows, int stride) {
+    const size_t all = rows / ROWS, chunk = size_t(ROWS) * stride;
+    constexpr int ELEMENTS = ROWS * WIDTH, HELD = (ELEMENTS + THREADS - 1) / THREADS;
+    float sum = 0;
+    for (size_t j = blockIdx.x; j < all; j += gridDim.x) {
+        if (AHEAD != NEVER) {
+            for (int d = j == blockIdx.x ? 0 : AHEAD; d <= AHEAD; ++d) {
+                if (j + d * gridDim.x < all) fetch_ends<T, WIDTH, ROWS>(c + (j + d * gridDim.x) * chunk, stride);
+            }
+        }
+        T held[HELD], other[HELD];
+#pragma unroll
+        for (int u = 0; u < HELD; ++u) {
+            const int i = threadIdx.x + u * THREADS;
+            const size_t at = j * chunk + i / WIDTH * stride + i % WIDTH;
+            if (i < ELEMENTS) held[u] = a[at];
+            if (!COPY && i < ELEMENTS) other[u] = b[at];
+        }
+#pragma unroll
+        for (int u = 0; u < HELD; ++u) {
+            const int i = threadIdx.x + u * THREADS;
+            if (i >= ELEMENTS) continue;
+            if constexpr (COPY) c[j * chunk + i / WIDTH * stride + i % WIDTH] = held[u];
+            else sum += part(held[u]) + part(other[u]);
+        }
+    }
+    if (sum == 1.2345f) c[0] = a[0];
+}
+
+template <class T, int WIDTH, bool COPY> void tried(Best& best, size_t rows, int stride) {
+    const std::string of = " of " + std::to_string(sizeof(T)) + " bytes";
+    const T *from = (const T*)a, *second = (const T*)b;
+    T* to = (T*)c;
+    // A chunk has about 2048 elements: eight of a thread.
+    constexpr int ROWS = 2048 / WIDTH / 32 * 32 > 0 ? 2048 / WIDTH / 32 * 32 : 32;
+    for (int blocks : {4, 8, 16}) {
+        const int grid = blocks * multiprocessors;
+        best.take(timed([=] { elements<T, WIDTH, 4, COPY><<<grid, THREADS>>>(from, second, to, rows, stride); }), "elements" + of);
+        best.take(timed([=] { elements<T, WIDTH, 8, COPY><<<grid, THREADS>>>(from, second, to, rows, stride); }), "elements" + of);
+        best.take(timed([=] { chunks<T, WIDTH, ROWS, NEVER, COPY><<<grid, THREADS>>>(from, second, to, rows, stride); }), "chunks" + of);
+        if constexpr (COPY) {
+            best.take(timed([=] { chunks<T, WIDTH, ROWS, 0, true><<<grid, THREADS>>>(from, second, to, rows, stride); }), "fetched" + of);
+            best.take(timed([=] { chunks<T, WIDTH, ROWS, 1, true><<<grid, THREADS>>>(from, second, to, rows, stride); }), "fetched" + of);
+            best.take(timed([=] { chunks<T, WIDTH, ROWS, 2, true><<<grid, THREADS>>>(from, second, to, rows, stride); }), "fetched" + of);
+        }
+    }
+}
+
+// Rows of WIDTH words, in all pieces that they consist of.
+template <int WIDTH, bool COPY> Best words(size_t rows, int stride) {
+    Best best;
+    tried<float, WIDTH, COPY>(best, rows, stride);
+    if constexpr (WIDTH % 2 == 0) {
+        if (stride % 2 == 0) tried<float2, WIDTH / 2, COPY>(best, rows, stride / 2);
+    }
+    if constexpr (WIDTH % 4 == 0) {
+        if (stride % 4 == 0) tried<float4, WIDTH / 4, COPY>(best, rows, stride / 4);
+    }
+    return best;
+}
+
+static const char* date;
+static std::string name;
+
+template <int WIDTH, int WORDS> void measure(std::initializer_list<const char*> dtypes, std::initializer_list<int> strides) {
+    for (int stride : strides) {
+        const size_t rows = BYTES / (stride * 4 * WORDS) / 2048 * 2048;
+        const Best copied = words<WIDTH * WORDS, true>(rows, stride * WORDS), read = words<WIDTH * WORDS, false>(rows, stride * WORDS);
+        for (const char* dtype : dtypes) {
+            printf("strides,tsmm,%s,%zu,%d,%d,%d %d %d,%.9g,%s,%s,%s\n", dtype, rows, WIDTH, WIDTH, stride, WIDTH, stride,
+                   copied.seconds, copied.way.c_str(), name.c_str(), date);
+            printf("strides,tsmttsm,%s,%d,%d,%zu,%d %d %d,%.9g,%s,%s,%s\n", dtype, WIDTH, WIDTH, rows, stride, stride, WIDTH,
+                   read.seconds, read.way.c_str(), name.c_str(), date);
+        }
+        fflush(stdout);
+    }
+}
+
+template <int WORDS> void all(std::initializer_list<const char*> dtypes) {
+    measure<4, WORDS>(dtypes, {5, 7, 8});
+    measure<9, WORDS>(dtypes, {10, 12, 16});
+    measure<16, WORDS>(dtypes, {17, 19, 24});
+    measure<24, WORDS>(dtypes, {25, 27, 32});
+    measure<32, WORDS>(dtypes, {33, 35, 40});
+}
+
+int main(int argc, char** argv) {
+    cudaDeviceProp device;
+    if (cudaGetDeviceProperties(&device, 0) != cudaSuccess) {
+        fprintf(stderr, "this needs a GPU; skipped\n");
+        return 0;
+    }
+    if (cudaMalloc(&a, BYTES) != cudaSuccess || cudaMalloc(&b, BYTES) != cudaSuccess || cudaMalloc(&c, BYTES) != cudaSuccess) {
+        fprintf(stderr, "there is no room for 6 GiB; skipped\n");
+        return 0;
+    }
+    for (char* matrix : {a, b, c}) cudaMemset(matrix, 0, BYTES);
+    date = argc > 1 ? argv[1] : "";
+    name = device.name;
+    multiprocessors = device.multiProcessorCount;
+    cudaEventCreate(&before);
+    cudaEventCreate(&after);
+    printf("figure,operation,dtype,m,n,k,row_strides,seconds,way,gpu,date\n");
+    all<1>({"f32"});
+    all<2>({"f64", "c64"});
+    all<4>({"c128"});
+    if (cudaDeviceSynchronize() != cudaSuccess) {
+        fprintf(stderr, "failed: %s\n", cudaGetErrorString(cudaGetLastError()));
+        return 1;
+    }
+}
