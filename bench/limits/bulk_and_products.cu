@@ -20,7 +20,7 @@
 //
 // Zeros, then random numbers, or those that argument 1 names; with argument 4 all widths from 33 to 64, of A^H B (`left`), of A C (`right`)
 // alone, or of both (`both`), or those from argument 5 to argument 6. With arguments 7 and 8 what `whole` or `turned` takes of random numbers, whichever is
-// less, goes to a table for bench/goals.py that bears the date of argument 8.
+// less, goes to a table for bench/goals.py that bears the date of argument 8, and `fragments` and `results` are left out.
 //
 //     nvcc -O3 -std=c++17 -gencode=arch=compute_90a,code=sm_90a -o ridge bulk_and_products.cu && ./ridge all 4552 4069
 //     ./ridge random 4552 4314 both 33 64 limits-nvidia-h200-DATE.csv DATE
@@ -258,6 +258,8 @@ template <bool WRITES> void measure(const char* a, const char* b, char* c, doubl
         const size_t rows = OPERAND / (16 * n);
         if (WRITES) fprintf(table, "widths,tsmm,c128,%zu,%d,%d,,%.9g,copies and whole instructions,%s,%s\n", rows, n, n, least, name, date);
         else fprintf(table, "widths,tsmttsm,c128,%d,%d,%zu,,%.9g,copies and whole instructions,%s,%s\n", n, n, rows, least, name, date);
+        fflush(stdout);
+        return;
     }
     if constexpr (WRITES) {
         const double read[] = {seconds<true, 8, 16, 128>(a, b, c, out, n, whole), seconds<true, 8, 32, 64>(a, b, c, out, n, whole),

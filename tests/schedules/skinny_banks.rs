@@ -1,24 +1,15 @@
 //! Terms and columns of matrix instructions that lie apart in the family `tsmm`, so that fewer lanes meet in a bank.
 
-use warpwright::compile;
 use warpwright::kernels;
 use warpwright::kernels::family::{Choice, Family};
 use warpwright::problem::Problem;
 use warpwright_core::target;
-use warpwright_sim::exact::{self, Trials};
-use warpwright_sim::{Blocks, Mode, Options};
 
-use crate::tall_skinny::{holds, parameters, problem};
+use crate::tall_skinny::{counted, holds, parameters, problem};
 
 /// Passes through shared memory of loads and of stores at so many rows.
 fn wavefronts(family: &Family, problem: &Problem, choice: &Choice, rows: i64) -> [u64; 2] {
-    let kernel = family.build(problem, choice).unwrap();
-    let valid = compile::validated(kernel.program(), target::DEFAULT).unwrap();
-    let options = Options { mode: Mode::Simt, checks: true, blocks: Blocks::All };
-    let trials = Trials { count: 1, seed: 3, options };
-    let report =
-        exact::check(kernel.specification(), valid.program(), &[("M", rows)], &trials).expect("runs");
-    let counters = &report.run.counters;
+    let counters = counted(family, problem, choice, rows);
     [counters.shared_load_wavefronts, counters.shared_store_wavefronts]
 }
 

@@ -1,25 +1,11 @@
 //! Groups of rows of the family `tsmttsm` that arrive in four runs, so that rows that lanes read together begin in different banks.
 
-use warpwright::compile;
 use warpwright::kernels;
-use warpwright::kernels::family::{Choice, Family};
 use warpwright::problem::Problem;
 use warpwright_core::target;
-use warpwright_sim::exact::{self, Trials};
-use warpwright_sim::{Blocks, Mode, Options};
 
 use crate::skinny_reads::chosen;
-use crate::tall_skinny::{holds, parameters, problem};
-
-/// Passes through shared memory of the loads of a product of so many rows.
-fn passes(family: &Family, problem: &Problem, choice: &Choice) -> u64 {
-    let kernel = family.build(problem, choice).unwrap_or_else(|e| panic!("{e}"));
-    let valid = compile::validated(kernel.program(), target::DEFAULT).unwrap_or_else(|e| panic!("{e}"));
-    let options = Options { mode: Mode::Simt, checks: true, blocks: Blocks::All };
-    let trials = Trials { count: 1, seed: 3, options };
-    let report = exact::check(kernel.specification(), valid.program(), &[("K", 1024)], &trials);
-    report.unwrap_or_else(|e| panic!("{e}")).run.counters.shared_load_wavefronts
-}
+use crate::tall_skinny::{counted, holds, parameters, problem};
 
 /// All types and instructions, ways in which groups are given back, tiles that are dealt out evenly and such that stand over the end of a row,
 /// so that runs go on into the next; square products of one matrix, too. Lengths end within each of the runs.
@@ -45,7 +31,8 @@ fn rows_that_are_read_together_begin_in_different_banks() {
         let depth = choice.int("depth");
         holds(family, &problem, &choice, &[0, 1, depth / 2, 3 * depth - 1, 3 * depth + depth / 4 + 1]);
         let dense = chosen(family, &problem, &given.replace("runs=4", "runs=1"));
-        let [now, before] = [&choice, &dense].map(|c| passes(family, &problem, c));
+        let passes = |c| counted(family, &problem, c, 1024).shared_load_wavefronts;
+        let [now, before] = [&choice, &dense].map(passes);
         assert!(4 * now < 3 * before, "{choice}: {now} passes, {before} of dense rows");
         if wide == high {
             let of_one = Problem { same: true, ..problem };

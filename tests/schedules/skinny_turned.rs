@@ -1,28 +1,17 @@
 //! The last rows of C in the family `tsmttsm` where matrix instructions take them turned.
 
-use warpwright::compile;
 use warpwright::kernels;
-use warpwright::kernels::family::{Choice, Family};
+use warpwright::kernels::family::{Choice, Family, Permissions};
 use warpwright::problem::Problem;
 use warpwright_core::target;
-use warpwright_sim::exact::{self, Trials};
-use warpwright_sim::{Blocks, Mode, Options};
 
 use crate::skinny_reads::chosen;
-use crate::tall_skinny::{holds, parameters, problem};
+use crate::tall_skinny::{counted, holds, parameters, problem};
 
 /// Matrix instructions side by side of all warps, by the multiply-adds of more groups of rows.
 fn side_by_side(family: &Family, problem: &Problem, choice: &Choice) -> f64 {
-    let kernel = family.build(problem, choice).unwrap_or_else(|e| panic!("{e}"));
-    let valid = compile::validated(kernel.program(), target::DEFAULT).unwrap_or_else(|e| panic!("{e}"));
-    let options = Options { mode: Mode::Simt, checks: true, blocks: Blocks::All };
-    let trials = Trials { count: 1, seed: 3, options };
     let groups = choice.int("parts") * choice.int("depth");
-    let [few, many] = [1, 2].map(|groups_of_a_block| {
-        let rows = groups_of_a_block * groups;
-        let report = exact::check(kernel.specification(), valid.program(), &[("K", rows)], &trials);
-        report.unwrap_or_else(|e| panic!("{e}")).run.counters.fma
-    });
+    let [few, many] = [1, 2].map(|of_a_block| counted(family, problem, choice, of_a_block * groups).fma);
     (many - few) as f64 / (groups * 16 * 8) as f64
 }
 
@@ -90,3 +79,24 @@ fn rows_are_turned_only_where_that_takes_fewer_instructions() {
         assert!(refused.contains("border"), "{dtype} {widths:?} {form}: {refused}");
     }
 }
+
+#[test]
+fn choices_drawn_with_turned_rows_compute_the_same() {
+    let family = kernels::family("tsmttsm").unwrap();
+    for (dtype, widths) in [("c128", (36, 44)), ("c128", (9, 25)), ("f64", (72, 40)), ("f64", (33, 19))] {
+        let problem = problem(family, widths, dtype);
+        let given = parameters("unit=mma,copy=bulk,border=turned,parts=3");
+        let mut choices = Vec::new();
+        family.choices(&problem, target::DEFAULT, Permissions::NONE, &given, &mut |choice| {
+            choices.push(choice.clone());
+            true
+        });
+        assert!(choices.len() > 100, "{dtype} {widths:?}: {}", choices.len());
+        for choice in choices.iter().step_by(choices.len() / DRAWN) {
+            holds(family, &problem, choice, &[0, 3 * choice.int("depth") + 5]);
+        }
+    }
+}
+
+/// So many choices of each product.
+const DRAWN: usize = 4;

@@ -8,7 +8,7 @@ use warpwright::run;
 use warpwright_core::ir::parse;
 use warpwright_core::target;
 use warpwright_sim::exact::{self, Trials};
-use warpwright_sim::{Blocks, Mode, Options};
+use warpwright_sim::{Blocks, Counters, Mode, Options};
 
 use crate::check::check;
 
@@ -38,6 +38,17 @@ pub fn holds(family: &Family, problem: &Problem, choice: &Choice, long: &[i64]) 
             .unwrap_or_else(|e| panic!("{place}: {e}"));
         assert!(report.passed(), "{place} at {name} = {extent}: {:?}", report.run.hazards);
     }
+}
+
+/// What a choice does with so many long rows, all its blocks simulated.
+pub fn counted(family: &Family, problem: &Problem, choice: &Choice, rows: i64) -> Counters {
+    let kernel = family.build(problem, choice).unwrap_or_else(|e| panic!("{e}"));
+    let valid = compile::validated(kernel.program(), target::DEFAULT).unwrap_or_else(|e| panic!("{e}"));
+    let options = Options { mode: Mode::Simt, checks: true, blocks: Blocks::All };
+    let trials = Trials { count: 1, seed: 3, options };
+    let name = if family.name == "tsmm" { "M" } else { "K" };
+    let report = exact::check(kernel.specification(), valid.program(), &[(name, rows)], &trials);
+    report.unwrap_or_else(|e| panic!("{} with {choice}: {e}", kernel.name)).run.counters
 }
 
 /// A problem of a family with these short extents.
