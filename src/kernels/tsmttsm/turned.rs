@@ -7,6 +7,7 @@
 //! computed in one pass over the groups (`compute_with`). Warps have one each of the instructions, or as
 //! many as it takes, so that the fullest scheduler has least ([`Dealt`]).
 
+use super::border::{Computed, Cost};
 use super::mapping::{self, areas, covered, one_copy, read};
 use super::schedule::{each_read, rows_of_instructions};
 use super::warps::{self, warp_tile};
@@ -15,9 +16,7 @@ use crate::kernels::gemm::Numbers;
 use crate::kernels::staging::{self, ACROSS, ceil, numbers};
 use crate::problem::Problem;
 
-use super::border::{Computed, Cost};
-
-/// Rows and columns of the instructions that the last rows of C take, before these are turned.
+/// Rows of an instruction: as many columns of the last rows does it take.
 fn high(choice: &Choice) -> i64 {
     staging::instruction(choice.word("instruction")).0
 }
@@ -68,12 +67,12 @@ impl Dealt {
             && warps % SCHEDULERS == 0
             && of_a_warp(problem, choice) == 1
             && warps > SCHEDULERS;
-        let further = if warps::rotated(problem, choice) { SCHEDULERS.min(choice.int("wn")) } else { 1 };
-        let one_after_another = (0..further).map(|further| Dealt { further, of_a_scheduler: 0 });
-        let by_schedulers = (0..further)
-            .filter(|_| by_schedulers)
-            .map(|further| Dealt { further, of_a_scheduler: warps / SCHEDULERS });
-        let ways = one_after_another.chain(by_schedulers);
+        let beginnings = if warps::rotated(problem, choice) { SCHEDULERS.min(choice.int("wn")) } else { 1 };
+        let of_schedulers = if by_schedulers { vec![0, warps / SCHEDULERS] } else { vec![0] };
+        // Of ways that are as good the first.
+        let ways = of_schedulers
+            .into_iter()
+            .flat_map(|of_a_scheduler| (0..beginnings).map(move |further| Dealt { further, of_a_scheduler }));
         ways.min_by_key(|way| way.fullest(problem, choice)).unwrap_or(Dealt { further: 0, of_a_scheduler: 0 })
     }
 
