@@ -11,45 +11,9 @@
 #include <cuda_runtime.h>
 #include <set>
 
+#include "padded.cuh"
+
 constexpr size_t BYTES = size_t(1) << 30;
-constexpr int THREADS = 256;
-constexpr int NEVER = -1;
-
-__device__ __forceinline__ void fetch(const void* p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p) : "memory"); }
-
-// The sectors that hold the last element of each row, and the first of each where it is another sector than that of the row before.
-template <class T, int WIDTH, int ROWS> __device__ void fetch_ends(const T* rows, int stride) {
-    for (int r = threadIdx.x; r < ROWS; r += THREADS) {
-        const size_t last = size_t(&rows[size_t(r) * stride + WIDTH - 1]), next = size_t(&rows[size_t(r + 1) * stride]);
-        fetch((const void*)last);
-        if (last / 32 != next / 32 && r + 1 < ROWS) fetch((const void*)next);
-    }
-}
-
-template <class T, int WIDTH, int ROWS, int AHEAD>
-__global__ void __launch_bounds__(THREADS) copy(const T* a, T* c, size_t rows, int stride) {
-    const size_t chunks = rows / ROWS, chunk = size_t(ROWS) * stride;
-    constexpr int ELEMENTS = ROWS * WIDTH, HELD = (ELEMENTS + THREADS - 1) / THREADS;
-    for (size_t j = blockIdx.x; j < chunks; j += gridDim.x) {
-        if (AHEAD != NEVER) {
-            for (int d = j == blockIdx.x ? 0 : AHEAD; d <= AHEAD; ++d) {
-                const size_t next = j + d * gridDim.x;
-                if (next < chunks) fetch_ends<T, WIDTH, ROWS>(c + next * chunk, stride);
-            }
-        }
-        T held[HELD];
-#pragma unroll
-        for (int u = 0; u < HELD; ++u) {
-            const int i = threadIdx.x + u * THREADS;
-            if (i < ELEMENTS) held[u] = a[j * chunk + i / WIDTH * stride + i % WIDTH];
-        }
-#pragma unroll
-        for (int u = 0; u < HELD; ++u) {
-            const int i = threadIdx.x + u * THREADS;
-            if (i < ELEMENTS) c[j * chunk + i / WIDTH * stride + i % WIDTH] = held[u];
-        }
-    }
-}
 
 static cudaEvent_t before, after;
 static int multiprocessors;
@@ -60,7 +24,7 @@ template <class T, int WIDTH, int ROWS, int AHEAD> double seconds(size_t rows, i
     for (int blocks : {2, 4, 8, 16}) {
         for (int i = 0; i < 4; ++i) {
             cudaEventRecord(before);
-            copy<T, WIDTH, ROWS, AHEAD><<<blocks * multiprocessors, THREADS>>>((const T*)a, (T*)c, rows, stride);
+            chunks<T, WIDTH, ROWS, AHEAD, true><<<blocks * multiprocessors, THREADS>>>((const T*)a, (const T*)a, (T*)c, rows, stride);
             cudaEventRecord(after);
             cudaEventSynchronize(after);
             float milliseconds = 0;

@@ -57,6 +57,20 @@ fn the_last_rows_are_columns_of_instructions() {
     }
 }
 
+/// The three warps of a scheduler have three instructions side by side before those of the next have any, as the model of it says, and the
+/// other tiles begin two columns of warps further on.
+#[test]
+fn schedulers_are_given_instructions_one_after_the_other() {
+    let family = kernels::family("tsmttsm").unwrap();
+    let problem = problem(family, (58, 58), "c128");
+    let form = "wm=3,wn=4,wk=1,depth=16,omit=true,even=true,zeros=false,instruction=m16n8k4";
+    let choice = chosen(family, &problem, &format!("unit=mma,copy=bulk,numbers=parts,border=turned,{form}"));
+    let text = family.build(&problem, &choice).unwrap().program().to_string();
+    for wanted in ["w in threads(3@128), z in threads(3@32)", "48*z + 16*w + j", "(wm + wn + 2)%4"] {
+        assert!(text.contains(wanted), "{wanted}: {text}");
+    }
+}
+
 /// Where more than half of an instruction is full, or all of it; where an instruction has no more rows than columns; and rows that do not
 /// come by bulk copies.
 #[test]

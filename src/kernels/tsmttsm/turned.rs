@@ -113,22 +113,20 @@ pub(super) fn computed(problem: &Problem, choice: &Choice) -> Computed {
         mapping::rows_in_memory(problem, choice).map(|width| format!(", rows={width}"));
     let names = ["last_a", "last_b"];
     // What reads groups: the fragments, or the sums themselves, of whose products fragments are made.
-    let (reads, at_steps, readers) = if made {
-        (String::new(), String::new(), [", last".to_string(), ", last".to_string()])
+    let (reads, readers) = if made {
+        (String::new(), [", last".to_string(), ", last".to_string()])
     } else if one_copy(problem, choice) {
-        (
-            each_read("last", "A", &names, &|_| row_of_a.clone()),
-            "compute_at(last_a, last.ks)\ncompute_at(last_b, last.ks)\n".to_string(),
-            [", last_a, last_b".to_string(), String::new()],
-        )
+        let both = names.map(|name| format!(", {name}")).concat();
+        (each_read("last", "A", &names, &|_| row_of_a.clone()), [both, String::new()])
     } else {
         let reads = each_read("last", "A", &names[..1], &|_| row_of_a.clone())
             + &each_read("last", "B", &names[1..], &|_| row_of_b.clone());
-        (
-            reads,
-            "compute_at(last_a, last.ks)\ncompute_at(last_b, last.ks)\n".to_string(),
-            names.map(|name| format!(", {name}")),
-        )
+        (reads, names.map(|name| format!(", {name}")))
+    };
+    let at_steps = if made {
+        String::new()
+    } else {
+        names.map(|name| format!("compute_at({name}, last.ks)\n")).concat()
     };
     // Of two factors of a product, the second is that of the rows of the instruction.
     let fragments = if made {
