@@ -311,7 +311,8 @@ bind({tiled}.wm, {tiled}.wn, threads@32)
 split({sum}.j, {ACROSS}) -> ni, j
 reorder({sum}.ks, {of_sum}{steps}{sum}.mi, {beside}{sum}.ni, {sum}.i, {sum}.j, {sum}.k)
 tensorize({sum}.i, mma_{instruction}_{dtype})
-{rest}",
+{bases}{rest}",
+            bases = staging::lane_bases(choice, &["a", sum]),
             at_a_time = banks::terms_at_a_time(problem, choice),
             apart = apart.steps,
             steps = apart.over_terms,

@@ -505,6 +505,11 @@ const PARAMETERS: &[Parameter] = &[
         },
     },
     Parameter {
+        name: staging::LANE_BASE,
+        about: staging::ABOUT_LANE_BASE,
+        values: |c, problem, _| staging::lane_base(problem.dtype(), c),
+    },
+    Parameter {
         name: staging::BOUNDED,
         about: staging::ABOUT_BOUNDED,
         values: |c, _, _| with_stages(c, [true, false]),

@@ -185,10 +185,11 @@ reorder({block}, {slice}.s, {slice}.wm, {slice}.wn, {of_slice}{slice}.i, {slice}
 split(mine.j, {ACROSS}) -> ni, j
 reorder(mine.ks, {p}mine.mi, mine.ni, mine.i, mine.j, mine.k)
 tensorize(mine.i, mma_{instruction}_{dtype}{conjugate}{omit})
-{instructions_of_border}pipeline(mine.ko, {stages}, via={via})
+{bases}{instructions_of_border}pipeline(mine.ko, {stages}, via={via})
 {versions}{versions_of_border}{pairs}unroll(mine.ks, {p}mine.mi, mine.ni{unrolled}{unrolled_of_border})
 {last}",
         via = staging::via(choice),
+        bases = staging::lane_bases(choice, &["a", "b"]),
         steps_of_border = of_border.steps,
         instructions_of_border = of_border.instructions,
         versions_of_border = of_border.versions,

@@ -169,7 +169,8 @@ compute_with(last.ko, mine.ko)
 split(last.j, {high}) -> mj, j
 reorder(last.ks, last.mj, last.j, last.i, last.k)
 tensorize(last.j, mma_{instruction}_{dtype}{omit})
-",
+{bases}",
+            bases = staging::lane_bases(choice, &names),
             instruction = choice.word("instruction"),
             dtype = read(problem, choice).dtype(),
         ),

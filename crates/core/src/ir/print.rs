@@ -300,7 +300,8 @@ impl Printer {
                 self.box_loop(&t.vars, 1, &head, &t.body);
             }
             Stmt::Own(o) => {
-                let head = format!("own {}", window(&o.window, &self.scope));
+                let base = if o.lane_base { " lane_base" } else { "" };
+                let head = format!("own {}{base}", window(&o.window, &self.scope));
                 self.box_loop(&o.vars, o.run, &head, &o.body);
             }
             Stmt::If(i) => {

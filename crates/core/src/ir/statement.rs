@@ -158,6 +158,8 @@ pub struct Own {
     pub run: i64,
     /// The window.
     pub window: Window,
+    /// Whether what a lane accesses is written as one place of the lane and what its registers and unrolled loops add to that.
+    pub lane_base: bool,
     /// What is done for each element or run.
     pub body: Body,
 }

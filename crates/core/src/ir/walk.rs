@@ -95,6 +95,7 @@ fn substitute_stmt(stmt: &Stmt, with: &dyn Fn(&Sym) -> Option<Index>) -> Stmt {
         Stmt::Own(o) => Stmt::Own(Own {
             vars: syms(&o.vars),
             run: o.run,
+            lane_base: o.lane_base,
             window: o.window.substitute(with),
             body: substitute_body(&o.body, with),
         }),

@@ -109,6 +109,7 @@ pub(super) struct Owned {
     pub(super) fragment: &'static Fragment,
     pub(super) register: Index,
     pub(super) run: i64,
+    pub(super) lane_base: bool,
 }
 
 impl<'a> Unit<'a> {

@@ -291,8 +291,11 @@ impl Body<'_> {
     /// it makes an address of it, and takes a register and two instructions for each sum that is not the same.
     fn shared_element(&mut self, buffer: &Buffer, name: &str, index: &[Index]) -> String {
         let nested = nested_rows(buffer);
-        if let Some(element) = nested.as_ref().and_then(|rows| self.element_of_a_run(name, rows, index)) {
-            return element;
+        if let Some(rows) = &nested {
+            let element = self.element_of_a_run(name, rows, index);
+            if let Some(element) = element.or_else(|| self.element_of_a_lane(name, rows, index)) {
+                return element;
+            }
         }
         let axes: Vec<usize> = match (&buffer.layout, nested) {
             (_, Some(rows)) => rows.into_iter().map(|(axis, _)| axis).collect(),

@@ -260,6 +260,7 @@ impl Body<'_> {
                 fragment,
                 register: first,
                 run: own.run,
+                lane_base: own.lane_base,
             });
             let body = s.captured(0, |s| s.statements(&own.body, executing));
             s.owned.pop();

@@ -22,6 +22,7 @@ mod element;
 mod index;
 mod instruction;
 mod kernel;
+mod lane;
 mod loops;
 mod names;
 mod places;

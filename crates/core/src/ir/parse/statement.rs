@@ -127,8 +127,10 @@ impl Parser {
         let entities = vars.iter().map(|v| (v.name().to_string(), Entity::Var(v.clone())));
         if self.take_name("own") {
             let window = self.window_expr()?;
+            let lane_base = self.take_name("lane_base");
             self.names.extend(entities);
-            return Ok(Stmt::Own(Own { vars, run: run.unwrap_or(1), window, body: self.body()?.into() }));
+            let (run, body) = (run.unwrap_or(1), self.body()?.into());
+            return Ok(Stmt::Own(Own { vars, run, window, lane_base, body }));
         }
         if run.is_some() {
             return Err(self.error("only elements that are owned go by runs"));

@@ -8,6 +8,7 @@ mod compute_at;
 mod compute_with;
 mod decompose_reduction;
 mod fuse;
+mod lane_base;
 mod partition;
 mod pipeline;
 mod precompute;
@@ -40,6 +41,7 @@ pub use compute_at::ComputeAt;
 pub use compute_with::ComputeWith;
 pub use decompose_reduction::DecomposeReduction;
 pub use fuse::Fuse;
+pub use lane_base::LaneBase;
 pub use partition::Partition;
 pub use pipeline::{DoubleBuffer, Pipeline, Release, Via};
 pub use precompute::Precompute;
@@ -143,6 +145,7 @@ const PRIMITIVES: &[Entry] = &[
         usage: storage_share::USAGE,
         read: |c| Ok(Box::new(StorageShare::read(c)?)),
     },
+    Entry { name: "lane_base", usage: lane_base::USAGE, read: |c| Ok(Box::new(LaneBase::read(c)?)) },
     Entry { name: "swizzle", usage: swizzle::USAGE, read: |c| Ok(Box::new(Swizzle::read(c)?)) },
     Entry { name: "tail", usage: tail::USAGE, read: |c| Ok(Box::new(Tail::read(c)?)) },
     Entry { name: "tensorize", usage: tensorize::USAGE, read: |c| Ok(Box::new(Tensorize::read(c)?)) },

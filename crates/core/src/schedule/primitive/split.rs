@@ -249,7 +249,7 @@ impl Split {
         let body = walk::substitute(&o.body, &|s| (s == var).then(|| index.clone()));
         let vars = o.vars.iter().map(|v| if v == var { first.clone() } else { v.clone() }).collect();
         let body = vec![For::serial(&inner, Range::upto(run), body)].into();
-        let runs = Own { vars, run, window: o.window.clone(), body };
+        let runs = Own { vars, run, body, ..o.clone() };
         let buffers = place.program.buffers();
         if !buffers.get(&o.window.buffer).is_some_and(|buffer| runs.has_runs(buffer)) {
             let what = format!("no thread has the elements of `{}` in runs of {run}", o.window.buffer);

@@ -43,9 +43,10 @@ pub(in crate::schedule) fn guard_leaves(stmts: Vec<Stmt>, cond: &Cond) -> Vec<St
                     stride,
                 }));
             }
-            Stmt::Own(Own { body, vars, run, window }) => {
+            Stmt::Own(own) => {
                 flush(&mut leaves, &mut out);
-                out.push(Stmt::Own(Own { body: guard_leaves(body.into(), cond).into(), vars, run, window }));
+                let body = guard_leaves(own.body.to_vec(), cond).into();
+                out.push(Stmt::Own(Own { body, ..own }));
             }
             Stmt::Let(..) | Stmt::Alloc(_) | Stmt::AllocRing(_) | Stmt::Roles(_) | Stmt::Sync(_) => {
                 flush(&mut leaves, &mut out);

@@ -312,7 +312,7 @@ fn own_nest(l: &For, tiling: &Tiling, buffers: &HashMap<Sym, Buffer>, place: &Pl
         dims: lead.iter().map(|x| Span::At(x.substitute(&shift))).chain(windows).collect(),
     };
     let vars_of_tile = vars.iter().map(|v| v.1.clone()).collect();
-    let owned = Stmt::Own(Own { vars: vars_of_tile, run, window, body: body.into() });
+    let owned = Stmt::Own(Own { vars: vars_of_tile, run, window, lane_base: false, body: body.into() });
     let outer =
         loops.iter().enumerate().rev().fold(owned, |inner, (at, l)| match vars.iter().find(|v| v.0 == at) {
             None => Stmt::For(For { body: vec![inner].into(), ..l.clone() }),
