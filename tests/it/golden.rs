@@ -68,7 +68,13 @@ const OF_FAMILIES: &[(&str, &str, &str, &str, &str)] = &[
         "tn",
         "staging=shared,copy=classes,tm=4,tn=4,transposed=false,parts=8,block=128,depth=32,stages=2",
     ),
-    ("tsmttsm", "23x20x4000", "f64", "tn", "unit=mma,copy=bulk,release=warps,parts=8,depth=16,stages=3"),
+    (
+        "tsmttsm",
+        "23x20x4000",
+        "f64",
+        "tn",
+        "unit=mma,copy=bulk,release=warps,parts=8,depth=16,stages=3,lane_base=true",
+    ),
     ("tsmm", "2000x12x12", "c128", "nn", "unit=mma,instruction=m8n8k4,rows=32,store=shared,blocks=8"),
     (
         "tsmm",

@@ -23,12 +23,22 @@ fn the_last_rows_are_columns_of_instructions() {
     for (dtype, (wide, high), form, [turned, plain]) in [
         ("c128", (50, 50), "wm=3,wn=4,depth=16,omit=true,even=true,zeros=true,release=role", [85.0, 91.0]),
         ("c128", (50, 50), "wm=3,wn=4,depth=32,omit=true,even=true,zeros=false,release=role", [85.0, 91.0]),
-        ("c128", (51, 51), "wm=2,wn=4,depth=16,omit=true,even=true,apart=2,release=warps", [85.0, 91.0]),
-        ("c128", (52, 52), "wm=3,wn=4,depth=32,omit=true,even=true,runs=4,release=role", [85.0, 91.0]),
+        (
+            "c128",
+            (51, 51),
+            "wm=2,wn=4,depth=16,omit=true,even=true,apart=2,release=warps,lane_base=true",
+            [85.0, 91.0],
+        ),
+        (
+            "c128",
+            (52, 52),
+            "wm=3,wn=4,depth=32,omit=true,even=true,runs=4,release=role,lane_base=true",
+            [85.0, 91.0],
+        ),
         (
             "c128",
             (58, 58),
-            "wm=3,wn=4,depth=16,omit=true,even=true,zeros=false,release=warps",
+            "wm=2,wn=4,depth=16,omit=true,even=true,zeros=false,release=warps,lane_base=true",
             [113.0, 120.0],
         ),
         ("c128", (42, 42), "wm=3,wn=4,depth=16,omit=true,even=true,zeros=false", [61.0, 66.0]),

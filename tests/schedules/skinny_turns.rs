@@ -46,8 +46,8 @@ fn results_leave_by_bulk_copies() {
 fn parts_take_groups_in_turn_from_a_ring() {
     let family = kernels::family("tsmm").unwrap();
     for (width, dtype, form, slots) in [
-        (9, "c128", "rows=32,wm=2,numbers=parts", [3, 4]),
-        (10, "c128", "rows=64,wm=4,numbers=whole", [5, 7]),
+        (9, "c128", "rows=32,wm=2,numbers=parts,lane_base=true", [3, 4]),
+        (10, "c128", "rows=64,wm=4,numbers=whole,lane_base=true", [5, 7]),
         (7, "c128", "rows=32,wm=4,instruction=m8n8k4,numbers=whole", [6, 8]),
         (12, "c128", "rows=96,wm=6,numbers=expanded", [8, 11]),
         (13, "c128", "rows=32,wm=2,wn=2,numbers=parts", [3, 4]),
@@ -76,9 +76,9 @@ fn parts_take_groups_in_turn_from_a_ring() {
 fn every_prefix_of_rings_that_parts_use_in_turn_is_equal_to_the_specification() {
     let family = kernels::family("tsmm").unwrap();
     for (width, dtype, form, slots) in [
-        (5, "c128", "team=part,rows=32,wm=2,copy=bulk,blocks=2,numbers=parts", 3),
+        (5, "c128", "team=part,rows=32,wm=2,copy=bulk,blocks=2,numbers=parts,lane_base=true", 3),
         (4, "c128", "team=part,rows=64,wm=4,copy=bulk,blocks=1,numbers=whole", 6),
-        (6, "f64", "team=part,rows=32,wm=2,stages=2,copy=one,blocks=2", 2),
+        (6, "f64", "team=part,rows=32,wm=2,stages=2,copy=one,blocks=2,lane_base=true", 2),
     ] {
         let problem = problem(family, (width, width), dtype);
         let choice = with_slots(family, width, dtype, &format!("unit=mma,store=bulk,{form}"), slots);

@@ -144,17 +144,16 @@ tsmttsm_f64_tn_m23_n20_1(int K, const double* __restrict__ A, const double* __re
                 #pragma unroll
                 for (int r = 0; r < 4; ++r) {
                     const int c = 8*(r%2) + tid%32/4;
-                    const int r2 = 4*(r/2) + tid%4;
-                    a[co][r] = 16*co + c < 23 ? As[ko%3][184*s + 23*r2 + 16*co + c] : 0.0;
+                    a[co][r] = 16*co + c < 23
+                        ? (&As[ko%3][184*s + 23*(tid%4) + tid%32/4])[92*(r/2) + 16*co + 8*(r%2)] : 0.0;
                 }
             }
             #pragma unroll
             for (int co = 0; co < 3; ++co) {
                 #pragma unroll
                 for (int r = 0; r < 2; ++r) {
-                    const int r2 = 4*r + tid%4;
                     const int c = tid%32/4;
-                    b[co][r] = 8*co + c < 20 ? Bs[ko%3][160*s + 20*r2 + 8*co + c] : 0.0;
+                    b[co][r] = 8*co + c < 20 ? (&Bs[ko%3][160*s + 20*(tid%4) + tid%32/4])[80*r + 8*co] : 0.0;
                 }
             }
             #pragma unroll

@@ -347,6 +347,11 @@ impl Draw<'_> {
             if rows == 8 { "mma_m8n8k4_f64".into() } else { format!("mma_m16n8k16_{}", product.dtype) };
         let omit = pick(&mut self.random, &["", ", omit=unread"]);
         self.lines(&format!("tensorize({acc}.i, {multiply}{omit})"), 40);
+        for fragment in ["a", "b", acc] {
+            if self.random.once_in(4) {
+                self.lines(&format!("lane_base({fragment})"), 40);
+            }
+        }
         if self.random.once_in(2) {
             self.lines(&format!("unswitch({acc}.ks)"), 40);
         }

@@ -19,7 +19,8 @@
 //! 16 elements, one every 16 threads) or a [`crate::layout::Fragment`], which give each element one owner. In order
 //! it is an array; on the machine it is spread, and only the owner may touch an element. A loop over them
 //! (`for (i, j) in own ...`) is in order over all, and on the machine over a thread's own: single elements, or runs of
-//! neighbours that it has together (`(i, j by 2)`).
+//! neighbours that it has together (`(i, j by 2)`). With `lane_base` what a thread accesses in such a loop is written as one
+//! place of its own and what is added to that.
 //!
 //! *Waiting is explicit and needs no clock.* Asynchronous instructions complete at once in order; an `await` only
 //! asserts that the phase it names has completed. Phases are counted by ordinals, never by parity bits.

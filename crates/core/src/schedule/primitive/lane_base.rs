@@ -3,7 +3,7 @@
 //! ```
 //! # use warpwright_core::{ir::parse, schedule::Schedule};
 //! let before = parse::program("program p(x: in f64[16, 8], y: out f64[16, 8]) {
-//!   for t in threads(32@1) {
+//!   for w in threads(1@32) {
 //!     alloc acc: f64[2, 8, 8] reg frag D8x8
 //!     for io in 0..2 { for (i, j) in own acc[io, :, :] { acc[io, i, j] = x[8*io + i, j] } }
 //!     for io in 0..2 { for (i, j) in own acc[io, :, :] { y[8*io + i, j] = acc[io, i, j] } }
@@ -68,7 +68,10 @@ impl Primitive for LaneBase {
             other => vec![other],
         });
         if !any {
-            return refuse("no loop goes over its elements", "apply it where they are loaded or stored one by one");
+            return refuse(
+                "no loop goes over its elements",
+                "apply it where they are loaded or stored one by one",
+            );
         }
         Ok(program.with_body(body))
     }
@@ -83,7 +86,7 @@ mod tests {
         let program = parse::program(
             "program p(x: in f64[8, 8], y: out f64[8, 8]) {
                 alloc s: f64[8] shared
-                for t in threads(32@1) {
+                for w in threads(1@32) {
                     alloc acc: f64[8, 8] reg frag D8x8
                     for (i, j) in own acc[:, :] { acc[i, j] = x[i, j] }
                     for (i, j) in own acc[:, :] { y[i, j] = acc[i, j] }
@@ -103,7 +106,7 @@ mod tests {
     fn it_is_read_as_it_is_written() {
         let program = parse::program(
             "program p(x: in f64[8, 8], y: out f64[8, 8]) {
-                for t in threads(32@1) {
+                for w in threads(1@32) {
                     alloc acc: f64[8, 8] reg frag D8x8
                     for (i, j) in own acc[:, :] lane_base { acc[i, j] = x[i, j] }
                     for (i, j) in own acc[:, :] { y[i, j] = acc[i, j] }

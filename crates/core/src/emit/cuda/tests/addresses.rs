@@ -279,3 +279,36 @@ fn no_more_blocks_are_asked_for_than_fit_or_come() {
     assert_eq!(asked(128, "396", " min_blocks 2"), "__launch_bounds__(128, 2)");
     assert_eq!(asked(128, "396", " min_blocks 0"), "__launch_bounds__(128)");
 }
+
+#[test]
+fn a_lane_counts_from_its_base_where_a_loop_has_one() {
+    let text = |base: &str| {
+        source(&format!(
+            "program rows(x: in f64[512], y: out f64[16, 8]) {{
+                for b in block.x(1) {{
+                    alloc s: f64[2, 256] shared
+                    for t in threads(32@1) {{
+                        for r in 0..16 {{ s[r/8, 32*(r%8) + t] = x[32*r + t] }}
+                    }}
+                    for w in threads(1@32) {{
+                        alloc acc: f64[2, 8, 8] reg frag D8x8
+                        for k in 0..2 {{
+                            for u in unroll 0..2 {{
+                                for (i, j) in own acc[u, :, :] {base} {{ acc[u, i, j] = s[k, 64*u + 8*i + j] }}
+                            }}
+                        }}
+                        for u in unroll 0..2 {{
+                            for (i, j) in own acc[u, :, :] {{ y[8*u + i, j] = acc[u, i, j] }}
+                        }}
+                    }}
+                }}
+            }}"
+        ))
+        .text
+    };
+    // A lane has two neighbours of a row: what it adds up for each of them and each iteration is a constant.
+    let counted = text("lane_base");
+    assert!(counted.contains("acc[u][r] = (&s[k][2*tid])[64*u + r];"), "{counted}");
+    let summed = text("");
+    assert!(summed.contains("acc[u][r] = s[k][64*u + 8*i + j];"), "{summed}");
+}

@@ -295,7 +295,13 @@ fn copy(to: &Buffer, from: &Buffer) -> Result<Stmt, String> {
     if spread > 0 {
         let dims = index[..plain].iter().cloned().map(Span::At).chain([Span::All, Span::All]).collect();
         let window = Window { buffer: to.sym.clone(), dims };
-        stmt = Stmt::Own(Own { vars: vars[plain..].to_vec(), run: 1, window, lane_base: false, body: vec![stmt].into() });
+        stmt = Stmt::Own(Own {
+            vars: vars[plain..].to_vec(),
+            run: 1,
+            window,
+            lane_base: false,
+            body: vec![stmt].into(),
+        });
     }
     for at in (0..plain).rev() {
         let mode = match to.dims[at].pitch {

@@ -193,7 +193,8 @@ impl Parts {
         if body.len() as i64 == terms * iterations.len() as i64 {
             return Err("all terms of its last iteration count".into());
         }
-        let own = Own { vars: vars.to_vec(), run: 1, window: result.clone(), lane_base: false, body: body.into() };
+        let own =
+            Own { vars: vars.to_vec(), run: 1, window: result.clone(), lane_base: false, body: body.into() };
         Ok(loops.iter().rev().fold(Stmt::Own(own), |inside, l| {
             Stmt::For(For { body: Body::from(vec![inside]), ..(*l).clone() })
         }))
