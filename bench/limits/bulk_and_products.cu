@@ -5,8 +5,9 @@
 // read, no tile stands on another's scheduler, no sum leaves. What remains is memory and matrix units at work at once.
 //
 // `fragments` are `whole` again, where warps also read what they multiply from shared memory, without conflicts, as often as
-// tiles of so many rows and columns do: for A^H B by twelve warps in tiles of 16 x 96 and 32 x 48 and by eight in tiles of 48 x 48,
-// for A C by eight in tiles of 16 x 128 and 32 x 64 and by sixteen in tiles of 16 x 64.
+// tiles of so many rows and columns do: for A^H B by twelve warps in tiles of 16 x 96 and 32 x 48, by eight in tiles of 48 x 48 and 64 x 32 and by
+// sixteen in tiles of 32 x 32, for A C by eight in tiles of 16 x 128 and 32 x 64 and by sixteen in tiles of 16 x 64. Where rows may be `turned`
+// as many instructions count as then.
 //
 // For each width n: TFLOP/s of the product (8 n^2 for a row), as a part of R = min(intensity x bandwidth, 56.4 TFLOP/s),
 // with bandwidths as `bench tsm` takes them (GB/s, read, and read and write; arguments 2 and 3) or, where none are given,
@@ -19,8 +20,8 @@
 // (`tsmttsm --param border=turned`).
 //
 // Zeros, then random numbers, or those that argument 1 names; with argument 4 all widths from 33 to 64, of A^H B (`left`), of A C (`right`)
-// alone, or of both (`both`), or those from argument 5 to argument 6. With arguments 7 and 8 what `whole` or `turned` takes of random numbers, whichever is
-// less, goes to a table for bench/goals.py that bears the date of argument 8, and `fragments` and `results` are left out.
+// alone, or of both (`both`), or those from argument 5 to argument 6. With arguments 7 and 8 a table for bench/goals.py that bears the date of argument 8
+// gets the least time with random numbers: of `fragments` for A^H B, whose operands both have to come to registers, and of `whole` for A C; `results` are left out.
 //
 //     nvcc -O3 -std=c++17 -gencode=arch=compute_90a,code=sm_90a -o ridge bulk_and_products.cu && ./ridge all 4552 4069
 //     ./ridge random 4552 4314 both 33 64 limits-nvidia-h200-DATE.csv DATE
@@ -246,19 +247,19 @@ template <bool WRITES> void measure(const char* a, const char* b, char* c, doubl
     printf("  %s %2d: exact %5.1f TFLOP/s %.3f of R, whole (%.3f) %5.1f TFLOP/s %.3f of R; moved alone %4.0f GB/s\n",
            WRITES ? "A C  " : "A^H B", n, flops / best[0] / 1e12, limit / best[0], exact / whole, flops / best[1] / 1e12,
            limit / best[1], moved / none / 1e9);
-    double least = best[1];
+    double least = best[1], fewest = whole;
     const int over = 2 * n % 16;
     if (!WRITES && over > 0 && over <= 8) {
         const double turned = 2 * n / 16 * up(2 * n, 8) + up(2 * n, 16);
         const double taken = seconds<WRITES>(a, b, c, out, n, turned);
         printf("            turned (%.3f) %.3f of R\n", exact / turned, limit / taken);
         least = std::min(least, taken);
+        fewest = std::min(fewest, turned);
     }
-    if (table) {
-        const size_t rows = OPERAND / (16 * n);
-        if (WRITES) fprintf(table, "widths,tsmm,c128,%zu,%d,%d,,%.9g,copies and whole instructions,%s,%s\n", rows, n, n, least, name, date);
-        else fprintf(table, "widths,tsmttsm,c128,%d,%d,%zu,,%.9g,copies and whole instructions,%s,%s\n", n, n, rows, least, name, date);
-        fflush(stdout);
+    const size_t rows = OPERAND / (16 * n);
+    if (table && WRITES) {
+        fprintf(table, "widths,tsmm,c128,%zu,%d,%d,,%.9g,copies and whole instructions,%s,%s\n", rows, n, n, least, name, date);
+        fflush(nullptr);
         return;
     }
     if constexpr (WRITES) {
@@ -270,11 +271,17 @@ template <bool WRITES> void measure(const char* a, const char* b, char* c, doubl
         printf("            results direct %.3f, through shared memory %.3f of R; without instructions %.3f, %.3f\n", limit / stored[0],
                limit / stored[1], limit / stored[2], limit / stored[3]);
     } else {
-        const double read[] = {seconds<false, 12, 16, 96>(a, b, c, out, n, whole), seconds<false, 12, 32, 48>(a, b, c, out, n, whole),
-                               seconds<false, 8, 48, 48>(a, b, c, out, n, whole)};
-        printf("            fragments 16 x 96 %.3f, 32 x 48 %.3f, 48 x 48 %.3f of R\n", limit / read[0], limit / read[1], limit / read[2]);
+        const double read[] = {seconds<false, 12, 16, 96>(a, b, c, out, n, fewest), seconds<false, 12, 32, 48>(a, b, c, out, n, fewest),
+                               seconds<false, 8, 48, 48>(a, b, c, out, n, fewest), seconds<false, 8, 64, 32>(a, b, c, out, n, fewest),
+                               seconds<false, 16, 32, 32>(a, b, c, out, n, fewest)};
+        printf("            fragments 16 x 96 %.3f, 32 x 48 %.3f, 48 x 48 %.3f, 64 x 32 %.3f, 32 x 32 %.3f of R\n", limit / read[0],
+               limit / read[1], limit / read[2], limit / read[3], limit / read[4]);
+        least = *std::min_element(read, read + 5);
+        if (table) {
+            fprintf(table, "widths,tsmttsm,c128,%d,%d,%zu,,%.9g,copies with fragments and whole instructions,%s,%s\n", n, n, rows, least, name, date);
+        }
     }
-    fflush(stdout);
+    fflush(nullptr);
 }
 
 int main(int count, char** arguments) {
