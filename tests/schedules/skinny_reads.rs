@@ -97,6 +97,7 @@ fn rows_that_lanes_read_together_may_be_some_way_apart() {
         ("f64", (7, 33), "apart=4,instruction=m16n8k8,wm=3,wn=1,wk=1,depth=16,stages=3"),
         ("f64", (17, 31), "apart=4,instruction=m16n8k16,wm=2,wn=1,wk=1,depth=32,stages=2"),
         ("f64", (22, 18), "apart=2,instruction=m16n8k8,wm=2,wn=1,wk=2,depth=16,stages=2,reduction=global"),
+        ("f64", (22, 18), "apart=2,instruction=m16n8k16,wm=1,wn=1,wk=2,depth=32,stages=2"),
         ("c128", (9, 9), "numbers=parts,apart=2,instruction=m16n8k4,wm=2,wn=1,wk=1,depth=16,stages=2"),
         ("c128", (5, 17), "numbers=whole,apart=2,instruction=m16n8k8,wm=2,wn=1,wk=1,depth=16,stages=2"),
         ("c128", (7, 7), "numbers=whole,apart=2,instruction=m8n8k4,wm=1,wn=1,wk=2,depth=32,stages=3"),
@@ -116,9 +117,9 @@ fn rows_that_lanes_read_together_may_be_some_way_apart() {
         let problem = problem(family, (width, width), "f64");
         family.complete(&given, &problem, target::DEFAULT).unwrap_err().to_string()
     };
-    // Rows of 100 doubles are in different banks as they are. A lane has four of sixteen terms, in rows side by side.
+    // Rows of 100 doubles are in different banks as they are. A set of warps has four rows of a group, and eight are to be shared out.
     assert!(refused(100, "apart=2").contains("apart has no meaning"), "{}", refused(100, "apart=2"));
-    let uneven = refused(18, "apart=2,instruction=m16n8k16,depth=16,wm=2,wk=1");
+    let uneven = refused(18, "apart=2,instruction=m16n8k4,depth=16,wm=1,wk=4");
     assert!(uneven.contains("as far apart as instructions can share out"), "{uneven}");
 }
 

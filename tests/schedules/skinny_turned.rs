@@ -43,6 +43,12 @@ fn the_last_rows_are_columns_of_instructions() {
         ),
         ("c128", (42, 42), "wm=3,wn=4,depth=16,omit=true,even=true,zeros=false", [61.0, 66.0]),
         ("c128", (25, 9), "wm=1,wn=2,depth=32,omit=true,release=block", [11.0, 14.0]),
+        (
+            "c128",
+            (25, 9),
+            "instruction=m16n8k16,wm=1,wn=2,depth=32,omit=true,apart=2,lane_base=true",
+            [11.0, 14.0],
+        ),
         ("f64", (72, 40), "instruction=m16n8k8,wm=1,wn=3,depth=32,omit=false", [23.0, 27.0]),
         ("f64", (33, 19), "instruction=m16n8k16,wm=1,wn=2,depth=32,omit=true", [8.0, 10.0]),
         ("f64", (104, 23), "instruction=m16n8k4,wm=1,wn=3,depth=16,omit=true", [20.0, 26.0]),

@@ -107,6 +107,11 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
         holds: fragments_fit,
     },
     Constraint {
+        about: "a lane's elements of C and of the operands do not fit in its registers beside the places where it reads them",
+        on: &[staging::LANE_BASE],
+        holds: fragments_fit,
+    },
+    Constraint {
         about: "a lane's elements of C, what is added to them and the parts of the operands do not fit in its registers",
         on: &["numbers", "instruction", "wm", "wn", "wk", "depth"],
         holds: split_fragments_fit,
@@ -142,7 +147,8 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
         on: &["instruction", "wk", "depth", APART],
         holds: |c, p, _| {
             let (apart, terms) = (mapping::apart(c), warp_tile(p, c).terms);
-            apart == 1 || 4 * apart % terms == 0 && c.int("depth") / c.int("wk") % (4 * apart) == 0
+            let shared_out = 4 * apart % terms == 0 || terms % (4 * apart) == 0;
+            apart == 1 || shared_out && c.int("depth") / c.int("wk") % (4 * apart).max(terms) == 0
         },
     },
     Constraint {
@@ -240,7 +246,12 @@ fn fragments_fit(choice: &Choice, problem: &Problem, target: &Target) -> bool {
         let others = if border::is_turned(choice) { 32 } else { 24 };
         return w.rows * w.columns / 32 * words + others <= most;
     }
-    (w.rows * w.columns + (w.rows + w.columns) * w.terms) / 32 * words <= most - 40
+    // Lanes that count from one place have fewer addresses: of complex128 by 2 x 4 warps and instructions of 16 terms, whose C and operands take 224
+    // registers, and 232 with rows that are turned (57 to 60 columns), nothing is kept in memory (NVRTC 13.0).
+    let open =
+        choice.get(staging::LANE_BASE).is_none() && !staging::lane_base(problem.dtype(), choice).is_empty();
+    let others = if open || choice.flag(staging::LANE_BASE) { 16 } else { 40 };
+    (w.rows * w.columns + (w.rows + w.columns) * w.terms) / 32 * words <= most - others
 }
 
 /// The same where numbers are split: with what is added to the elements of C, and the parts of the operands.

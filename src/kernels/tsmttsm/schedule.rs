@@ -202,12 +202,23 @@ tensorize(mine.i, mma_{instruction}_{dtype}{conjugate}{omit})
 /// apart, so that the four that lanes read at once lie in different banks.
 ///
 /// Of each `4 apart` rows, the instruction `q` takes those with the numbers `apart t + terms/4 q + h`, as its terms `4 h + t`:
-/// lanes have the terms `t` and `t + 4`.
+/// lanes have the terms `t` and `t + 4`. An instruction of more terms takes several times so many rows.
 pub(super) fn rows_of_instructions(stage: &str, terms: i64, apart: i64) -> String {
     if apart == 1 {
         return format!("split({stage}.k, {terms}) -> ks, k\n");
     }
     let (rows, of_a_lane) = (4 * apart, terms / 4);
+    if terms > rows {
+        return format!(
+            "split({stage}.k, {terms}) -> ks, k
+split({stage}.k, {rows}) -> z, k
+split({stage}.k, {apart}) -> t, q
+reorder({stage}.z, {stage}.q, {stage}.t)
+fuse({stage}.z, {stage}.q) -> h
+fuse({stage}.h, {stage}.t) -> k
+"
+        );
+    }
     format!(
         "split({stage}.k, {rows}) -> kc, k
 split({stage}.k, {apart}) -> t, q
