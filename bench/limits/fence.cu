@@ -36,15 +36,18 @@ int main(int argc, char** argv) {
         printf("usage: fence DIRECTORY LIST ROUNDS LAUNCHES SECONDS\n");
         return 1;
     }
-    cudaSetDevice(0);
-    cudaFree(0);
+    begin();
     std::string directory = argv[1];
     const int rounds = atoi(argv[3]), launches = atoi(argv[4]), seconds = atoi(argv[5]);
     std::vector<Kernel> kernels;
     Kernel k;
     char file[100], name[200];
     FILE* list = fopen(argv[2], "r");
-    while (list && fscanf(list, "%99s %199s %d %d %d %d %d %d %lf", file, name, &k.real, &k.rows, &k.blocks, &k.threads,
+    if (!list) {
+        printf("%s cannot be read\n", argv[2]);
+        return 1;
+    }
+    while (fscanf(list, "%99s %199s %d %d %d %d %d %d %lf", file, name, &k.real, &k.rows, &k.blocks, &k.threads,
                           &k.shared, &k.arguments, &k.roofline) == 9) {
         k.file = file;
         CUmodule module;
@@ -53,19 +56,6 @@ int main(int argc, char** argv) {
         CHECK(cuFuncSetAttribute(k.function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, k.shared));
         kernels.push_back(k);
     }
-    const size_t operand = ((size_t)1 << 31) + (1 << 20), parts = (size_t)1 << 27;
-    void *a, *b, *slices[3];
-    u64* sum;
-    cudaMalloc(&a, operand);
-    cudaMalloc(&b, operand);
-    for (auto& s : slices) cudaMalloc(&s, parts);
-    cudaMalloc(&sum, 8);
-    cudaEvent_t begin, end;
-    cudaEventCreate(&begin);
-    cudaEventCreate(&end);
-    cudaDeviceProp device;
-    cudaGetDeviceProperties(&device, 0);
-    printf("%s\n", device.name);
     const time_t start = time(0);
     int filled = 0;
     for (size_t i = 0; i + 1 < kernels.size(); i += 2) {
@@ -75,43 +65,23 @@ int main(int argc, char** argv) {
         }
         if (filled != kernels[i].real) {
             filled = kernels[i].real;
-            if (filled == 8) {
-                fill<<<2048, 256>>>((double*)a, operand / 8);
-                fill<<<2048, 256>>>((double*)b, operand / 8 - 12345);
-            } else {
-                fill<<<2048, 256>>>((float*)a, operand / 4);
-                fill<<<2048, 256>>>((float*)b, operand / 4 - 12345);
-            }
+            if (filled == 8) fill_operands<double>();
+            else fill_operands<float>();
         }
         for (int round = 0; round <= rounds; ++round)
             for (int form = 0; form < 2; ++form) {
                 Kernel& k = kernels[i + form];
-                void* arguments[] = {&k.rows, &a, &b, &slices[0], &slices[1], &slices[2]};
+                void* arguments[] = {&k.rows, &a, &b, &smalls[0], &smalls[1], &smalls[2]};
                 auto launch = [&] {
                     CHECK(cuLaunchKernel(k.function, k.blocks, 1, 1, k.threads, 1, 1, k.shared, 0, arguments, 0));
                 };
-                auto bits = [&] {
-                    u64 found = 0;
-                    cudaMemset(sum, 0, 8);
-                    for (int s = 0; s < k.arguments - 3; ++s) hash<<<512, 256>>>((unsigned*)slices[s], sum, parts / 4);
-                    cudaMemcpy(&found, sum, 8, cudaMemcpyDeviceToHost);
-                    return found;
-                };
+                auto bits = [&] { return hash_of(smalls, k.arguments - 3, SMALL); };
                 if (round == 0)
-                    for (auto s : slices) cudaMemset(s, 0, parts);
+                    for (auto s : smalls) cudaMemset(s, 0, SMALL);
                 cudaDeviceSynchronize();
                 if (round) usleep(100000);
-                const int times = round ? 3 : 1;
-                cudaEventRecord(begin);
-                for (int n = 0; n < times; ++n) launch();
-                cudaEventRecord(end);
-                if (cudaError_t error = cudaDeviceSynchronize()) {
-                    printf("%s failed: %s\n", k.file.c_str(), cudaGetErrorString(error));
-                    return 1;
-                }
-                float ms;
-                cudaEventElapsedTime(&ms, begin, end);
-                if (round) k.times.push_back(ms / times);
+                const float milliseconds = timed(round ? 3 : 1, k.file.c_str(), launch);
+                if (round) k.times.push_back(milliseconds);
                 if (round == 0) k.first = bits();
                 if (round == rounds) {
                     for (int n = 0; n < launches; ++n) {

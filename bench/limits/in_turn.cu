@@ -20,8 +20,7 @@
 
 #include "driver.cuh"
 
-constexpr size_t OPERAND = ((size_t)1 << 31) + (1 << 20), SMALL = (size_t)1 << 27;
-constexpr int SMALLS = 4, LAUNCHES = 3;
+constexpr int LAUNCHES = 3;
 
 struct Kernel {
     std::string group, file, arguments;
@@ -36,17 +35,12 @@ struct Kernel {
     double median() const { return times[times.size() / 2] * 1e-3; }
 };
 
-static void *a, *b, *smalls[SMALLS];
-static u64* sum;
-
 template <class T> void fill_all() {
-    fill<<<2048, 256>>>((T*)a, OPERAND / sizeof(T));
-    fill<<<2048, 256>>>((T*)b, OPERAND / sizeof(T) - 12345);
+    fill_operands<T>();
     for (auto s : smalls) fill<<<64, 256>>>((T*)s, ((size_t)1 << 19) / sizeof(T));
 }
 
-// Launches it so many times.
-static void launch(Kernel& k, int times) {
+static void launch(Kernel& k) {
     int length = (int)k.length, small = 0;
     const double one[2] = {1, 0}, zero[2] = {0, 0};
     const float one_f32[2] = {1, 0}, zero_f32[2] = {0, 0};
@@ -66,8 +60,7 @@ static void launch(Kernel& k, int times) {
         default: v.push_back(&smalls[small++]);
         }
     }
-    for (int i = 0; i < times; ++i)
-        CHECK(cuLaunchKernel(k.function, k.blocks, 1, 1, k.threads, 1, 1, k.shared, 0, v.data(), 0));
+    CHECK(cuLaunchKernel(k.function, k.blocks, 1, 1, k.threads, 1, 1, k.shared, 0, v.data(), 0));
 }
 
 static void load(Kernel& k, const std::string& directory, const char* name) {
@@ -86,13 +79,8 @@ static u64 bits_of(Kernel& k) {
     const bool long_result = k.arguments.find('o') != std::string::npos;
     if (long_result) cudaMemset(b, 0, OPERAND);
     else for (auto s : smalls) cudaMemset(s, 0, SMALL);
-    launch(k, 1);
-    u64 found = 0;
-    cudaMemset(sum, 0, 8);
-    if (long_result) hash<<<2048, 256>>>((unsigned*)b, sum, OPERAND / 4);
-    else for (auto s : smalls) hash<<<512, 256>>>((unsigned*)s, sum, SMALL / 4);
-    cudaMemcpy(&found, sum, 8, cudaMemcpyDeviceToHost);
-    return found;
+    launch(k);
+    return long_result ? hash_of(&b, 1, OPERAND) : hash_of(smalls, SMALLS, SMALL);
 }
 
 int main(int argc, char** argv) {
@@ -100,30 +88,23 @@ int main(int argc, char** argv) {
         printf("usage: in_turn DIRECTORY LIST ROUNDS SECONDS\n");
         return 1;
     }
-    cudaSetDevice(0);
-    cudaFree(0);
+    begin();
     const std::string directory = argv[1];
     const int rounds = atoi(argv[3]), seconds = atoi(argv[4]);
     std::vector<Kernel> kernels;
     char group[100], file[100], name[200], letters[20];
     Kernel k;
     FILE* list = fopen(argv[2], "r");
-    while (list && fscanf(list, "%99s %99s %199s %d %lld %d %d %d %19s %d %lf", group, file, name, &k.real, &k.length, &k.blocks,
+    if (!list) {
+        printf("%s cannot be read\n", argv[2]);
+        return 1;
+    }
+    while (fscanf(list, "%99s %99s %199s %d %lld %d %d %d %19s %d %lf", group, file, name, &k.real, &k.length, &k.blocks,
                           &k.threads, &k.shared, letters, &k.width, &k.roofline) == 11) {
         k.group = group, k.file = file, k.arguments = letters;
         load(k, directory, name);
         kernels.push_back(k);
     }
-    cudaMalloc(&a, OPERAND);
-    cudaMalloc(&b, OPERAND);
-    for (auto& s : smalls) cudaMalloc(&s, SMALL);
-    cudaMalloc(&sum, 8);
-    cudaEvent_t begin, end;
-    cudaEventCreate(&begin);
-    cudaEventCreate(&end);
-    cudaDeviceProp device;
-    cudaGetDeviceProperties(&device, 0);
-    printf("%s\n", device.name);
     const time_t start = time(0);
     for (size_t first = 0, last; first < kernels.size(); first = last) {
         for (last = first; last < kernels.size() && kernels[last].group == kernels[first].group;) ++last;
@@ -138,16 +119,7 @@ int main(int argc, char** argv) {
             for (size_t i = first; i < last; ++i) {
                 cudaDeviceSynchronize();
                 usleep(60000);
-                cudaEventRecord(begin);
-                launch(kernels[i], LAUNCHES);
-                cudaEventRecord(end);
-                if (cudaError_t error = cudaDeviceSynchronize()) {
-                    printf("%s failed: %s\n", kernels[i].file.c_str(), cudaGetErrorString(error));
-                    return 1;
-                }
-                float ms;
-                cudaEventElapsedTime(&ms, begin, end);
-                kernels[i].times.push_back(ms / LAUNCHES);
+                kernels[i].times.push_back(timed(LAUNCHES, kernels[i].file.c_str(), [&] { launch(kernels[i]); }));
                 CHECK(cuMemcpyDtoH(kernels[i].clocks, kernels[i].clocks_at, sizeof kernels[i].clocks));
             }
         }

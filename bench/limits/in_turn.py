@@ -12,8 +12,8 @@ BINARY is the program. A line of LIST is a group, a size and options, as
     A^H_B_54 54x54x2451029 --dtype c128 --layout cn --param lane_base=false
 
 Options are those of `explain`; parameters that a line does not name are those that ship for H200s, so that the first of these two kernels is
-what ships. Lines of one group, one after another, are compared. Products are A^T B, A^H B (layout tn, cn: K x M and K x N) and A C (nn), in types of 8 and 16 bytes
-whose long operands have up to 2 GiB. DIRECTORY gets a kernel and a line of `list` for each. Kernels are as the program writes them but for two readings of the
+what ships. Lines of one group, one after another, are compared. Products are A^T B, A^H B (layout tn, cn: K x M and K x N) and A C (nn), of f32, f64,
+c64 and c128, whose long operands have up to 2 GiB. DIRECTORY gets a kernel and a line of `list` for each. Kernels are as the program writes them but for two readings of the
 clocks, by one thread of one block. (NVRTC makes the same of the text as nvcc does, or nearly; the figures in bench/results were made with NVRTC.)
 """
 

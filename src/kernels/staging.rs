@@ -477,26 +477,6 @@ pub(super) fn read_in_pairs(across: i64, interleaved: bool) -> [bool; 2] {
 /// The name of the parameter that says whether the assembler is asked to keep registers for all blocks that come.
 pub(super) const BOUNDED: &str = "bounded";
 
-/// The parameter of kernels by f64 matrix instructions that decides how what lanes read is addressed.
-pub(super) const LANE_BASE: &str = "lane_base";
-
-/// What it decides.
-pub(super) const ABOUT_LANE_BASE: &str = "whether a lane counts what it reads of staged rows from one place, by constants, or finds each place anew: fewer registers, and loads in another order";
-
-/// Whether that is to be chosen: nobody has measured kernels of other numbers so.
-pub(super) fn lane_base(dtype: DType, choice: &Choice) -> Vec<Value> {
-    let measured = choice.word("unit") == "mma" && matches!(dtype, DType::F64 | DType::C128);
-    if measured { vec![false.into(), true.into()] } else { Vec::new() }
-}
-
-/// The steps by which fragments get such places.
-pub(super) fn lane_bases(choice: &Choice, fragments: &[&str]) -> String {
-    if !choice.flag(LANE_BASE) {
-        return String::new();
-    }
-    fragments.iter().map(|fragment| format!("lane_base({fragment})\n")).collect()
-}
-
 /// What it is about.
 pub(super) const ABOUT_BOUNDED: &str = "whether the assembler is asked to keep registers for all blocks of a multiprocessor, or decides as it likes";
 
@@ -506,6 +486,26 @@ pub(super) const ABOUT_BOUNDED: &str = "whether the assembler is asked to keep r
 pub(super) fn min_blocks(choice: &Choice) -> &'static str {
     let free = choice.get(BOUNDED).is_some() && !choice.flag(BOUNDED);
     if free { ", min_blocks=0" } else { "" }
+}
+
+/// The name of the parameter that says how what lanes read of staged rows is addressed.
+pub(super) const LANE_BASE: &str = "lane_base";
+
+/// What it is about.
+pub(super) const ABOUT_LANE_BASE: &str = "whether a lane counts what it reads of staged rows from one place, by constants, or finds each place anew: fewer registers, and loads in another order";
+
+/// Its values, where it is to be chosen: nobody has measured kernels of other numbers so.
+pub(super) fn lane_base(dtype: DType, choice: &Choice) -> Vec<Value> {
+    let measured = choice.word("unit") == "mma" && matches!(dtype, DType::F64 | DType::C128);
+    if measured { vec![false.into(), true.into()] } else { Vec::new() }
+}
+
+/// The steps by which what lanes access for these fragments is counted from one place.
+pub(super) fn lane_bases(choice: &Choice, fragments: &[&str]) -> String {
+    if !choice.flag(LANE_BASE) {
+        return String::new();
+    }
+    fragments.iter().map(|fragment| format!("lane_base({fragment})\n")).collect()
 }
 
 /// The name of the parameter that makes threads keep to their place in the rows that they copy, where they may.

@@ -246,11 +246,13 @@ fn fragments_fit(choice: &Choice, problem: &Problem, target: &Target) -> bool {
         let others = if border::is_turned(choice) { 32 } else { 24 };
         return w.rows * w.columns / 32 * words + others <= most;
     }
-    // Lanes that count from one place have fewer addresses: of complex128 by 2 x 4 warps and instructions of 16 terms, whose C and operands take 224
-    // registers, and 232 with rows that are turned (57 to 60 columns), nothing is kept in memory (NVRTC 13.0).
-    let open =
-        choice.get(staging::LANE_BASE).is_none() && !staging::lane_base(problem.dtype(), choice).is_empty();
-    let others = if open || choice.flag(staging::LANE_BASE) { 16 } else { 40 };
+    // Lanes that count from one place have fewer addresses: of parts of complex128 by 2 x 4 warps and instructions of 16 terms, whose C and operands
+    // take 224 registers, and 232 with rows that are turned (57 to 60 columns), nothing is kept in memory (NVRTC 13.0).
+    let may_count = match choice.get(staging::LANE_BASE) {
+        Some(_) => choice.flag(staging::LANE_BASE),
+        None => !staging::lane_base(problem.dtype(), choice).is_empty(),
+    };
+    let others = if may_count && !dtype.is_complex() { 16 } else { 40 };
     (w.rows * w.columns + (w.rows + w.columns) * w.terms) / 32 * words <= most - others
 }
 

@@ -359,20 +359,22 @@ impl Body<'_> {
 
     /// An index as what it is where loops that are not unrolled stand, and what unrolled ones add to that.
     fn counted_from_a_loop(&self, index: &Index) -> Option<(Index, Index)> {
-        let index = self.ranges.simplify(index);
-        let mut from = Index::default();
-        let mut count = Index::constant(index.constant_term());
-        for (atom, c) in index.terms() {
-            let term = Index::atom(atom.clone());
-            let mut unrolled = true;
-            term.for_each_var(&mut |s| unrolled &= self.unrolled_loops.contains(s));
-            let side = if unrolled { &mut count } else { &mut from };
-            *side = &*side + &term.scaled(*c);
-        }
+        let (from, count) = self.parted_by_unrolled_loops(&self.ranges.simplify(index));
         let stands = self.serial_loops.iter().any(|var| from.mentions(var));
         // No pointer before the first element.
         let within = self.ranges.of(&from).lo.is_some_and(|lo| lo >= 0);
         (stands && within && !count.terms().is_empty()).then_some((from, count))
+    }
+
+    /// The sum of the terms of an index that depend on more than unrolled loops, and the sum of the others and of its constant.
+    pub(super) fn parted_by_unrolled_loops(&self, index: &Index) -> (Index, Index) {
+        let (count, from) = index.parted(|atom| {
+            let mut unrolled = true;
+            Index::atom(atom.clone()).for_each_var(&mut |s| unrolled &= self.unrolled_loops.contains(s));
+            unrolled
+        });
+        let constant = from.constant_term();
+        (from.offset(-constant), count.offset(constant))
     }
 
     /// A device function for the offsets of a layout, named after the buffer.

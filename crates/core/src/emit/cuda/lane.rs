@@ -34,18 +34,12 @@ impl Body<'_> {
         let mut stride = 1;
         for (axis, extent) in rows.iter().rev() {
             let place = self.ranges.simplify(&index[*axis].substitute(&place));
-            let (counted, base) = place.parted(|atom| {
-                let mut unrolled = true;
-                Index::atom(atom.clone()).for_each_var(&mut |s| unrolled &= self.unrolled_loops.contains(s));
-                unrolled
-            });
-            let constant = base.constant_term();
-            let base = base.offset(-constant);
+            let (base, counted) = self.parted_by_unrolled_loops(&place);
             // No pointer before the first element.
             if self.ranges.of(&base).lo.is_none_or(|lo| lo < 0) {
                 return None;
             }
-            count = &count + &counted.offset(constant).scaled(stride);
+            count = &count + &counted.scaled(stride);
             stride *= extent;
             from.push(base);
         }

@@ -282,19 +282,19 @@ fn no_more_blocks_are_asked_for_than_fit_or_come() {
 
 #[test]
 fn a_lane_counts_from_its_base_where_a_loop_has_one() {
-    let text = |base: &str| {
+    let text = |base: &str, at: &str| {
         source(&format!(
             "program rows(x: in f64[512], y: out f64[16, 8]) {{
                 for b in block.x(1) {{
-                    alloc s: f64[2, 256] shared
+                    alloc s: f64[4, 128] shared
                     for t in threads(32@1) {{
-                        for r in 0..16 {{ s[r/8, 32*(r%8) + t] = x[32*r + t] }}
+                        for r in 0..16 {{ s[r/4, 32*(r%4) + t] = x[32*r + t] }}
                     }}
                     for w in threads(1@32) {{
                         alloc acc: f64[2, 8, 8] reg frag D8x8
                         for k in 0..2 {{
                             for u in unroll 0..2 {{
-                                for (i, j) in own acc[u, :, :] {base} {{ acc[u, i, j] = s[k, 64*u + 8*i + j] }}
+                                for (i, j) in own acc[u, :, :] {base} {{ acc[u, i, j] = s[{at}] }}
                             }}
                         }}
                         for u in unroll 0..2 {{
@@ -307,8 +307,14 @@ fn a_lane_counts_from_its_base_where_a_loop_has_one() {
         .text
     };
     // A lane has two neighbours of a row: what it adds up for each of them and each iteration is a constant.
-    let counted = text("lane_base");
-    assert!(counted.contains("acc[u][r] = (&s[k][2*tid])[64*u + r];"), "{counted}");
-    let summed = text("");
-    assert!(summed.contains("acc[u][r] = s[k][64*u + 8*i + j];"), "{summed}");
+    for (base, at, wanted) in [
+        ("lane_base", "k, 64*u + 8*i + j", "(&s[k][2*tid])[64*u + r]"),
+        // Over all dimensions, constants among it.
+        ("lane_base", "2*k + u, 8*i + j", "(&s[2*k][2*tid])[128*u + r]"),
+        ("lane_base", "2*k + 1 - u, 8*i + j + 3", "(&s[2*k][2*tid])[r - 128*u + 131]"),
+        ("", "k, 64*u + 8*i + j", "s[k][64*u + 8*i + j]"),
+    ] {
+        let found = text(base, at);
+        assert!(found.contains(&format!("acc[u][r] = {wanted};")), "{found}");
+    }
 }
