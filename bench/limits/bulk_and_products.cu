@@ -21,7 +21,7 @@
 //
 // Zeros, then random numbers, or those that argument 1 names; with argument 4 all widths from 33 to 64, of A^H B (`left`), of A C (`right`)
 // alone, or of both (`both`), or those from argument 5 to argument 6. With arguments 7 and 8 a table for bench/goals.py that bears the date of argument 8
-// gets the least time with random numbers: of `fragments` for A^H B, whose operands both have to come to registers, and of `whole` for A C; `results` are left out.
+// gets the least time of `fragments` with random numbers, since operands have to come to registers; what else costs time is left out.
 //
 //     nvcc -O3 -std=c++17 -gencode=arch=compute_90a,code=sm_90a -o ridge bulk_and_products.cu && ./ridge all 4552 4069
 //     ./ridge random 4552 4314 both 33 64 limits-nvidia-h200-DATE.csv DATE
@@ -240,36 +240,36 @@ template <bool WRITES> void measure(const char* a, const char* b, char* c, doubl
     const double exact = WRITES ? 16.0 * 8 * n * n / (2 * 16 * 8 * 4) : 16.0 * 8 * n * n / (2 * 16 * 8 * 16);
     const double whole = WRITES ? up(2 * n, 4) * up(2 * n, 8) : up(2 * n, 16) * up(2 * n, 8);
     const double flops = OPERAND / (16.0 * n) * 8 * n * n, moved = 2.0 * OPERAND;
-    const double none = seconds<WRITES>(a, b, c, out, n, 0);
+    // A table has the slowest of these, which does the most of what has to be done; the others cost time.
+    const bool all = !table || bandwidth <= 0;
+    const double none = all ? seconds<WRITES>(a, b, c, out, n, 0) : 0;
     const double limit = std::max(bandwidth > 0 ? moved / bandwidth / 1e9 : none, flops / 56.4e12);
-    double best[2];
-    for (int i = 0; i < 2; ++i) best[i] = seconds<WRITES>(a, b, c, out, n, i ? whole : exact);
-    printf("  %s %2d: exact %5.1f TFLOP/s %.3f of R, whole (%.3f) %5.1f TFLOP/s %.3f of R; moved alone %4.0f GB/s\n",
-           WRITES ? "A C  " : "A^H B", n, flops / best[0] / 1e12, limit / best[0], exact / whole, flops / best[1] / 1e12,
-           limit / best[1], moved / none / 1e9);
-    double least = best[1], fewest = whole;
+    const double taken = seconds<WRITES>(a, b, c, out, n, whole);
+    printf("  %s %2d: ", WRITES ? "A C  " : "A^H B", n);
+    if (all) {
+        const double best = seconds<WRITES>(a, b, c, out, n, exact);
+        printf("moved alone %4.0f GB/s; exact %5.1f TFLOP/s %.3f of R, ", moved / none / 1e9, flops / best / 1e12, limit / best);
+    }
+    printf("whole (%.3f) %5.1f TFLOP/s %.3f of R\n", exact / whole, flops / taken / 1e12, limit / taken);
+    double fewest = whole;
     const int over = 2 * n % 16;
     if (!WRITES && over > 0 && over <= 8) {
-        const double turned = 2 * n / 16 * up(2 * n, 8) + up(2 * n, 16);
-        const double taken = seconds<WRITES>(a, b, c, out, n, turned);
-        printf("            turned (%.3f) %.3f of R\n", exact / turned, limit / taken);
-        least = std::min(least, taken);
-        fewest = std::min(fewest, turned);
+        fewest = std::min(whole, double(2 * n / 16 * up(2 * n, 8) + up(2 * n, 16)));
+        printf("            turned (%.3f) %.3f of R\n", exact / fewest, limit / seconds<WRITES>(a, b, c, out, n, fewest));
     }
     const size_t rows = OPERAND / (16 * n);
-    if (table && WRITES) {
-        fprintf(table, "widths,tsmm,c128,%zu,%d,%d,,%.9g,copies and whole instructions,%s,%s\n", rows, n, n, least, name, date);
-        fflush(nullptr);
-        return;
-    }
+    double least;
     if constexpr (WRITES) {
         const double read[] = {seconds<true, 8, 16, 128>(a, b, c, out, n, whole), seconds<true, 8, 32, 64>(a, b, c, out, n, whole),
                                seconds<true, 16, 16, 64>(a, b, c, out, n, whole)};
         printf("            fragments 16 x 128 %.3f, 32 x 64 %.3f, 16 x 64 %.3f of R\n", limit / read[0], limit / read[1], limit / read[2]);
-        const double stored[] = {seconds<true, 8, 32, 64, DIRECT>(a, b, c, out, n, whole), seconds<true, 8, 32, 64, THROUGH_SHARED>(a, b, c, out, n, whole),
-                                 seconds<true, 8, 32, 64, DIRECT>(a, b, c, out, n, 0), seconds<true, 8, 32, 64, THROUGH_SHARED>(a, b, c, out, n, 0)};
-        printf("            results direct %.3f, through shared memory %.3f of R; without instructions %.3f, %.3f\n", limit / stored[0],
-               limit / stored[1], limit / stored[2], limit / stored[3]);
+        least = *std::min_element(read, read + 3);
+        if (!table) {
+            const double stored[] = {seconds<true, 8, 32, 64, DIRECT>(a, b, c, out, n, whole), seconds<true, 8, 32, 64, THROUGH_SHARED>(a, b, c, out, n, whole),
+                                     seconds<true, 8, 32, 64, DIRECT>(a, b, c, out, n, 0), seconds<true, 8, 32, 64, THROUGH_SHARED>(a, b, c, out, n, 0)};
+            printf("            results direct %.3f, through shared memory %.3f of R; without instructions %.3f, %.3f\n", limit / stored[0],
+                   limit / stored[1], limit / stored[2], limit / stored[3]);
+        }
     } else {
         const double read[] = {seconds<false, 12, 16, 96>(a, b, c, out, n, fewest), seconds<false, 12, 32, 48>(a, b, c, out, n, fewest),
                                seconds<false, 8, 48, 48>(a, b, c, out, n, fewest), seconds<false, 8, 64, 32>(a, b, c, out, n, fewest),
@@ -277,9 +277,11 @@ template <bool WRITES> void measure(const char* a, const char* b, char* c, doubl
         printf("            fragments 16 x 96 %.3f, 32 x 48 %.3f, 48 x 48 %.3f, 64 x 32 %.3f, 32 x 32 %.3f of R\n", limit / read[0],
                limit / read[1], limit / read[2], limit / read[3], limit / read[4]);
         least = *std::min_element(read, read + 5);
-        if (table) {
-            fprintf(table, "widths,tsmttsm,c128,%d,%d,%zu,,%.9g,copies with fragments and whole instructions,%s,%s\n", n, n, rows, least, name, date);
-        }
+    }
+    if (table) {
+        if (WRITES) fprintf(table, "widths,tsmm,c128,%zu,%d,%d", rows, n, n);
+        else fprintf(table, "widths,tsmttsm,c128,%d,%d,%zu", n, n, rows);
+        fprintf(table, ",,%.9g,copies with fragments and whole instructions,%s,%s\n", least, name, date);
     }
     fflush(nullptr);
 }
