@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Which of the project's goals hold by the tables of one GPU.
 
-    python3 bench/goals.py bench/results/tsm-nvidia-h200-*.csv bench/results/fc-nvidia-h200-*.csv [bench/results/limits-nvidia-h200-*.csv] [--list]
+    python3 bench/goals.py bench/results/tsm-nvidia-h200-*.csv bench/results/fc-nvidia-h200-*.csv [bench/results/limits-nvidia-h200-*.csv] [--list|--tune]
 
 Of every point the latest file has the last word, rested or sustained whichever is the better; with --list the points that are below their
-goal are listed. R is the roofline: bandwidth is the largest that `bench bandwidth` has found, which a file may name as GB/s with --read and
+goal are listed, with --tune the commands that tune them. R is the roofline: bandwidth is the largest that `bench bandwidth` has found, which a file may name as GB/s with --read and
 --copy (4552 and 4314 for an H200), P the most that cuBLAS reaches in any product of the type (56.4 and 53.6 TFLOP/s for an H200, --double and
 --single). Times of padded rows are compared with distinct sectors of 32 bytes, as the tables have them. Tables of limits have what kernels take that
-do a part of the work and nothing else (bench/limits/padded_copies.cu and bulk_and_products.cu): of points below their goal that were measured on the same GPU and day it
+do a part of the work and nothing else (bench/limits/padded_copies.cu, bulk_and_products.cu, bulk_and_split.cu and short.cu): of points below their goal that were measured on the same GPU and day it
 is said how many take no longer than 1/0.98 of that.
 """
 
@@ -84,6 +84,17 @@ class Point:
         """The long extent."""
         return max(self.m, self.n, self.k)
 
+    def tune(self):
+        """The command that tunes it, for bench/queue.sh."""
+        layout = "nn" if self.operation == "tsmm" else "cn" if self.dtype.startswith("c") else "tn"
+        words = [f"tune {self.m}x{self.n}x{self.k} --dtype {self.dtype} --layout {layout}"]
+        dense = [self.k if layout == "nn" else self.m, self.n, self.n]
+        strides = [int(x) for x in self.row["row_strides"].split()] or dense
+        words += [f"--ld{name} {stride}" for name, stride, width in zip("abc", strides, dense) if stride != width]
+        if self.row["offsets"] not in ("", "0 0 0"):
+            words.append(f"--offset {','.join(self.row['offsets'].split())}")
+        return " ".join([*words, "--again --rested"])
+
     def __str__(self):
         strides = self.row["row_strides"] + ("" if self.row["offsets"] in ("", "0 0 0") else f" from {self.row['offsets']}")
         return f"{self.operation} {self.dtype} {self.m}x{self.n}x{self.k} {strides}".strip()
@@ -100,7 +111,7 @@ def latest(files, key, keep):
 
 
 def limits(files):
-    """Seconds that a long row takes at least, by what the point is and where it was measured."""
+    """Seconds that a long row takes at least, by what the point is and where it was measured; of short products their length counts."""
     found = {}
     for name in files:
         with open(name) as file:
@@ -111,32 +122,60 @@ def limits(files):
 
 
 def limit_key(row):
-    short = "m" if row["operation"] == "tsmttsm" else "k"
-    return tuple(row[x] for x in ("figure", "operation", "dtype", short, "n", "row_strides", "gpu", "date"))
+    short, long = ("m", "k") if row["operation"] == "tsmttsm" else ("k", "m")
+    length = row[long] if row["figure"] == "short" else ""
+    return *(row[x] for x in ("figure", "operation", "dtype", short, "n", "row_strides", "gpu", "date")), length
 
 
 class Judge:
+    """Says how many points hold."""
+
     def __init__(self, lists, limits):
         self.lists = lists
         self.limits = limits
 
+    def say(self, line):
+        print(line)
+
     def of(self, what, points):
-        """Points are (name, what they reach, what they should)."""
-        below = [(name, reached, goal) for name, reached, goal in points if reached < goal - 5e-4]
-        print(f"{len(points) - len(below):5} of {len(points):5}  {what}")
+        """Points are (the point or its name, what they reach, what they should)."""
+        below = below_goal(points)
+        self.say(f"{len(points) - len(below):5} of {len(points):5}  {what}")
         if self.lists:
-            for name, reached, goal in sorted(below, key=lambda p: p[1] / p[2]):
-                print(f"               {name}: {reached:.3f} of {goal:.2f}")
+            for point, reached, goal in below:
+                self.say(f"               {point}: {reached:.3f} of {goal:.2f}")
 
     def at_limit(self, points):
         """Of points that are below their goal: how many take hardly longer than their limit, where one is known."""
         known = [(p, self.limits[limit_key(p.row)]) for p in points if limit_key(p.row) in self.limits]
         if known:
             at = sum(p.seconds / p.rows() <= limit / 0.98 for p, limit in known)
-            print(f"               {at} of {len(known)} below it whose limit was measured take no longer than 1/0.98 of that")
+            self.say(f"               {at} of {len(known)} below it whose limit was measured take no longer than 1/0.98 of that")
         if self.lists:
             for p, limit in sorted(known, key=lambda known: known[1] / known[0].seconds * known[0].rows()):
-                print(f"               {p}: {limit * p.rows() / p.seconds:.3f} of its limit")
+                self.say(f"               {p}: {limit * p.rows() / p.seconds:.3f} of its limit")
+
+
+class Commands(Judge):
+    """Prints commands that tune what does not hold, and nothing else."""
+
+    def __init__(self):
+        super().__init__(False, {})
+        self.printed = set()
+
+    def say(self, line):
+        pass
+
+    def of(self, what, points):
+        for point, _, _ in below_goal(points):
+            if isinstance(point, Point) and point.tune() not in self.printed:
+                print(point.tune())
+                self.printed.add(point.tune())
+
+
+def below_goal(points):
+    """Those of (point, reached, goal) that are below their goal, the furthest first."""
+    return sorted((p for p in points if p[1] < p[2] - 5e-4), key=lambda p: p[1] / p[2])
 
 
 def goal_of_width(dtype, width):
@@ -159,30 +198,31 @@ def skinny(files, machine, judge):
         for dtype in BYTES:
             points = [p for (o, d, n), p in sorted(widths.items()) if (o, d) == (operation, dtype) and n <= 64]
             if points:
-                parts = [(str(p), p.of_roofline(machine), goal_of_width(dtype, p.n)) for p in points]
+                parts = [(p, p.of_roofline(machine), goal_of_width(dtype, p.n)) for p in points]
                 judge.of(f"{operation} {dtype}: the part of R that is asked for, 1 to 64 columns; {mean(p for _, p, _ in parts):.3f} in the geometric mean", parts)
                 judge.at_limit([p for p in points if p.of_roofline(machine) < goal_of_width(dtype, p.n) - 5e-4])
-    judge.of("every width: 0.98 times cuBLAS", [(str(p), p.times_cublas, 0.98) for p in widths.values()])
-    print(f"               {mean(p.times_cublas for p in widths.values()):.2f} times cuBLAS in the geometric mean of every width")
+    judge.of("every width: 0.98 times cuBLAS", [(p, p.times_cublas, 0.98) for p in widths.values()])
+    judge.say(f"               {mean(p.times_cublas for p in widths.values()):.2f} times cuBLAS in the geometric mean of every width")
     for figure, what in (("shapes", "M and N that differ"), ("strides", "padded rows and unaligned starts")):
         points = [Point(row) for row in rows if row["figure"] == figure]
         # Tables of before 2026-11-26 have fractions of another roofline; of padded rows there is a later one.
         part = (lambda p: p.of_roofline(machine)) if figure == "shapes" else (lambda p: p.fraction)
-        judge.of(f"{what}: 0.90 of R up to 32 columns", [(str(p), part(p), 0.90) for p in points if p.width <= 32])
-        judge.of(f"{what}: 0.98 times cuBLAS", [(str(p), p.times_cublas, 0.98) for p in points])
+        judge.of(f"{what}: 0.90 of R up to 32 columns", [(p, part(p), 0.90) for p in points if p.width <= 32])
+        judge.of(f"{what}: 0.98 times cuBLAS", [(p, p.times_cublas, 0.98) for p in points])
         if figure == "strides":
             judge.at_limit([p for p in points if p.width <= 32 and part(p) < 0.90 - 5e-4])
         cannot = sum(p.by_64_bytes() < 0.90 for p in points if figure == "strides" and p.width <= 32)
         if cannot:
-            print(f"               {cannot} of them cannot reach 0.90, since device memory gives 64 bytes at a time, whoever reads")
+            judge.say(f"               {cannot} of them cannot reach 0.90, since device memory gives 64 bytes at a time, whoever reads")
     short = [Point(row) for row in rows if row["figure"] == "short"]
     length = lambda p: max(p.m, p.k)
-    judge.of("short, 1e4: as fast as cuBLAS", [(str(p), p.times_cublas, 1.0) for p in short if length(p) == 10_000])
+    judge.of("short, 1e4: as fast as cuBLAS", [(p, p.times_cublas, 1.0) for p in short if length(p) == 10_000])
     part = lambda p: p.of_launches(machine)
     million = [p for p in short if length(p) == 1_000_000]
-    judge.of("short, 1e6: two empty launches and bytes over bandwidth, of 1.15 times that", [(str(p), part(p), 1 / 1.15) for p in million])
+    judge.of("short, 1e6: two empty launches and bytes over bandwidth, of 1.15 times that", [(p, part(p), 1 / 1.15) for p in million])
+    judge.at_limit([p for p in million if part(p) < 1 / 1.15 - 5e-4])
     longer = sum(p.arithmetic(machine) > 1.15 * part(p) * p.seconds for p in million)
-    print(f"               {longer} of them take longer than that at P, whatever their kernels do")
+    judge.say(f"               {longer} of them take longer than that at P, whatever their kernels do")
 
 
 def layers(files, judge):
@@ -193,13 +233,14 @@ def layers(files, judge):
     judge.of("layers: 0.80 of R up to 16 rows of the two large ones", [(name(row), number(row["fraction"]), 0.80) for row in large])
     judge.of("layers: 0.98 times cuBLAS", [(name(row), number(row["times_cublas"]), 0.98) for row in rows])
     some = [number(row["times_cublas"]) for row in rows if 2 <= int(row["m"]) <= 64]
-    print(f"               {mean(some):.2f} times cuBLAS in the geometric mean of 2 to 64 rows")
+    judge.say(f"               {mean(some):.2f} times cuBLAS in the geometric mean of 2 to 64 rows")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tables", nargs="+", help="tables tsm-*.csv, fc-*.csv and limits-*.csv of one GPU")
     parser.add_argument("--list", action="store_true", help="list the points that are below their goal")
+    parser.add_argument("--tune", action="store_true", help="print only a command for each of them that tunes it, as bench/queue.sh reads them")
     for name, value, what in (
         ("read", 4552, "GB/s of reads"),
         ("copy", 4314, "GB/s of reads and writes alike"),
@@ -215,7 +256,7 @@ def main():
         if not (base.startswith(("tsm-", "fc-", "limits-")) and base.endswith(".csv")):
             parser.error(f"{name} is no table of `bench tsm` or `bench fc`, or of limits: they are named tsm-*.csv, fc-*.csv and limits-*.csv")
     kind = lambda prefix: [name for name in machine.tables if name.rsplit("/", 1)[-1].startswith(prefix)]
-    judge = Judge(machine.list, limits(kind("limits-")))
+    judge = Commands() if machine.tune else Judge(machine.list, limits(kind("limits-")))
     if kind("tsm-"):
         skinny(kind("tsm-"), machine, judge)
     if kind("fc-"):

@@ -5,6 +5,8 @@
 //   elements   lanes take neighbouring elements of all rows, 4 or 8 of a thread under way
 //   chunks     blocks take turns with chunks of rows, each element held by one thread, all under way
 //   fetched    the same, the sectors of gaps fetched to the second-level cache in the same turn, or one or two turns ahead
+//   a chunk a block    chunks, or chunks with the sectors of gaps fetched first, by blocks that make room after one: all that are on the GPU
+//              at a time have neighbouring chunks
 //
 // in elements, and in pieces of 8 and 16 bytes where rows consist of such and begin at multiples of them, on several grids. No kernel that
 // multiplies has less to do. Prints a table (CSV) that bench/goals.py reads beside the one of `bench tsm --sweep strides` on the same GPU:
@@ -90,6 +92,11 @@ template <class T, int WIDTH, bool COPY> void tried(Best& best, size_t rows, int
             best.take(timed([=] { chunks<T, WIDTH, ROWS, 1, true><<<grid, THREADS>>>(from, second, to, rows, stride); }), "fetched" + of);
             best.take(timed([=] { chunks<T, WIDTH, ROWS, 2, true><<<grid, THREADS>>>(from, second, to, rows, stride); }), "fetched" + of);
         }
+    }
+    const int all = rows / ROWS;
+    best.take(timed([=] { chunks<T, WIDTH, ROWS, NEVER, COPY><<<all, THREADS>>>(from, second, to, rows, stride); }), "a chunk a block" + of);
+    if constexpr (COPY) {
+        best.take(timed([=] { chunks<T, WIDTH, ROWS, 0, true><<<all, THREADS>>>(from, second, to, rows, stride); }), "a chunk a block, fetched" + of);
     }
 }
 

@@ -12,14 +12,19 @@
 // parts of 1 GiB, so that nothing is in the second-level cache. A line has the median and the quartiles of 25 replays
 // in microseconds for each call; the least time of its bytes at 4555 GB/s (reads) or 4069 GB/s (copies), which is what
 // long operands reach on an H200; that time and two empty launches; and the median as a multiple of the latter. Sums
-// are checked. Takes about 20 seconds. Build and run:
+// are checked. Takes about 20 seconds. With a date and a file, it measures the bytes of products of a million rows that are small
+// enough for launches to count, A^T B of 1 to 8 columns and A C of one, and writes a table (CSV) that bench/goals.py reads beside that of
+// `bench tsm --sweep short`: what reads or copies so many bytes and brings one sum of each block together. Build and run:
 //
 //     nvcc -O3 -std=c++17 -gencode=arch=compute_90a,code=sm_90a -o limits short.cu && ./limits
+//     ./limits DATE limits-nvidia-h200-DATE-short.csv
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cuda_runtime.h>
+#include <utility>
 #include <vector>
 
 constexpr size_t MIB = 1 << 20;
@@ -214,8 +219,8 @@ void launch_copy(Shape shape, const float4* from, float4* to, unsigned n) {
     check(cudaGetLastError());
 }
 
-// Looks at every shape, measures the best one, and prints a line. `call(shape, slot)` launches one call.
-template <class Call> void measure(const char* what, size_t bytes, double bandwidth, bool sums, Call call) {
+// Looks at every shape, measures the best one, and prints a line. `call(shape, slot)` launches one call. Microseconds of one.
+template <class Call> double measure(const char* what, size_t bytes, double bandwidth, bool sums, Call call) {
     const int slots = int(BYTES / bytes);
     float least = 1e9f;
     Shape best = {};
@@ -232,11 +237,11 @@ template <class Call> void measure(const char* what, size_t bytes, double bandwi
     check(cudaMemset(out, 0xff, MOST_SLOTS * sizeof(float)));
     const auto each = replays(slots, REPLAYS, [&](int slot) { call(best, slot); });
     const double median = each[REPLAYS / 2], memory = bytes / bandwidth * 1e6, both = memory + empty_launches;
-    printf("%4d  %-15s %d x %4d x %d %9.2f  (%6.2f to %6.2f) %9.2f %9.2f %7.2f\n", int(bytes / MIB), what,
+    printf("%6.1f  %-15s %d x %4d x %d %9.2f  (%6.2f to %6.2f) %9.2f %9.2f %7.2f\n", double(bytes) / MIB, what,
            best.blocks / multiprocessors, best.threads, best.in_flight, median, each[REPLAYS / 4],
            each[REPLAYS * 3 / 4], memory, both, median / both);
     fflush(stdout);
-    if (!sums) return;
+    if (!sums) return median;
     std::vector<float> got(slots), want(slots);
     check(cudaMemcpy(got.data(), out, slots * sizeof(float), cudaMemcpyDeviceToHost));
     check(cudaMemcpy(want.data(), expected, slots * sizeof(float), cudaMemcpyDeviceToHost));
@@ -245,15 +250,52 @@ template <class Call> void measure(const char* what, size_t bytes, double bandwi
         printf("failed: part %d came to %g instead of %g\n", slot, got[slot], want[slot]);
         exit(1);
     }
+    return median;
 }
 
-template <After AFTER> void measure_read(const char* what, size_t bytes) {
+template <After AFTER> double measure_read(const char* what, size_t bytes) {
     const unsigned n = unsigned(bytes / sizeof(float4));
-    measure(what, bytes, READS, AFTER != NOTHING,
+    return measure(what, bytes, READS, AFTER != NOTHING,
             [&](Shape shape, int slot) { launch_read<AFTER>(shape, a + slot * size_t(n), n, out + slot); });
 }
 
-int main() {
+// The ways in which a call may read, and add up, so many bytes, and that in which it may copy half of them: the least of the former, the latter.
+std::array<double, 2> all_of(size_t bytes) {
+    const unsigned n = unsigned(bytes / sizeof(float4));
+    expect<<<BYTES / bytes, 1024>>>(a, n, expected);
+    check(cudaGetLastError());
+    check(cudaDeviceSynchronize());
+    measure_read<NOTHING>("read", bytes);
+    const double sums[] = {measure_read<PARTIAL>("partial sums", bytes), measure_read<EARLY>("begun early", bytes), measure_read<LAST>("last block", bytes)};
+    const double copied = measure("read and write", bytes, COPIES, false, [&](Shape shape, int slot) {
+        const size_t first = slot * size_t(n / 2);
+        launch_copy(shape, a + first, c + first, n / 2);
+    });
+    return {*std::min_element(sums, sums + 3), copied};
+}
+
+// What products of a million rows take that read, or copy, as many bytes.
+void products(const char* gpu, const char* date, const char* name) {
+    FILE* table = fopen(name, "w");
+    if (!table) {
+        printf("%s cannot be written\n", name);
+        exit(1);
+    }
+    fprintf(table, "figure,operation,dtype,m,n,k,row_strides,seconds,way,gpu,date\n");
+    constexpr int ROWS = 1000000;
+    for (int bytes_of_a_row : {4, 8, 16, 32, 64}) {
+        const auto [read, copied] = all_of(size_t(2) * ROWS * bytes_of_a_row);
+        for (auto [dtype, bytes] : {std::pair{"f32", 4}, {"f64", 8}, {"c64", 8}, {"c128", 16}}) {
+            const int width = bytes_of_a_row / bytes;
+            if (width != 1 && width != 4 && width != 8) continue;
+            fprintf(table, "short,tsmttsm,%s,%d,%d,%d,,%.9g,reads and a sum of each block,%s,%s\n", dtype, width, width, ROWS, read / 1e6, gpu, date);
+            if (width == 1) fprintf(table, "short,tsmm,%s,%d,1,1,,%.9g,a copy,%s,%s\n", dtype, ROWS, copied / 1e6, gpu, date);
+        }
+    }
+    fclose(table);
+}
+
+int main(int count, char** arguments) {
     setenv("CUDA_MODULE_LOADING", "EAGER", 1);  // No kernel is first loaded while its launch is captured.
     cudaDeviceProp device;
     if (cudaGetDeviceProperties(&device, 0) != cudaSuccess || device.major < 9) {
@@ -286,19 +328,10 @@ int main() {
                each[REPLAYS / 2], each[REPLAYS / 4], each[REPLAYS * 3 / 4]);
         empty_launches += each[REPLAYS / 2];
     }
-    printf("\n MiB  what             best shape           us    (quartiles)       memory +launches   ratio\n");
-    for (size_t bytes = 4 * MIB; bytes <= 128 * MIB; bytes *= 2) {
-        const unsigned n = unsigned(bytes / sizeof(float4));
-        expect<<<BYTES / bytes, 1024>>>(a, n, expected);
-        check(cudaGetLastError());
-        check(cudaDeviceSynchronize());
-        measure_read<NOTHING>("read", bytes);
-        measure_read<PARTIAL>("partial sums", bytes);
-        measure_read<EARLY>("begun early", bytes);
-        measure_read<LAST>("last block", bytes);
-        measure("read and write", bytes, COPIES, false, [&](Shape shape, int slot) {
-            const size_t first = slot * size_t(n / 2);
-            launch_copy(shape, a + first, c + first, n / 2);
-        });
+    printf("\n   MiB  what             best shape           us    (quartiles)       memory +launches   ratio\n");
+    if (count > 2) {
+        products(device.name, arguments[1], arguments[2]);
+        return 0;
     }
+    for (size_t bytes = 4 * MIB; bytes <= 128 * MIB; bytes *= 2) all_of(bytes);
 }
