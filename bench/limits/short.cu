@@ -6,6 +6,8 @@
 //     begun early       the same, the second launch beginning while the first runs (programmatic dependent launch)
 //     last block        one launch, in which the block that arrives last adds the partial sums up
 //     read and write    one launch that copies: half the bytes are read, half are written
+//     all early         `begun early`, and the first launch of a call begins while that before it still runs, and waits for its end itself
+//     copied early      `read and write` in the same way
 //
 // each with the best of 36 shapes: blocks on a multiprocessor, threads of a block, and 16-byte loads that a thread has
 // under way at a time. The calls are nodes of a graph, 104 or more, which is replayed; neighbouring calls use different
@@ -72,12 +74,16 @@ __device__ float sum_of_partial(const float* partial, unsigned blocks) {
 }
 
 // What becomes of what a block has read.
-enum After { NOTHING, PARTIAL, EARLY, LAST };
+enum After { NOTHING, PARTIAL, EARLY, LAST, ALL_EARLY };
+
+__device__ __forceinline__ void let_next_begin() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
+__device__ __forceinline__ void wait_for_one_before() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 
 template <After AFTER, int IN_FLIGHT>
 __global__ void __launch_bounds__(1024, 1)
     read(const float4* a, unsigned n, float* partial, unsigned* arrived, float* out) {
-    if (AFTER == EARLY) asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+    if (AFTER == EARLY || AFTER == ALL_EARLY) let_next_begin();
+    if (AFTER == ALL_EARLY) wait_for_one_before();
     const unsigned step = gridDim.x * blockDim.x;
     float sum = 0;
     for (unsigned first = blockIdx.x * blockDim.x + threadIdx.x; first < n; first += IN_FLIGHT * step) {
@@ -114,12 +120,19 @@ __global__ void __launch_bounds__(1024, 1)
 
 // The second launch; where the first one may still be running, it waits for its end.
 template <bool WAITS> __global__ void add_up(const float* partial, unsigned blocks, float* out) {
-    if (WAITS) asm volatile("griddepcontrol.wait;" ::: "memory");
+    if (WAITS) {
+        let_next_begin();
+        wait_for_one_before();
+    }
     const float sum = sum_of_partial(partial, blocks);
     if (threadIdx.x == 0) out[0] = sum;
 }
 
-template <int IN_FLIGHT> __global__ void __launch_bounds__(1024, 1) copy(const float4* a, float4* c, unsigned n) {
+template <bool EARLY_TOO, int IN_FLIGHT> __global__ void __launch_bounds__(1024, 1) copy(const float4* a, float4* c, unsigned n) {
+    if (EARLY_TOO) {
+        let_next_begin();
+        wait_for_one_before();
+    }
     const unsigned step = gridDim.x * blockDim.x;
     for (unsigned first = blockIdx.x * blockDim.x + threadIdx.x; first < n; first += IN_FLIGHT * step) {
         float4 held[IN_FLIGHT];
@@ -185,38 +198,36 @@ template <class Call> std::vector<float> replays(int slots, int times, Call call
     return each;
 }
 
+// A launch, which begins while the one before it still runs if it waits for it itself.
+template <class... Of, class... Is> void launch(bool early, int blocks, int threads, void (*kernel)(Of...), Is... arguments) {
+    cudaLaunchAttribute attribute = {};
+    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(blocks);
+    config.blockDim = dim3(threads);
+    config.stream = stream;
+    config.attrs = &attribute;
+    config.numAttrs = early;
+    check(cudaLaunchKernelEx(&config, kernel, Of(arguments)...));
+}
+
 template <After AFTER> void launch_read(Shape shape, const float4* from, unsigned n, float* result) {
     const auto kernel = shape.in_flight == 1   ? read<AFTER, 1>
                         : shape.in_flight == 2 ? read<AFTER, 2>
                         : shape.in_flight == 4 ? read<AFTER, 4>
                                                : read<AFTER, 8>;
-    kernel<<<shape.blocks, shape.threads, 0, stream>>>(from, n, partial, arrived, result);
-    check(cudaGetLastError());
-    if (AFTER == PARTIAL) {
-        add_up<false><<<1, 256, 0, stream>>>(partial, shape.blocks, result);
-        check(cudaGetLastError());
-    }
-    if (AFTER == EARLY) {
-        cudaLaunchAttribute attribute = {};
-        attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-        attribute.val.programmaticStreamSerializationAllowed = 1;
-        cudaLaunchConfig_t config = {};
-        config.gridDim = dim3(1);
-        config.blockDim = dim3(256);
-        config.stream = stream;
-        config.attrs = &attribute;
-        config.numAttrs = 1;
-        check(cudaLaunchKernelEx(&config, add_up<true>, (const float*)partial, unsigned(shape.blocks), result));
-    }
+    launch(AFTER == ALL_EARLY, shape.blocks, shape.threads, kernel, from, n, partial, arrived, result);
+    if (AFTER == PARTIAL) launch(false, 1, 256, add_up<false>, partial, shape.blocks, result);
+    if (AFTER == EARLY || AFTER == ALL_EARLY) launch(true, 1, 256, add_up<true>, partial, shape.blocks, result);
 }
 
-void launch_copy(Shape shape, const float4* from, float4* to, unsigned n) {
-    const auto kernel = shape.in_flight == 1   ? copy<1>
-                        : shape.in_flight == 2 ? copy<2>
-                        : shape.in_flight == 4 ? copy<4>
-                                               : copy<8>;
-    kernel<<<shape.blocks, shape.threads, 0, stream>>>(from, to, n);
-    check(cudaGetLastError());
+template <bool EARLY_TOO> void launch_copy(Shape shape, const float4* from, float4* to, unsigned n) {
+    const auto kernel = shape.in_flight == 1   ? copy<EARLY_TOO, 1>
+                        : shape.in_flight == 2 ? copy<EARLY_TOO, 2>
+                        : shape.in_flight == 4 ? copy<EARLY_TOO, 4>
+                                               : copy<EARLY_TOO, 8>;
+    launch(EARLY_TOO, shape.blocks, shape.threads, kernel, from, to, n);
 }
 
 // Looks at every shape, measures the best one, and prints a line. `call(shape, slot)` launches one call. Microseconds of one.
@@ -259,6 +270,13 @@ template <After AFTER> double measure_read(const char* what, size_t bytes) {
             [&](Shape shape, int slot) { launch_read<AFTER>(shape, a + slot * size_t(n), n, out + slot); });
 }
 
+template <bool EARLY_TOO> double measure_copy(const char* what, size_t bytes) {
+    const size_t half = bytes / sizeof(float4) / 2;
+    return measure(what, bytes, COPIES, false, [&](Shape shape, int slot) {
+        launch_copy<EARLY_TOO>(shape, a + slot * half, c + slot * half, unsigned(half));
+    });
+}
+
 // The ways in which a call may read, and add up, so many bytes, and that in which it may copy half of them: the least of the former, the latter.
 std::array<double, 2> all_of(size_t bytes) {
     const unsigned n = unsigned(bytes / sizeof(float4));
@@ -266,12 +284,10 @@ std::array<double, 2> all_of(size_t bytes) {
     check(cudaGetLastError());
     check(cudaDeviceSynchronize());
     measure_read<NOTHING>("read", bytes);
-    const double sums[] = {measure_read<PARTIAL>("partial sums", bytes), measure_read<EARLY>("begun early", bytes), measure_read<LAST>("last block", bytes)};
-    const double copied = measure("read and write", bytes, COPIES, false, [&](Shape shape, int slot) {
-        const size_t first = slot * size_t(n / 2);
-        launch_copy(shape, a + first, c + first, n / 2);
-    });
-    return {*std::min_element(sums, sums + 3), copied};
+    const double sums[] = {measure_read<PARTIAL>("partial sums", bytes), measure_read<EARLY>("begun early", bytes),
+                           measure_read<LAST>("last block", bytes), measure_read<ALL_EARLY>("all early", bytes)};
+    const double copied[] = {measure_copy<false>("read and write", bytes), measure_copy<true>("copied early", bytes)};
+    return {*std::min_element(sums, sums + 4), std::min(copied[0], copied[1])};
 }
 
 // What products of a million rows take that read, or copy, as many bytes.
