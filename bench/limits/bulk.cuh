@@ -24,3 +24,34 @@ __device__ __forceinline__ void bring(void* to, const void* from, int bytes, uin
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
                  ::"r"(at(to)), "l"(from), "r"(bytes), "r"(at(barrier)) : "memory");
 }
+
+// A place in a ring, and whether the ring was passed an odd number of times.
+struct Place {
+    int stage = 0, parity = 0;
+    __device__ __forceinline__ void next(int stages) {
+        if (++stage == stages) stage = 0, parity ^= 1;
+    }
+};
+
+// Bulk copies from shared memory, each a group of its own; at most so many of them may still be read.
+__device__ __forceinline__ void take(void* to, const void* from, int bytes) {
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;\ncp.async.bulk.commit_group;"
+                 ::"l"(to), "r"(at(from)), "r"(bytes) : "memory");
+}
+template <int MOST> __device__ __forceinline__ void wait_for_reads() { asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(MOST) : "memory"); }
+__device__ __forceinline__ void wait_for_writes() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
+
+// What a thread does that asks for groups of rows and takes them to `c` as they came: `ask` asks for the next one, if there is one. What is asked for is ahead of
+// what is taken by all places of the ring but two, so that two are being taken.
+template <class Ask> __device__ __forceinline__ void carry(char* c, const char* ring, uint64_t* full, int groups, int bytes, int stages, Ask ask) {
+    for (int s = 0; s < stages - 2; ++s) ask();
+    Place from;
+    for (int g = blockIdx.x; g < groups; g += gridDim.x) {
+        wait(&full[from.stage], from.parity);
+        take(c + size_t(g) * bytes, ring + from.stage * bytes, bytes);
+        from.next(stages);
+        wait_for_reads<2>();
+        ask();
+    }
+    wait_for_writes();
+}

@@ -52,14 +52,6 @@ __device__ __forceinline__ void multiply16(double (&d)[4], const double (&a)[8],
                    "d"(b[1]), "d"(b[2]), "d"(b[3]));
 }
 
-// A place in the ring, and how often it has been passed.
-struct Place {
-    int stage = 0, parity = 0;
-    __device__ __forceinline__ void next(int stages) {
-        if (++stage == stages) stage = 0, parity ^= 1;
-    }
-};
-
 // Groups of `bytes` of A and, unless they go to C, of B. For each group a warp owes `hundredths` of an instruction of 16 terms
 // (A^H B) or of 4 (A C), and executes them eight at a time; or, with tiles of HIGH x WIDE, a step of four terms of its tile at a time,
 // for which it reads the fragments.
@@ -104,18 +96,7 @@ __global__ void __launch_bounds__(32 * (WARPS + 1), 1)
             while (asked < groups) ask();
             return;
         }
-        // What is asked for is ahead of what is stored by all stages but two, so that two of them are being stored.
-        for (int s = 0; s < stages - 2; ++s) ask();
-        Place from;
-        for (int g = blockIdx.x; g < groups; g += gridDim.x) {
-            wait(&full[from.stage], from.parity);
-            asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;\ncp.async.bulk.commit_group;"
-                         ::"l"(c + size_t(g) * bytes), "r"(at(ring + from.stage * stage_bytes)), "r"(bytes) : "memory");
-            from.next(stages);
-            asm volatile("cp.async.bulk.wait_group.read 2;" ::: "memory");
-            ask();
-        }
-        asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+        carry(c, ring, full, groups, bytes, stages, ask);
         return;
     }
     constexpr bool READS = HIGH > 0;
@@ -151,7 +132,7 @@ __global__ void __launch_bounds__(32 * (WARPS + 1), 1)
                 const int row_bytes = bytes / ROWS, across = (row_bytes + 63) / 64;
                 char* const to = RESULTS == DIRECT ? c + size_t(g) * bytes : ring + (stages + parity) * stage_bytes;
                 if (RESULTS == THROUGH_SHARED) {
-                    if (threadIdx.x == 0) asm volatile("cp.async.bulk.wait_group.read 1;" ::: "memory");
+                    if (threadIdx.x == 0) wait_for_reads<1>();
                     meet<32 * WARPS>();
                 }
                 int t = 0;
@@ -167,8 +148,7 @@ __global__ void __launch_bounds__(32 * (WARPS + 1), 1)
                     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
                     meet<32 * WARPS>();
                     if (threadIdx.x == 0) {
-                        asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;\ncp.async.bulk.commit_group;"
-                                     ::"l"(c + size_t(g) * bytes), "r"(at(to)), "r"(bytes) : "memory");
+                        take(c + size_t(g) * bytes, to, bytes);
                     }
                     parity ^= 1;
                 }
@@ -191,7 +171,7 @@ __global__ void __launch_bounds__(32 * (WARPS + 1), 1)
             }
         }
     }
-    if (RESULTS == THROUGH_SHARED && threadIdx.x == 0) asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+    if (RESULTS == THROUGH_SHARED && threadIdx.x == 0) wait_for_writes();
     double all = 0;
     for (auto& sum : sums) {
         for (double part : sum) all += part;

@@ -63,14 +63,6 @@ __global__ void fill(float* p, size_t n) {
     }
 }
 
-// A place in the ring, and whether it was passed an odd number of times.
-struct Place {
-    int stage = 0, parity = 0;
-    __device__ __forceinline__ void next(int stages) {
-        if (++stage == stages) stage = 0, parity ^= 1;
-    }
-};
-
 // The products of a warp for a group: so many hundredths of one of 16 x 8 x 8, tiles of HIGH x WIDE at a time, or SUMS on registers.
 template <int WARPS, int HIGH, int WIDE>
 __global__ void __launch_bounds__(32 * (WARPS + 1)) moves_and_products(const char* a, char* c, int bytes, int stages, int hundredths, float* out) {
@@ -93,7 +85,7 @@ __global__ void __launch_bounds__(32 * (WARPS + 1)) moves_and_products(const cha
     if (warp == WARPS) {
         if (lane > 0) return;
         int asked = blockIdx.x, passed = 0;
-        Place to, from;
+        Place to;
         auto ask = [&]() {
             if (asked >= GROUPS) return;
             if (passed >= stages) wait(&empty[to.stage], to.parity ^ 1);
@@ -103,16 +95,7 @@ __global__ void __launch_bounds__(32 * (WARPS + 1)) moves_and_products(const cha
             ++passed;
             to.next(stages);
         };
-        for (int s = 0; s < stages - 2; ++s) ask();
-        for (int g = blockIdx.x; g < GROUPS; g += gridDim.x) {
-            wait(&full[from.stage], from.parity);
-            asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;\ncp.async.bulk.commit_group;"
-                         ::"l"(c + size_t(g) * bytes), "r"(at(ring + from.stage * bytes)), "r"(bytes) : "memory");
-            from.next(stages);
-            asm volatile("cp.async.bulk.wait_group.read 2;" ::: "memory");
-            ask();
-        }
-        asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+        carry(c, ring, full, GROUPS, bytes, stages, ask);
         return;
     }
     constexpr bool READS = HIGH > 0;

@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(32 * WARPS, 1) walk(const double2* a, const do
         double2* const rows = reinterpret_cast<double2*>(ring + slot * BYTES);
         auto refill = [&]() {
             if (lane == 0 && i >= WARPS) {
-                asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+                wait_for_reads<0>();
                 if (i - WARPS + SLOTS < mine) ask(i - WARPS + SLOTS);
             }
             __syncwarp();
@@ -165,14 +165,11 @@ __global__ void __launch_bounds__(32 * WARPS, 1) walk(const double2* a, const do
         }
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
         __syncwarp();
-        if (lane == 0) {
-            asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;\ncp.async.bulk.commit_group;"
-                         ::"l"(reinterpret_cast<char*>(c) + group(i) * BYTES), "r"(at(rows)), "r"(BYTES) : "memory");
-        }
+        if (lane == 0) take(reinterpret_cast<char*>(c) + group(i) * BYTES, rows, BYTES);
         slot += WARPS;
         while (slot >= SLOTS) slot -= SLOTS, parity ^= 1;
     }
-    if (lane == 0) asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+    if (lane == 0) wait_for_writes();
 }
 static int multiprocessors;
 static cudaEvent_t before, after;
