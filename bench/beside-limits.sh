@@ -25,14 +25,14 @@ gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader | head -n 1 | tr '[:uppe
 made=${LIMITS:-$(mktemp -d)}
 failed=0
 
-# A program of bench/limits with arguments. What it prints goes to a file of the directory.
+# A program of bench/limits with arguments.
 limit() {
     local name=$1
     [ -x "$made/$name" ] ||
         nvcc -O3 -std=c++17 -gencode=arch=compute_90a,code=sm_90a -o "$made/$name" "bench/limits/$name.cu" ||
-        { echo "== $name cannot be compiled; LIMITS may name a directory with programs that are"; failed=1; return; }
-    "$made/$name" "${@:2}" >"$out/$name.txt" || failed=1
-    echo "$SECONDS s: $name"
+        { echo "== $name cannot be compiled; LIMITS may name a directory with programs that are" >&2; failed=1; return; }
+    "$made/$name" "${@:2}" || failed=1
+    echo "$SECONDS s: $name" >&2
 }
 table() { echo "$out/limits-$gpu-$date-$1.csv"; }
 products() {
@@ -44,20 +44,19 @@ for part in "${parts[@]}"; do
     case $part in
     complex128)
         products --dtypes c128 --widths "$(seq -s, 33 64)"
-        limit bulk_and_products random 4552 4314 left 41 62 "$(table left)" "$date"
-        limit bulk_and_products random 4552 4314 right 33 62 "$(table right)" "$date"
+        limit bulk_and_products random 4552 4314 left 41 62 "$(table left)" "$date" >"$out/left.txt"
+        limit bulk_and_products random 4552 4314 right 33 62 "$(table right)" "$date" >"$out/right.txt"
         ;;
     strides)
         products --sweep strides
-        limit padded_copies "$date"
-        mv "$out/padded_copies.txt" "$(table strides)"
+        limit padded_copies "$date" >"$(table strides)"
         ;;
     short)
         products --sweep short --lengths 1000000 --ops tsmm --dtypes f32 --widths "1,$(seq -s, 33 64)"
         products --sweep short --lengths 1000000 --ops tsmm --dtypes c64 --widths "$(seq -s, 17 32)"
         products --sweep short --lengths 1000000 --ops tsmttsm --widths 1,4,8
-        limit short "$date" "$(table short)"
-        limit bulk_and_split "$date" "$(table split)"
+        limit short "$date" "$(table short)" >"$out/short.txt"
+        limit bulk_and_split "$date" "$(table split)" >"$out/split.txt"
         ;;
     *)
         echo "there is no part $part; there are complex128, strides and short"
