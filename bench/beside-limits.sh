@@ -13,6 +13,7 @@ set -uo pipefail
 binary=$(realpath "${1:?the program to run; usage: bench/beside-limits.sh BINARY DIRECTORY [complex128|strides|short]...}")
 mkdir -p "${2:?the directory for tables}"
 out=$(realpath "$2")
+made=$(realpath "${LIMITS:-$(mktemp -d)}")
 cd "$(dirname "$0")/.." || exit 1
 parts=("${@:3}")
 [ ${#parts[@]} -gt 0 ] || parts=(complex128 strides short)
@@ -22,7 +23,6 @@ if ! "$binary" gemm 8x8x8 --device cuda >/dev/null; then
 fi
 date=$(date +%F)
 gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader | head -n 1 | tr '[:upper:] ' '[:lower:]-')
-made=${LIMITS:-$(mktemp -d)}
 failed=0
 
 # A program of bench/limits with arguments.
