@@ -13,6 +13,7 @@
 // with bandwidths as `bench tsm` takes them (GB/s, read, and read and write; arguments 2 and 3) or, where none are given,
 // that of the same copies without instructions, over launches after pauses of 0.3 s, medians of three. `exact` are as many
 // instructions as there are products, `whole` those of tiles of 16 x 8 over real and imaginary parts, of 4 terms in A C.
+// `stored` are `fragments` of A C where warps store as many bytes to shared memory as results have, to nobody's harm, since sums have to leave registers.
 // `results` are `fragments` of A C by eight warps in tiles of 32 x 64 where what leaves does not lie in shared memory already: lanes
 // store pairs of sums as the instructions leave them, straight to C, or to shared memory, from where bulk copies take them.
 //
@@ -21,7 +22,8 @@
 //
 // Zeros, then random numbers, or those that argument 1 names; with argument 4 all widths from 33 to 64, of A^H B (`left`), of A C (`right`)
 // alone, or of both (`both`), or those from argument 5 to argument 6. With arguments 7 and 8 a table for bench/goals.py that bears the date of argument 8
-// gets the least time of `fragments` with random numbers, since operands have to come to registers; what else costs time is left out.
+// gets the least time of `fragments` (A^H B) and `stored` (A C) with random numbers, since operands have to come to registers and results to leave them;
+// what else costs time is left out.
 //
 //     nvcc -O3 -std=c++17 -gencode=arch=compute_90a,code=sm_90a -o ridge bulk_and_products.cu && ./ridge all 4552 4069
 //     ./ridge random 4552 4314 both 33 64 limits-nvidia-h200-DATE.csv DATE
@@ -55,8 +57,12 @@ __device__ __forceinline__ void multiply16(double (&d)[4], const double (&a)[8],
 // Groups of `bytes` of A and, unless they go to C, of B. For each group a warp owes `hundredths` of an instruction of 16 terms
 // (A^H B) or of 4 (A C), and executes them eight at a time; or, with tiles of HIGH x WIDE, a step of four terms of its tile at a time,
 // for which it reads the fragments.
-// Results leave from where the rows came to (AS_THEY_CAME), straight from registers, or from registers through shared memory.
-enum Results { AS_THEY_CAME, DIRECT, THROUGH_SHARED };
+// Results leave from where the rows came to (AS_THEY_CAME), straight from registers, or from registers through shared memory; or rows leave as they
+// came, and warps store as many bytes as results have to shared memory, each to a place of its own (STORED).
+enum Results { AS_THEY_CAME, STORED, DIRECT, THROUGH_SHARED };
+
+// Bytes of shared memory that a warp stores to.
+constexpr int OF_A_WARP = 1 << 10;
 
 template <bool WRITES, int WARPS, int HIGH, int WIDE, Results RESULTS>
 __global__ void __launch_bounds__(32 * (WARPS + 1), 1)
@@ -92,7 +98,7 @@ __global__ void __launch_bounds__(32 * (WARPS + 1), 1)
             while (asked < groups) ask();
             return;
         }
-        if (RESULTS != AS_THEY_CAME) {
+        if (RESULTS > STORED) {
             while (asked < groups) ask();
             return;
         }
@@ -127,7 +133,13 @@ __global__ void __launch_bounds__(32 * (WARPS + 1), 1)
             __syncwarp();
             if (lane == 0) arrive(&empty[from.stage]);
             from.next(stages);
-            if constexpr (RESULTS != AS_THEY_CAME) {
+            if constexpr (RESULTS == STORED) {
+                const unsigned to = at(ring + stages * stage_bytes + warp * OF_A_WARP + lane * 16);
+                for (int i = 0; i < (bytes / 512 + WARPS - 1) / WARPS; ++i) {
+                    asm volatile("st.shared.v2.f64 [%0], {%1, %2};" ::"r"(to + i % 2 * 512), "d"(sums[0][0]), "d"(sums[0][1]) : "memory");
+                }
+            }
+            if constexpr (RESULTS > STORED) {
                 // A row of C has as many bytes as one of A, of which a lane stores 16 in every fourth, and eight rows below.
                 const int row_bytes = bytes / ROWS, across = (row_bytes + 63) / 64;
                 char* const to = RESULTS == DIRECT ? c + size_t(g) * bytes : ring + (stages + parity) * stage_bytes;
@@ -147,9 +159,7 @@ __global__ void __launch_bounds__(32 * (WARPS + 1), 1)
                 if (RESULTS == THROUGH_SHARED) {
                     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
                     meet<32 * WARPS>();
-                    if (threadIdx.x == 0) {
-                        take(c + size_t(g) * bytes, to, bytes);
-                    }
+                    if (threadIdx.x == 0) take(c + size_t(g) * bytes, to, bytes);
                     parity ^= 1;
                 }
             }
@@ -189,14 +199,15 @@ double seconds(const char* a, const char* b, char* c, double* out, int n, double
     const int stages = std::min(MOST_STAGES, SHARED / stage - (RESULTS == THROUGH_SHARED ? 2 : 0));
     const int groups = OPERAND / bytes;
     const auto kernel = moves_and_products<WRITES, WARPS, HIGH, WIDE, RESULTS>;
-    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED);
+    const int shared = SHARED + (RESULTS == STORED ? WARPS * OF_A_WARP : 0);
+    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
     double times[3];
     for (double& time : times) {
         const timespec pause = {0, 300000000};
         nanosleep(&pause, nullptr);
         cudaEventRecord(before);
         for (int i = 0; i < 4; ++i) {
-            kernel<<<multiprocessors, 32 * (WARPS + 1), SHARED>>>(a, b, c, groups, bytes, stages,
+            kernel<<<multiprocessors, 32 * (WARPS + 1), shared>>>(a, b, c, groups, bytes, stages,
                                                                   int(100 * instructions * ROWS / 16 / WARPS), out);
         }
         cudaEventRecord(after);
@@ -243,7 +254,10 @@ template <bool WRITES> void measure(const char* a, const char* b, char* c, doubl
         const double read[] = {seconds<true, 8, 16, 128>(a, b, c, out, n, whole), seconds<true, 8, 32, 64>(a, b, c, out, n, whole),
                                seconds<true, 16, 16, 64>(a, b, c, out, n, whole)};
         printf("            fragments 16 x 128 %.3f, 32 x 64 %.3f, 16 x 64 %.3f of R\n", limit / read[0], limit / read[1], limit / read[2]);
-        least = *std::min_element(read, read + 3);
+        const double kept[] = {seconds<true, 8, 16, 128, STORED>(a, b, c, out, n, whole), seconds<true, 8, 32, 64, STORED>(a, b, c, out, n, whole),
+                               seconds<true, 16, 16, 64, STORED>(a, b, c, out, n, whole)};
+        printf("            stored    16 x 128 %.3f, 32 x 64 %.3f, 16 x 64 %.3f of R\n", limit / kept[0], limit / kept[1], limit / kept[2]);
+        least = *std::min_element(kept, kept + 3);
         if (!table) {
             const double stored[] = {seconds<true, 8, 32, 64, DIRECT>(a, b, c, out, n, whole), seconds<true, 8, 32, 64, THROUGH_SHARED>(a, b, c, out, n, whole),
                                      seconds<true, 8, 32, 64, DIRECT>(a, b, c, out, n, 0), seconds<true, 8, 32, 64, THROUGH_SHARED>(a, b, c, out, n, 0)};
@@ -259,9 +273,9 @@ template <bool WRITES> void measure(const char* a, const char* b, char* c, doubl
         least = *std::min_element(read, read + 5);
     }
     if (table) {
-        if (WRITES) fprintf(table, "widths,tsmm,c128,%zu,%d,%d", rows, n, n);
-        else fprintf(table, "widths,tsmttsm,c128,%d,%d,%zu", n, n, rows);
-        fprintf(table, ",,%.9g,copies with fragments and whole instructions,%s,%s\n", least, name, date);
+        if (WRITES) fprintf(table, "widths,tsmm,c128,%zu,%d,%d,,%.9g,copies with fragments and stores and", rows, n, n, least);
+        else fprintf(table, "widths,tsmttsm,c128,%d,%d,%zu,,%.9g,copies with fragments and", n, n, rows, least);
+        fprintf(table, " whole instructions,%s,%s\n", name, date);
     }
     fflush(nullptr);
 }
