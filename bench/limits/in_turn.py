@@ -89,9 +89,15 @@ def kernel(binary, directory, line, number):
     parameters = [x for name, value in sorted(choice.items()) for x in ("--param", f"{name}={value}")]
     family = "tsmttsm" if tall else "tsmm"
     text = said(binary, "show", family, "--size", size, *options, "--gpu", "h200", "--stage", "cuda", *parameters)
+    return entry(directory, number, group, text, dtype, (m, n, k), tall)
+
+
+def entry(directory, number, group, text, dtype, extents, tall):
+    """Writes a kernel that is known by its text, and returns its line of the list."""
+    m, n, k = extents
     found = LAUNCH.search(text)
     if not found:
-        raise SystemExit(f"{line}: its grid is not constant, or it has no kernel of its own")
+        raise SystemExit(f"{group}: its grid is not constant, or it has no kernel of its own")
     blocks, threads, shared, dynamic, name, arguments = found.groups()
     letters = "".join(argument(a.strip(), tall) for a in arguments.strip().rstrip(")").split(","))
     (directory / f"{number}.cu").write_text(clocked(text, found.end()))
@@ -117,4 +123,5 @@ def main():
     print(file=sys.stderr)
 
 
-main()
+if __name__ == "__main__":
+    main()
