@@ -3,10 +3,11 @@
 # `bench/beside-limits.sh BINARY DIRECTORY [complex128|strides|short]...`, all three by default. Tables of both go to the directory, and
 # bench/goals.py says how many products take no longer than 1/0.98 of what such a kernel does.
 #
-#     complex128   A^H B of 33 to 64 columns and A C of 33 to 64, and bulk_and_products.cu (6 minutes on an H200)
-#     strides      padded rows, and padded_copies.cu (5 minutes)
-#     short        a million rows, and short.cu and bulk_and_split.cu (5 minutes)
+#     complex128   A^H B and A C of 33 to 64 columns, and bulk_and_products.cu
+#     strides      padded rows, and padded_copies.cu
+#     short        a million rows, and short.cu and bulk_and_split.cu
 #
+# The first two took five minutes each on an H200, with a few kernels less than now; the last was not run yet.
 # The programs of bench/limits are compiled with nvcc, or taken from the directory that LIMITS names, where they are called like their
 # sources, without `.cu`. What is on record in the directory is not measured again.
 set -uo pipefail
@@ -17,6 +18,16 @@ made=$(realpath "${LIMITS:-$(mktemp -d)}")
 cd "$(dirname "$0")/.." || exit 1
 parts=("${@:3}")
 [ ${#parts[@]} -gt 0 ] || parts=(complex128 strides short)
+for part in "${parts[@]}"; do
+    case $part in
+    complex128 | strides | short) ;;
+    *)
+        echo "there is no part $part; there are complex128, strides and short" >&2
+        exit 2
+        ;;
+    esac
+done
+[ -x "$binary" ] || { echo "$binary is no program; build it with: cargo build --release" >&2; exit 2; }
 if ! "$binary" gemm 8x8x8 --device cuda >/dev/null; then
     echo "bench/beside-limits.sh needs a machine with an NVIDIA GPU; skipped"
     exit 0
@@ -57,10 +68,6 @@ for part in "${parts[@]}"; do
         products --sweep short --lengths 1000000 --ops tsmttsm --widths 1,4,8
         limit short "$date" "$(table short)" >"$out/short.txt"
         limit bulk_and_split "$date" "$(table split)" >"$out/split.txt"
-        ;;
-    *)
-        echo "there is no part $part; there are complex128, strides and short"
-        exit 2
         ;;
     esac
 done

@@ -10,6 +10,7 @@ binary=$(realpath "${1:?the program to run; usage: bench/queue.sh BINARY DIRECTO
 mkdir -p "${2:?the directory for what is found}"
 out=$(realpath "$2")
 limit=${3:?the seconds after which nothing is begun}
+[ -x "$binary" ] || { echo "$binary is no program; build it with: cargo build --release" >&2; exit 2; }
 if ! "$binary" gemm 8x8x8 --device cuda >/dev/null; then
     echo "bench/queue.sh needs a machine with an NVIDIA GPU; skipped"
     exit 0

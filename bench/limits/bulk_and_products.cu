@@ -231,7 +231,7 @@ template <bool WRITES> void measure(const char* a, const char* b, char* c, doubl
     const double exact = WRITES ? 16.0 * 8 * n * n / (2 * 16 * 8 * 4) : 16.0 * 8 * n * n / (2 * 16 * 8 * 16);
     const double whole = WRITES ? up(2 * n, 4) * up(2 * n, 8) : up(2 * n, 16) * up(2 * n, 8);
     const double flops = OPERAND / (16.0 * n) * 8 * n * n, moved = 2.0 * OPERAND;
-    // A table has the slowest of these, which does the most of what has to be done; the others cost time.
+    // A table has what does the most of what has to be done; the others cost time.
     const bool all = !table || bandwidth <= 0;
     const double none = all ? seconds<WRITES>(a, b, c, out, n, 0) : 0;
     const double limit = std::max(bandwidth > 0 ? moved / bandwidth / 1e9 : none, flops / 56.4e12);
@@ -251,14 +251,14 @@ template <bool WRITES> void measure(const char* a, const char* b, char* c, doubl
     const size_t rows = OPERAND / (16 * n);
     double least;
     if constexpr (WRITES) {
-        const double read[] = {seconds<true, 8, 16, 128>(a, b, c, out, n, whole), seconds<true, 8, 32, 64>(a, b, c, out, n, whole),
-                               seconds<true, 16, 16, 64>(a, b, c, out, n, whole)};
-        printf("            fragments 16 x 128 %.3f, 32 x 64 %.3f, 16 x 64 %.3f of R\n", limit / read[0], limit / read[1], limit / read[2]);
         const double kept[] = {seconds<true, 8, 16, 128, STORED>(a, b, c, out, n, whole), seconds<true, 8, 32, 64, STORED>(a, b, c, out, n, whole),
                                seconds<true, 16, 16, 64, STORED>(a, b, c, out, n, whole)};
         printf("            stored    16 x 128 %.3f, 32 x 64 %.3f, 16 x 64 %.3f of R\n", limit / kept[0], limit / kept[1], limit / kept[2]);
         least = *std::min_element(kept, kept + 3);
         if (!table) {
+            const double read[] = {seconds<true, 8, 16, 128>(a, b, c, out, n, whole), seconds<true, 8, 32, 64>(a, b, c, out, n, whole),
+                                   seconds<true, 16, 16, 64>(a, b, c, out, n, whole)};
+            printf("            fragments 16 x 128 %.3f, 32 x 64 %.3f, 16 x 64 %.3f of R\n", limit / read[0], limit / read[1], limit / read[2]);
             const double stored[] = {seconds<true, 8, 32, 64, DIRECT>(a, b, c, out, n, whole), seconds<true, 8, 32, 64, THROUGH_SHARED>(a, b, c, out, n, whole),
                                      seconds<true, 8, 32, 64, DIRECT>(a, b, c, out, n, 0), seconds<true, 8, 32, 64, THROUGH_SHARED>(a, b, c, out, n, 0)};
             printf("            results direct %.3f, through shared memory %.3f of R; without instructions %.3f, %.3f\n", limit / stored[0],

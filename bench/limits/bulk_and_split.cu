@@ -25,6 +25,8 @@
 #include <time.h>
 
 #include "bulk.cuh"
+#include "doubles.cuh"
+#include "graph.cuh"
 
 constexpr int ROWS = 64, ALL_ROWS = 1000000, GROUPS = ALL_ROWS / ROWS, MOST_STAGES = 12;
 constexpr int CALLS = 20, LOOKS = 3, REPLAYS = 5;
@@ -33,12 +35,6 @@ constexpr size_t OPERAND = size_t(3) << 30;
 constexpr int SMALL = 32 << 10, RING = 184 << 10;
 // Tiles of a warp that reads no fragments.
 constexpr int SUMS = 8;
-
-static void check(cudaError_t error, int line = __builtin_LINE()) {
-    if (error == cudaSuccess) return;
-    printf("failed at line %d: %s\n", line, cudaGetErrorString(error));
-    exit(1);
-}
 
 __device__ __forceinline__ void multiply(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
     asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
@@ -50,17 +46,6 @@ __device__ __forceinline__ void multiply(float (&d)[4], const unsigned (&a)[4], 
 __device__ __forceinline__ void split(float x, unsigned& leading, unsigned& rest) {
     asm volatile("cvt.rna.tf32.f32 %0, %1;" : "=r"(leading) : "f"(x));
     rest = __float_as_uint(1024.0f * (x - __uint_as_float(leading)));
-}
-
-// Numbers between -1 and 1 whose bits look random.
-__global__ void fill(float* p, size_t n) {
-    for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += size_t(gridDim.x) * blockDim.x) {
-        unsigned long long h = (i + 1) * 0x9E3779B97F4A7C15ull;
-        h ^= h >> 29;
-        h *= 0xBF58476D1CE4E5B9ull;
-        h ^= h >> 32;
-        p[i] = float(int(h >> 16)) * 0x1p-31f;
-    }
 }
 
 // The products of a warp for a group: so many hundredths of one of 16 x 8 x 8, tiles of HIGH x WIDE at a time, or SUMS on registers.
@@ -169,17 +154,11 @@ template <int WARPS, int HIGH, int WIDE> double microseconds(int bytes, double p
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
     const size_t operand = size_t(GROUPS) * bytes;
     const int slots = int(OPERAND / operand);
-    cudaGraph_t graph;
-    cudaGraphExec_t executable;
-    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-    for (int call = 0; call < CALLS; ++call) {
+    const cudaGraphExec_t executable = recorded(stream, CALLS, [&](int call) {
         const size_t at = call % slots * operand;
         kernel<<<blocks * multiprocessors, 32 * (WARPS + 1), shared, stream>>>(a + at, c + at, bytes, stages,
                                                                               int(100 * products * ROWS / 16 / WARPS), out);
-        check(cudaGetLastError());
-    }
-    check(cudaStreamEndCapture(stream, &graph));
-    check(cudaGraphInstantiate(&executable, graph, 0));
+    });
     float times[REPLAYS];
     for (int i = 0; i < replays; ++i) {
         const timespec pause = {0, replays == REPLAYS ? 300000000 : 0};
@@ -191,7 +170,6 @@ template <int WARPS, int HIGH, int WIDE> double microseconds(int bytes, double p
         check(cudaEventElapsedTime(&times[i], before, after));
     }
     check(cudaGraphExecDestroy(executable));
-    check(cudaGraphDestroy(graph));
     std::sort(times, times + replays);
     return times[replays / 2] * 1e3 / CALLS;
 }

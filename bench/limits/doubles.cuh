@@ -9,13 +9,13 @@ __device__ __forceinline__ void multiply(double (&d)[4], double a0, double a1, d
         : "d"(a0), "d"(a1), "d"(b));
 }
 
-// Numbers between about -1 and 1 whose bits look random.
-__global__ void fill(double* p, size_t n) {
+// Numbers between about -1 and 1 whose bits look random, of doubles or of floats.
+template <class T> __global__ void fill(T* p, size_t n) {
     for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += size_t(gridDim.x) * blockDim.x) {
         unsigned long long h = (i + 1) * 0x9E3779B97F4A7C15ull;
         h ^= h >> 29;
         h *= 0xBF58476D1CE4E5B9ull;
         h ^= h >> 32;
-        p[i] = double((long long)h) * 1e-19;
+        p[i] = T(double((long long)h) * 1e-19);
     }
 }

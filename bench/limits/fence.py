@@ -14,24 +14,11 @@ bench/results were made with NVRTC.)
 import json
 import pathlib
 import re
-import subprocess
 import sys
 
-BYTES = {"f32": 4, "f64": 8, "c64": 8, "c128": 16}
-RATE = {"f32": 53.6e12, "c64": 53.6e12, "f64": 56.4e12, "c128": 56.4e12}
-READ = 4552e9
+from in_turn import BYTES, LAUNCH, RATE, READ, said, word
+
 FENCE = re.compile(r"\n\s*fence_proxy_async\(\);")
-LAUNCH = re.compile(
-    r"// Grid: (\d+) blocks of (\d+) threads; (\d+) bytes of (dynamic )?[^\n]*\nextern[^\n]*\n(\w+)\(([^{]*)\{"
-)
-
-
-def said(binary, *arguments):
-    return subprocess.run([binary, *arguments], capture_output=True, text=True, check=True).stdout
-
-
-def word(value):
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def pair(binary, directory, dtype, columns):

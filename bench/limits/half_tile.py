@@ -75,9 +75,10 @@ def main():
     binary, directory = sys.argv[1], pathlib.Path(sys.argv[2])
     directory.mkdir(parents=True, exist_ok=True)
     lines = []
-    for n in [int(x) for x in sys.argv[3:]] or [51, 52, 57, 58, 59, 60]:
-        if n % 8 not in (1, 2, 3, 4):
-            raise SystemExit(f"the last tile of {n} columns is more than half full")
+    for width in sys.argv[3:] or ["51", "52", "57", "58", "59", "60"]:
+        if not width.isdecimal() or int(width) % 8 not in (1, 2, 3, 4):
+            raise SystemExit(f"{width} columns do not leave a tile of eight half empty; give widths as 51 or 60")
+        n = int(width)
         rows, group = ROWS // (16 * n), f"A_C_{n}"
         lines.append(kernel(binary, directory, f"{group} {rows}x{n}x{n} --dtype c128 --layout nn", len(lines)))
         for base in ("false", "true"):

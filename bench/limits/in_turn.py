@@ -35,7 +35,11 @@ FIRST = "    if (threadIdx.x == 0 && blockIdx.x == 0) { "
 
 
 def said(binary, *arguments):
-    done = subprocess.run([binary, *arguments], capture_output=True, text=True)
+    """What the program prints."""
+    try:
+        done = subprocess.run([binary, *arguments], capture_output=True, text=True)
+    except OSError as error:
+        raise SystemExit(f"{binary} cannot be run ({error.strerror}); build it with `cargo build --release`") from None
     if done.returncode:
         raise SystemExit(f"{' '.join(arguments)}\n{done.stderr}")
     return done.stdout

@@ -29,18 +29,14 @@
 #include <utility>
 #include <vector>
 
+#include "graph.cuh"
+
 constexpr size_t MIB = 1 << 20;
 constexpr size_t BYTES = 1024 * MIB;
 constexpr int MOST_SLOTS = 256;  // Parts of 4 MiB.
 constexpr int MOST_BLOCKS = 8 * 1024;
 constexpr int LOOKS = 5, REPLAYS = 25, WARM = 2;
 constexpr double READS = 4555e9, COPIES = 4069e9;
-
-static void check(cudaError_t error, int line = __builtin_LINE()) {
-    if (error == cudaSuccess) return;
-    printf("failed at line %d: %s\n", line, cudaGetErrorString(error));
-    exit(1);
-}
 
 // Halves of odd numbers from -7.5 to 7.5 in no order: sums of them stay small and are exact.
 __global__ void fill(float* p, size_t n) {
@@ -174,12 +170,7 @@ static double empty_launches;  // Microseconds of two.
 // are used equally often.
 template <class Call> std::vector<float> replays(int slots, int times, Call call) {
     const int calls = (100 + slots - 1) / slots * slots;
-    cudaGraph_t graph;
-    cudaGraphExec_t executable;
-    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-    for (int i = 0; i < calls; ++i) call(i % slots);
-    check(cudaStreamEndCapture(stream, &graph));
-    check(cudaGraphInstantiate(&executable, graph, 0));
+    const cudaGraphExec_t executable = recorded(stream, calls, [&](int i) { call(i % slots); });
     for (int i = 0; i < WARM; ++i) check(cudaGraphLaunch(executable, stream));
     check(cudaEventRecord(events[0], stream));
     for (int i = 0; i < times; ++i) {
@@ -194,7 +185,6 @@ template <class Call> std::vector<float> replays(int slots, int times, Call call
     }
     std::sort(each.begin(), each.end());
     check(cudaGraphExecDestroy(executable));
-    check(cudaGraphDestroy(graph));
     return each;
 }
 
