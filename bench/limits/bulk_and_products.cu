@@ -7,7 +7,8 @@
 // `fragments` are `whole` again, where warps also read what they multiply from shared memory, without conflicts, as often as
 // tiles of so many rows and columns do: for A^H B by twelve warps in tiles of 16 x 96 and 32 x 48, by eight in tiles of 48 x 48 and 64 x 32 and by
 // sixteen in tiles of 32 x 32, for A C by eight in tiles of 16 x 128 and 32 x 64 and by sixteen in tiles of 16 x 64. Where rows may be `turned`
-// as many instructions count as then.
+// as many instructions count as then. A sum stays with a warp, and no instruction is divided: of 113 that make a step of A^H B one of the four
+// schedulers has 29, so that 116 count; where the tiles of all warps hold the sums twice, two schedulers share out the 113 of every other step.
 //
 // For each width n: TFLOP/s of the product (8 n^2 for a row), as a part of R = min(intensity x bandwidth, 56.4 TFLOP/s),
 // with bandwidths as `bench tsm` takes them (GB/s, read, and read and write; arguments 2 and 3) or, where none are given,
@@ -222,6 +223,19 @@ double seconds(const char* a, const char* b, char* c, double* out, int n, double
 
 int up(int n, int to) { return (n + to - 1) / to; }
 
+// Instructions of a step as they count where schedulers share them out: as many on each as on the fullest. `sums` of a step are in the tiles of
+// all warps together, once or several times.
+template <int WARPS, int HIGH, int WIDE> double shared_out(double instructions, int sums) {
+    const int sets = std::clamp(WARPS * HIGH * WIDE / sums, 1, 4), schedulers = 4 / sets;
+    return up(int(instructions), schedulers) * schedulers;
+}
+
+// Seconds of A^H B with fragments, in tiles of so many rows and columns.
+template <int WARPS, int HIGH, int WIDE>
+double with_fragments(const char* a, const char* b, char* c, double* out, int n, double instructions) {
+    return seconds<false, WARPS, HIGH, WIDE>(a, b, c, out, n, shared_out<WARPS, HIGH, WIDE>(instructions, 4 * n * n));
+}
+
 // What is written of the fastest that were found.
 static FILE* table;
 static const char *date, *name;
@@ -265,9 +279,9 @@ template <bool WRITES> void measure(const char* a, const char* b, char* c, doubl
                    limit / stored[1], limit / stored[2], limit / stored[3]);
         }
     } else {
-        const double read[] = {seconds<false, 12, 16, 96>(a, b, c, out, n, fewest), seconds<false, 12, 32, 48>(a, b, c, out, n, fewest),
-                               seconds<false, 8, 48, 48>(a, b, c, out, n, fewest), seconds<false, 8, 64, 32>(a, b, c, out, n, fewest),
-                               seconds<false, 16, 32, 32>(a, b, c, out, n, fewest)};
+        const double read[] = {with_fragments<12, 16, 96>(a, b, c, out, n, fewest), with_fragments<12, 32, 48>(a, b, c, out, n, fewest),
+                               with_fragments<8, 48, 48>(a, b, c, out, n, fewest),
+                               with_fragments<8, 64, 32>(a, b, c, out, n, fewest),  with_fragments<16, 32, 32>(a, b, c, out, n, fewest)};
         printf("            fragments 16 x 96 %.3f, 32 x 48 %.3f, 48 x 48 %.3f, 64 x 32 %.3f, 32 x 32 %.3f of R\n", limit / read[0],
                limit / read[1], limit / read[2], limit / read[3], limit / read[4]);
         least = *std::min_element(read, read + 5);

@@ -1,6 +1,7 @@
 // What padded rows cost whoever reads and writes them: the products of `bench tsm --sweep strides`, without a product. Rows of `width`
 // elements that stand `stride` elements apart, 2 GiB from the first to the last, are copied to rows as far apart, as A C does,
-// or those of two matrices are read and added up, as A^T B does. Each is done in several ways, and the fastest counts:
+// or those of two matrices are read and added up, as A^T B does; and dense rows of matrices that start 1, 2 and 3 elements after a multiple of 16
+// bytes. Each is done in several ways, and the fastest counts:
 //
 //   elements   lanes take neighbouring elements of all rows, 4 or 8 of a thread under way
 //   chunks     blocks take turns with chunks of rows, each element held by one thread, all under way
@@ -25,7 +26,8 @@ constexpr size_t BYTES = size_t(2) << 30;
 
 static cudaEvent_t before, after;
 static int multiprocessors;
-static char *a, *b, *c;
+static char *of_a, *of_b, *of_c;  // Multiples of 256.
+static char *a, *b, *c;           // Where matrices start.
 
 struct Best {
     double seconds = 1e9;
@@ -100,15 +102,15 @@ template <class T, int WIDTH, bool COPY> void tried(Best& best, size_t rows, int
     }
 }
 
-// Rows of WIDTH words, in all pieces that they consist of.
-template <int WIDTH, bool COPY> Best words(size_t rows, int stride) {
+// Rows of WIDTH words, in all pieces of at most so many words that they consist of.
+template <int WIDTH, bool COPY> Best words(size_t rows, int stride, int most = 4) {
     Best best;
     tried<float, WIDTH, COPY>(best, rows, stride);
     if constexpr (WIDTH % 2 == 0) {
-        if (stride % 2 == 0) tried<float2, WIDTH / 2, COPY>(best, rows, stride / 2);
+        if (stride % 2 == 0 && most >= 2) tried<float2, WIDTH / 2, COPY>(best, rows, stride / 2);
     }
     if constexpr (WIDTH % 4 == 0) {
-        if (stride % 4 == 0) tried<float4, WIDTH / 4, COPY>(best, rows, stride / 4);
+        if (stride % 4 == 0 && most >= 4) tried<float4, WIDTH / 4, COPY>(best, rows, stride / 4);
     }
     return best;
 }
@@ -119,7 +121,13 @@ static std::string name;
 template <int WIDTH, int WORDS> void measure(std::initializer_list<const char*> dtypes, std::initializer_list<int> strides) {
     for (int stride : strides) {
         const size_t rows = BYTES / (stride * 4 * WORDS) / 2048 * 2048;
-        const Best copied = words<WIDTH * WORDS, true>(rows, stride * WORDS), read = words<WIDTH * WORDS, false>(rows, stride * WORDS);
+        // Matrices of dense rows start anywhere, and so do their pieces.
+        const bool dense = stride == WIDTH;
+        const int most = dense ? WORDS : 4;
+        const auto start = [=](int elements) { return dense ? elements * 4 * WORDS : 0; };
+        a = of_a + start(1), b = of_b + start(2), c = of_c + start(3);
+        const Best copied = words<WIDTH * WORDS, true>(rows, stride * WORDS, most);
+        const Best read = words<WIDTH * WORDS, false>(rows, stride * WORDS, most);
         for (const char* dtype : dtypes) {
             printf("strides,tsmm,%s,%zu,%d,%d,%d %d %d,%.9g,%s,%s,%s\n", dtype, rows, WIDTH, WIDTH, stride, WIDTH, stride,
                    copied.seconds, copied.way.c_str(), name.c_str(), date);
@@ -131,11 +139,11 @@ template <int WIDTH, int WORDS> void measure(std::initializer_list<const char*> 
 }
 
 template <int WORDS> void all(std::initializer_list<const char*> dtypes) {
-    measure<4, WORDS>(dtypes, {5, 7, 8});
-    measure<9, WORDS>(dtypes, {10, 12, 16});
-    measure<16, WORDS>(dtypes, {17, 19, 24});
-    measure<24, WORDS>(dtypes, {25, 27, 32});
-    measure<32, WORDS>(dtypes, {33, 35, 40});
+    measure<4, WORDS>(dtypes, {4, 5, 7, 8});
+    measure<9, WORDS>(dtypes, {9, 10, 12, 16});
+    measure<16, WORDS>(dtypes, {16, 17, 19, 24});
+    measure<24, WORDS>(dtypes, {24, 25, 27, 32});
+    measure<32, WORDS>(dtypes, {32, 33, 35, 40});
 }
 
 int main(int argc, char** argv) {
@@ -144,11 +152,12 @@ int main(int argc, char** argv) {
         fprintf(stderr, "this needs a GPU; skipped\n");
         return 0;
     }
-    if (cudaMalloc(&a, BYTES) != cudaSuccess || cudaMalloc(&b, BYTES) != cudaSuccess || cudaMalloc(&c, BYTES) != cudaSuccess) {
+    constexpr size_t ROOM = BYTES + 256;
+    if (cudaMalloc(&of_a, ROOM) != cudaSuccess || cudaMalloc(&of_b, ROOM) != cudaSuccess || cudaMalloc(&of_c, ROOM) != cudaSuccess) {
         fprintf(stderr, "there is no room for 6 GiB; skipped\n");
         return 0;
     }
-    for (char* matrix : {a, b, c}) cudaMemset(matrix, 0, BYTES);
+    for (char* matrix : {of_a, of_b, of_c}) cudaMemset(matrix, 0, ROOM);
     date = argc > 1 ? argv[1] : "";
     name = device.name;
     multiprocessors = device.multiProcessorCount;

@@ -14,6 +14,7 @@ mod skinny_border;
 mod skinny_bulk;
 mod skinny_classes;
 mod skinny_data;
+mod skinny_direct;
 mod skinny_numbers;
 mod skinny_omit;
 mod skinny_passing;

@@ -3,6 +3,7 @@
 use warpwright_core::target::Target;
 
 use super::border::{self, BORDER};
+use super::direct::{self, STAGING, is_direct};
 use super::mapping::{self, APART, Threads, WHOLE, area, group_bytes, read, slices_bytes, tiled_columns};
 use super::runs::{RUNS, RUNS_OF_A_GROUP};
 use super::warps::{self, EVEN, OMIT, warp_tile};
@@ -115,6 +116,15 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
         about: "a lane's elements of C, what is added to them and the parts of the operands do not fit in its registers",
         on: &["numbers", "instruction", "wm", "wn", "wk", "depth"],
         holds: split_fragments_fit,
+    },
+    Constraint {
+        about: "a lane's elements of C and of the rows that it reads ahead do not fit in its registers",
+        on: &[STAGING, "leapfrog", "instruction", "wm", "wn", "wk", "depth"],
+        holds: |c, p, t| {
+            let (w, words) = (warp_tile(p, c), read(p, c).dtype().bytes() / 4);
+            let of_c = w.rows * w.columns / 32;
+            !is_direct(c) || (of_c + direct::held(p, c)) * words <= most_registers(c, t) - 24
+        },
     },
     Constraint {
         about: "a lane's elements of C and of the operands do not fit in its registers where another warp asks for copies",

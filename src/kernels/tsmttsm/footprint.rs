@@ -4,6 +4,7 @@ use warpwright_core::index::gcd;
 use warpwright_core::target::{Capability, Target};
 
 use super::border;
+use super::direct::{self, is_direct};
 use super::mapping::{
     self, INSTRUCTION_BYTES, LONG_CODE, Threads, WHOLE, area, areas, code_bytes, conflicts, copied,
     group_bytes, one_copy, pieces, read, rows_at_once, rows_in_a_row, rows_of_a_panel, rows_of_a_thread,
@@ -203,15 +204,26 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target, common:
         && choice.word("instruction") == "m8n8k4"
         && !read.dtype().is_complex();
     let schedulers = i64::from(target.limits.sub_partitions.max(1));
+    let direct = is_direct(choice);
+    // What lanes hold of the operands, and how many rows a block waits for at a time.
+    let (held, at_once) = match (direct, choice.flag("leapfrog")) {
+        (true, true) => (direct::held(problem, choice), depth),
+        (true, false) => (direct::held(problem, choice), 2 * terms * choice.int("wk")),
+        _ => (2 * products * fragments, depth * (stages - 1).max(1)),
+    };
+    let (passes_of_copies, copies) = if direct {
+        (0.0, 0.0)
+    } else {
+        let bytes_of_a_row = (area.iter().sum::<i64>() * bytes) as f64;
+        (bytes_of_a_row / 128.0, copies(problem, choice, Copied::instructions))
+    };
     let (part, uneven) = match warps::tiles_shared(problem, choice, schedulers) {
         Some(shared) => (shared.part, Some(shared.uneven)),
         None => (1.0, staging::uneven(choice, over_c * choice.int("wk"), target)),
     };
     Footprint {
         threads: warps::threads_of_warps(choice),
-        registers: (sums * rows * columns / 32 + 2 * products * fragments) * bytes / 4
-            + border.registers
-            + 12,
+        registers: (sums * rows * columns / 32 + held) * bytes / 4 + border.registers + 12,
         shared_bytes: stages * group_bytes(problem, choice) + border.shared_bytes,
         // Where there are larger instructions, this one reaches 30 of 56 TFLOP/s (one H200, 2026-11-21).
         multiply_adds: steps
@@ -222,17 +234,17 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target, common:
             * occupied,
         matrix_units: true,
         wavefronts: steps * (parts_read * (rows * of_a + columns * of_b) * terms / 32 * bytes) as f64 / 4.0
-            + of_blocks * ((area.iter().sum::<i64>() * bytes) as f64 / 128.0 + border.loads * words),
+            + of_blocks * (passes_of_copies + border.loads * words),
         instructions: steps
             * ((products * fragments) as f64 * of_a_read
                 + (products * (rows / high * columns / ACROSS)) as f64 * of_a_product
                 + 4.0)
-            + of_blocks * (copies(problem, choice, Copied::instructions) + border.loads + border.turns),
-        steps: k / (parts * depth * (stages - 1).max(1)) as f64 + common.steps,
-        meetings: meetings(choice, k / (parts * depth) as f64),
+            + of_blocks * (copies + border.loads + border.turns),
+        steps: k / (parts * at_once) as f64 + common.steps,
+        meetings: if direct { 0.0 } else { meetings(choice, k / (parts * depth) as f64) },
         teams: 1,
-        overlaps: true,
-        ahead: true,
+        overlaps: !direct || choice.flag("leapfrog"),
+        ahead: !direct || choice.flag("leapfrog"),
         uneven,
         ..common
     }

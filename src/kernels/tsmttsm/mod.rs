@@ -77,6 +77,7 @@
 
 mod border;
 mod constraints;
+mod direct;
 mod footprint;
 mod mapping;
 mod reduction;
@@ -90,6 +91,7 @@ use warpwright_core::dtype::DType;
 use warpwright_core::target::Capability;
 
 use self::border::BORDER;
+use self::direct::{REGISTERS, SHARED, STAGING, is_direct, is_staged};
 use self::mapping::{APART, Threads, WHOLE, ZEROS, area, areas, read};
 use self::runs::{RUNS, RUNS_OF_A_GROUP};
 use self::warps::{EVEN, OMIT};
@@ -169,14 +171,18 @@ fn with_fma(choice: &Choice, values: impl IntoIterator<Item = impl Into<Value>>)
 
 /// The values of a parameter of the forms that stage rows in shared memory.
 fn with_stages(choice: &Choice, values: impl IntoIterator<Item = impl Into<Value>>) -> Vec<Value> {
-    let staged = choice.word("unit") == "mma" || choice.word("staging") == "shared";
-    if staged { values.into_iter().map(Into::into).collect() } else { Vec::new() }
+    if is_staged(choice) { values.into_iter().map(Into::into).collect() } else { Vec::new() }
 }
 
 /// Into how many parts so many instructions side by side may be shared out among warps: any, where a warp with less than the others
 /// leaves out what it has not.
 fn shares(instructions: i64, choice: &Choice) -> Vec<i64> {
     if choice.flag(OMIT) { (1..=8).collect() } else { staging::shares(instructions) }
+}
+
+/// The values of a parameter of the form by matrix units that stage rows in shared memory.
+fn with_staged_mma(choice: &Choice, values: impl IntoIterator<Item = impl Into<Value>>) -> Vec<Value> {
+    if is_direct(choice) { Vec::new() } else { with_mma(choice, values) }
 }
 
 /// The values of a parameter of the form by matrix units.
@@ -199,17 +205,20 @@ const PARAMETERS: &[Parameter] = &[
         },
     },
     Parameter {
-        name: "staging",
+        name: STAGING,
         about: "where threads read rows from: their own registers, or shared memory",
         values: |c, problem, target| {
+            if c.word("unit") == "mma" {
+                return direct::stagings(problem, c);
+            }
             let (m, n) = (problem.shape.m, problem.shape.n);
             // Where few threads read an element, sharing it gains nothing.
             let order = if m.min(n) * problem.dtype().bytes() < 128 {
-                ["registers", "shared"]
+                [REGISTERS, SHARED]
             } else {
-                ["shared", "registers"]
+                [SHARED, REGISTERS]
             };
-            with_fma(c, order.into_iter().filter(|s| *s == "registers" || target.has(Capability::CpAsync)))
+            with_fma(c, order.into_iter().filter(|s| *s == REGISTERS || target.has(Capability::CpAsync)))
         },
     },
     Parameter {
@@ -217,7 +226,7 @@ const PARAMETERS: &[Parameter] = &[
         about: "areas of C, each added up by a block of its own",
         values: |c, problem, _| {
             let (elements, short) = (problem.shape.m * problem.shape.n, problem.shape.k <= SHORT);
-            if c.word("staging") == "registers" {
+            if c.word("unit") == "fma" && !is_staged(c) {
                 let useful = [1, 4, 16, 64].into_iter();
                 return with_fma(
                     c,
@@ -226,7 +235,11 @@ const PARAMETERS: &[Parameter] = &[
             }
             // As long as a block's part of C is large.
             let most = elements * problem.result_dtype().bytes() / LARGE_AREA;
-            if most > 1 { with_stages(c, [1, 2, 4].into_iter().filter(|a| *a <= most)) } else { Vec::new() }
+            if most > 1 {
+                [1, 2, 4].into_iter().filter(|a| *a <= most).map(Value::from).collect()
+            } else {
+                Vec::new()
+            }
         },
     },
     Parameter {
@@ -234,7 +247,7 @@ const PARAMETERS: &[Parameter] = &[
         about: "how matrix units take numbers: complex ones whole, as columns of real and of imaginary parts (parts), or by three real products; those of f32 split into tf32 parts, and complex ones of them whole (split) or as columns of parts (split-parts)",
         values: |c, problem, _| {
             // Areas of one matrix would need copies of each factor of the three.
-            let three = !problem.same || areas(problem, c) == 1;
+            let three = !is_direct(c) && (!problem.same || areas(problem, c) == 1);
             let forms = ["parts", "whole", "three"].into_iter().filter(|form| three || *form != "three");
             match problem.dtype() {
                 DType::F32 => with_mma(c, ["split"]),
@@ -334,17 +347,17 @@ const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "leapfrog",
-        about: "whether the next row is loaded into registers before this one is multiplied",
+        about: "whether the next row, or group of rows, is loaded into registers before this one is multiplied",
         values: |c, _, _| {
-            let flags = with_fma(c, [false, true]);
-            if c.word("staging") == "registers" { flags } else { Vec::new() }
+            let flags = [false, true].map(Value::from).to_vec();
+            if c.word(STAGING) == REGISTERS { flags } else { Vec::new() }
         },
     },
     Parameter {
         name: "unroll",
         about: "rows that a thread reads into registers at a time",
         values: |c, _, _| {
-            let ahead = c.word("staging") != "registers" || c.flag("leapfrog");
+            let ahead = c.word(STAGING) != REGISTERS || c.flag("leapfrog");
             if ahead { Vec::new() } else { with_fma(c, [1, 2, 4, 8]) }
         },
     },
@@ -356,12 +369,12 @@ const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: BORDER,
         about: border::ABOUT,
-        values: |c, problem, _| with_mma(c, border::values(problem, c)),
+        values: |c, problem, _| with_staged_mma(c, border::values(problem, c)),
     },
     Parameter {
         name: OMIT,
         about: "whether warps that stand over the end of C leave out the tiles beyond it, each in code of its own",
-        values: |c, _, _| with_mma(c, [false, true]),
+        values: |c, _, _| with_staged_mma(c, [false, true]),
     },
     Parameter {
         name: EVEN,
@@ -472,8 +485,11 @@ const PARAMETERS: &[Parameter] = &[
             let all = i64::from(target.sm_count.value);
             // Blocks of several areas fill the multiprocessors together.
             let staged = choice.get("stages").is_some();
-            let (waves, all) =
-                if staged { ([1, 2, 3, 4], all / areas(problem, choice)) } else { ([4, 2, 8, 1], all) };
+            let (waves, all) = if staged || is_direct(choice) {
+                ([1, 2, 3, 4], all / areas(problem, choice))
+            } else {
+                ([4, 2, 8, 1], all)
+            };
             let least = choice.int("depth").max(LEAST_ROWS);
             let mut parts: Vec<i64> =
                 waves.iter().map(|n| n * all).filter(|p| p * least <= problem.shape.k).collect();
@@ -491,7 +507,8 @@ const PARAMETERS: &[Parameter] = &[
         about: "how the parts come together: in order by a second launch, or in any order by atomics",
         values: |c, problem, target| {
             let double = matches!(problem.dtype(), DType::F64 | DType::C128);
-            let all: &[&str] = match c.word("staging") {
+            let of_threads = if c.word("unit") == "fma" { c.word(STAGING) } else { SHARED };
+            let all: &[&str] = match of_threads {
                 "registers" if c.int("parts") == 1 => &[],
                 _ if double && !target.has(Capability::AtomicAddF64) => &["two-pass"],
                 // Several sums make one number of C.
@@ -507,12 +524,16 @@ const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: staging::LANE_BASE,
         about: staging::ABOUT_LANE_BASE,
-        values: |c, problem, _| staging::lane_base(problem.dtype(), c),
+        values: |c, problem, _| {
+            if is_direct(c) { Vec::new() } else { staging::lane_base(problem.dtype(), c) }
+        },
     },
     Parameter {
         name: staging::BOUNDED,
         about: staging::ABOUT_BOUNDED,
-        values: |c, _, _| with_stages(c, [true, false]),
+        values: |c, _, _| {
+            if is_direct(c) { with_mma(c, [true, false]) } else { with_stages(c, [true, false]) }
+        },
     },
 ];
 

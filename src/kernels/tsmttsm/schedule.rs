@@ -1,6 +1,7 @@
 //! The schedules of the three forms.
 
 use super::border;
+use super::direct::{self, is_direct};
 use super::mapping::{
     self, Threads, WHOLE, aligned_for, copied, covered, one_copy, padding, pieces, read, rows_at_once,
     rows_in_a_row, rows_of_a_panel, rows_of_a_thread, slices_of_a_group, tiled_columns,
@@ -134,7 +135,7 @@ unroll({unrolled}, mine.i, mine.j, {slice}.i, {slice}.j)
 
 pub(super) fn by_matrix_units(problem: &Problem, choice: &Choice) -> String {
     let WarpTile { high, terms, rows, columns } = warp_tile(problem, choice);
-    let (depth, stages) = (choice.int("depth"), choice.int("stages"));
+    let depth = choice.int("depth");
     let Parts { split, taken_by: slice, block, bind, last } =
         reduction::of_sets(problem, choice, choice.int("wk"));
     let (instruction, dtype) = (choice.word("instruction"), read(problem, choice).dtype());
@@ -142,7 +143,13 @@ pub(super) fn by_matrix_units(problem: &Problem, choice: &Choice) -> String {
     let conjugated = problem.layout.a == Op::ConjugateTranspose && !mapping::makes_fragments(problem, choice);
     let conjugate = if dtype.is_complex() && conjugated { "_conj" } else { "" };
     let of_border = border::computed(problem, choice);
-    let Staged { specialize, copies, groups } = staged(problem, choice, "mine.ks", &of_border.readers);
+    let (Staged { specialize, copies, groups }, ahead) = if is_direct(choice) {
+        let [groups, ahead] = direct::reads(problem, choice);
+        (Staged { specialize: String::new(), copies: String::new(), groups }, ahead)
+    } else {
+        let ahead = format!("pipeline(mine.ko, {}, via={})\n", choice.int("stages"), staging::via(choice));
+        (staged(problem, choice, "mine.ks", &of_border.readers), ahead)
+    };
     // Atomics take one element each.
     let pairs = if slice == "slice" {
         staging::pairs(slice, dtype, covered(problem, choice)[1] - border::border(problem, choice)[1])
@@ -185,10 +192,8 @@ reorder({block}, {slice}.s, {slice}.wm, {slice}.wn, {of_slice}{slice}.i, {slice}
 split(mine.j, {ACROSS}) -> ni, j
 reorder(mine.ks, {p}mine.mi, mine.ni, mine.i, mine.j, mine.k)
 tensorize(mine.i, mma_{instruction}_{dtype}{conjugate}{omit})
-{bases}{instructions_of_border}pipeline(mine.ko, {stages}, via={via})
-{versions}{versions_of_border}{pairs}unroll(mine.ks, {p}mine.mi, mine.ni{unrolled}{unrolled_of_border})
+{bases}{instructions_of_border}{ahead}{versions}{versions_of_border}{pairs}unroll(mine.ks, {p}mine.mi, mine.ni{unrolled}{unrolled_of_border})
 {last}",
-        via = staging::via(choice),
         bases = staging::lane_bases(choice, &["a", "b"]),
         steps_of_border = of_border.steps,
         instructions_of_border = of_border.instructions,
