@@ -98,7 +98,7 @@ template <class T, int WIDTH, bool COPY> void tried(Best& best, size_t rows, int
     const int all = rows / ROWS;
     best.take(timed([=] { chunks<T, WIDTH, ROWS, NEVER, COPY><<<all, THREADS>>>(from, second, to, rows, stride); }), "a chunk a block" + of);
     if constexpr (COPY) {
-        best.take(timed([=] { chunks<T, WIDTH, ROWS, 0, true><<<all, THREADS>>>(from, second, to, rows, stride); }), "a chunk a block, fetched" + of);
+        best.take(timed([=] { chunks<T, WIDTH, ROWS, 0, true><<<all, THREADS>>>(from, second, to, rows, stride); }), "a fetched chunk a block" + of);
     }
 }
 
