@@ -72,51 +72,16 @@ fn parts_take_groups_in_turn_from_a_ring() {
     }
 }
 
-/// What whole instructions read of the small matrix beyond what it has is zero in registers, where it has nothing more in shared memory.
-#[test]
-fn the_small_matrix_makes_room_for_another_group() {
-    let family = kernels::family("tsmm").unwrap();
-    for (width, dtype, form, slots) in [
-        (9, "c128", "rows=64,wm=4,numbers=whole", 6),
-        (11, "c128", "rows=64,wm=2,wn=2,instruction=m16n8k8,numbers=whole,lane_base=true", 3),
-        (13, "c128", "rows=32,wm=2,terms_apart=2,numbers=whole", 3),
-        (10, "f64", "rows=64,wm=4", 5),
-        (7, "f32", "rows=64,wm=2,numbers=split", 3),
-        (5, "c64", "rows=32,wm=2,numbers=split", 3),
-    ] {
-        let problem = problem(family, (width, width), dtype);
-        let form = format!("unit=mma,team=part,store=bulk,copy=bulk,{form},blocks=3");
-        let choice = with_slots(family, width, dtype, &form, slots).with("tight", true);
-        let program = family.build(&problem, &choice).unwrap().program().to_string();
-        assert!(program.contains(&format!("alloc Bs: {dtype}[{width}, {width}] shared")), "{program}");
-        let (rows, group) = (choice.int("rows"), choice.int("rows") / choice.int("wm"));
-        holds(family, &problem, &choice, &[0, 1, group, 6 * rows + group + 1, 12 * rows - group]);
-    }
-    // Of rows of 58 numbers there is room for six groups of 32 instead of five.
-    let problem = problem(family, (58, 58), "c128");
-    for (tight, stages) in [(false, 5), (true, 6)] {
-        let form = "unit=mma,team=part,store=bulk,copy=bulk,rows=128,wm=4,wn=2,numbers=whole";
-        let choice = chosen(family, &problem, &format!("{form},tight={tight}"));
-        assert_eq!(choice.int("stages"), stages, "{choice}");
-    }
-    // No more groups fit, so that it has no meaning.
-    let form = "unit=mma,team=part,store=bulk,copy=bulk,rows=128,wm=8,numbers=whole,tight=true";
-    let problem = crate::tall_skinny::problem(family, (64, 64), "c128");
-    assert!(family.complete(&parameters(form), &problem, target::DEFAULT).is_err());
-}
-
 #[test]
 fn every_prefix_of_rings_that_parts_use_in_turn_is_equal_to_the_specification() {
     let family = kernels::family("tsmm").unwrap();
-    for (width, dtype, form, slots, tight) in [
-        (5, "c128", "rows=32,wm=2,copy=bulk,blocks=2,numbers=parts,lane_base=true", 3, false),
-        (5, "c128", "rows=32,wm=2,copy=bulk,blocks=2,numbers=whole", 3, true),
-        (4, "c128", "rows=64,wm=4,copy=bulk,blocks=1,numbers=whole", 6, false),
-        (6, "f64", "rows=32,wm=2,stages=2,copy=one,blocks=2,lane_base=true", 2, false),
+    for (width, dtype, form, slots) in [
+        (5, "c128", "team=part,rows=32,wm=2,copy=bulk,blocks=2,numbers=parts,lane_base=true", 3),
+        (4, "c128", "team=part,rows=64,wm=4,copy=bulk,blocks=1,numbers=whole", 6),
+        (6, "f64", "team=part,rows=32,wm=2,stages=2,copy=one,blocks=2,lane_base=true", 2),
     ] {
         let problem = problem(family, (width, width), dtype);
-        let form = format!("unit=mma,team=part,store=bulk,{form}");
-        let choice = with_slots(family, width, dtype, &form, slots).with("tight", tight);
+        let choice = with_slots(family, width, dtype, &format!("unit=mma,store=bulk,{form}"), slots);
         let kernel = family.build(&problem, &choice).unwrap();
         for extent in [1, 165] {
             check(&kernel.schedule, &[("M", extent)], 0, false, 5)

@@ -1,12 +1,11 @@
 //! Bulk copies: which groups of rows they may bring, which results may leave by them, and the ring of groups that the parts of a block use
-//! in turn, for which the small matrix may make room.
+//! in turn.
 
 use warpwright_core::dtype::DType;
 use warpwright_core::target::{Capability, Target};
 
-use super::mapping::{IN_PLACE, bands, depth, group, in_parts, is_three, moved_a_as, numbers, staged_bytes};
+use super::mapping::{IN_PLACE, bands, depth, group, in_parts, is_three, moved_a_as, staged_bytes};
 use crate::kernels::family::Choice;
-use crate::kernels::gemm::Numbers;
 use crate::kernels::staging::{self, By, Moved};
 use crate::problem::{Alignment, Problem};
 
@@ -57,15 +56,4 @@ pub(super) fn turns(problem: &Problem, choice: &Choice, target: &Target) -> Opti
     let parts = choice.int("wm");
     let most = i64::from(target.limits.shared_per_block_opt_in);
     (parts + 1..=MOST_TURNS * parts).rev().find(|slots| with(*slots) <= most)
-}
-
-/// The name of the parameter that says whether the small matrix has in shared memory what it has, and no more.
-pub(super) const TIGHT: &str = "tight";
-
-/// Whether it is worth trying: where fragments are copies of it, and rows of A then have another place in the ring that parts of a block use in turn.
-/// What whole instructions read beyond it is zero in registers instead of in shared memory.
-pub(super) fn may_be_tight(problem: &Problem, choice: &Choice, target: &Target) -> bool {
-    let with = |tight: bool| turns(problem, &choice.clone().with(TIGHT, tight), target);
-    let copied = numbers(problem, choice) == Numbers::Whole && !choice.flag(staging::SPLIT_ONCE);
-    take_turns(choice) && copied && with(true) > with(false)
 }

@@ -188,7 +188,7 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
     },
     Constraint {
         about: "parts that use a ring in turn ask for what comes after theirs: there is room for more groups than there are parts",
-        on: &[staging::COPY, "wm", mapping::IN_PLACE, bulk::TIGHT],
+        on: &[staging::COPY, "wm", mapping::IN_PLACE],
         holds: |c, p, t| {
             let more = || match c.get("stages") {
                 Some(_) => c.int("stages") > c.int("wm"),

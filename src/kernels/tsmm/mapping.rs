@@ -4,7 +4,7 @@ use warpwright_core::dtype::DType;
 use warpwright_core::index::gcd;
 
 use super::banks::{self, Small};
-use super::bulk::{IN_BULK, TIGHT, take_turns};
+use super::bulk::{IN_BULK, take_turns};
 use crate::kernels::family::Choice;
 use crate::kernels::gemm::Numbers;
 use crate::kernels::staging::{self, ACROSS, By, Copied, Moved, WarpTile, ceil, copied_at_once};
@@ -373,13 +373,13 @@ pub(super) fn small_extents(problem: &Problem, choice: &Choice) -> (i64, i64) {
     }
 }
 
-/// Rows and columns of the small matrix as it is stored in shared memory: so many, or those that it has; as a real matrix that is a stage of its own
-/// a number takes two each way.
+/// Rows and columns of the small matrix as it is stored in shared memory: so many, and as a real matrix that is a stage of its own
+/// those that it has, of which a number takes two each way.
 pub(super) fn stored_extents(problem: &Problem, choice: &Choice) -> (i64, i64) {
-    match numbers(problem, choice) {
-        Numbers::Expanded => (2 * problem.shape.k, band(problem, choice)),
-        _ if choice.flag(TIGHT) => (problem.shape.k, band(problem, choice)),
-        _ => small_extents(problem, choice),
+    if numbers(problem, choice) == Numbers::Expanded {
+        (2 * problem.shape.k, band(problem, choice))
+    } else {
+        small_extents(problem, choice)
     }
 }
 

@@ -48,8 +48,7 @@
 //! Results that lie there may leave by one bulk copy for each group (`store=bulk`, by `bulk_store`), which one thread asks for. Where rows come by
 //! bulk copies too, the parts of a block use one ring of groups in turn (`team=part copy=bulk`, by `pipeline` across the loop over parts): it has as many
 //! groups as fit, not a number for each part, and a part asks for the next group in the place of its last one, waits for the one whose
-//! turn it is, multiplies it, and sends it away; nobody meets anybody. The small matrix may leave room for another group where it would have zeros in shared
-//! memory behind its last rows and columns, which instructions read: they are zero in registers then (`tight`).
+//! turn it is, multiplies it, and sends it away; nobody meets anybody.
 //!
 //! Blocks stay on their multiprocessors and take every so many groups of rows, or each takes a few neighbouring ones (`groups`) and makes room for
 //! the next (`passing`): it has to bring the small matrix anew, but all that are on the GPU at a time read and write neighbouring rows,
@@ -483,14 +482,6 @@ const PARAMETERS: &[Parameter] = &[
         name: banks::COLUMNS_APART,
         about: "how far apart the columns lie that it makes: neighbours, or a distance at which fewer lanes meet in a bank when they store them",
         values: |c, problem, _| with_mma(c, several(banks::columns_worth_trying(problem, c))),
-    },
-    Parameter {
-        name: bulk::TIGHT,
-        about: "whether the small matrix takes no more room in shared memory than it has elements, so that there is room for another group of rows: what whole instructions read beyond it is zero in registers then",
-        values: |c, problem, target| {
-            let may = bulk::may_be_tight(problem, c, target);
-            if may { with_mma(c, [false, true]) } else { Vec::new() }
-        },
     },
     Parameter {
         name: PASSING,

@@ -1,7 +1,7 @@
 //! The schedules of the forms.
 
 use super::banks::{self, Small};
-use super::bulk::{IN_BULK, TIGHT, take_turns};
+use super::bulk::{IN_BULK, take_turns};
 use super::mapping::{
     IN_PLACE, REST, Tiles, band, bands, chain, copied_a, depth, group, in_parts, is_three, moved_a, moved_c,
     numbers, paddings, passing_groups, staged, steps_of_a_row, stored_extents, stores_through_shared,
@@ -206,7 +206,7 @@ reorder({sum}.ko, {p}{sum}.i, {sum}.j, {sum}.k)
         "{specialize}{copy_in_registers}cache_read(A, {sum}, shared{rows_in_shared}) -> As
 {small}split(C.i, {group}) -> blk, i
 {walk}{shared_out}{place}compute_at({sum}, C.blk)
-{tight}{before}compute_at(As, {copied_at}{private})
+{before}compute_at(As, {copied_at}{private})
 {longer_a}{read_a}{after}{copy}{products}{order_b}{longer_b}{copy_b}{result}pipeline({copied_at}, {stages}, via={via}{across})
 {unrolled}{in_place}{leaves}",
         small = small,
@@ -220,8 +220,6 @@ reorder({sum}.ko, {p}{sum}.i, {sum}.j, {sum}.k)
                 None => format!("split(C.blk, {}) -> blk, g\n", choice.int("blocks") * parts),
             }
         },
-        // Before it is known what whole instructions read beyond it.
-        tight = if choice.flag(TIGHT) { format!("compute_at(Bs, {small_at})\n") } else { String::new() },
         longer_a = staging::pad("As", pad_a),
         order_b = match Small::of(problem, choice, small_extents.1) {
             Some(Small::InOrder) => {
@@ -287,7 +285,7 @@ bind({tiled}.wm, {tiled}.wn, threads@32)
 "
         )
     };
-    let fragments = fragments(numbers, if choice.flag(TIGHT) { None } else { Some(block) }, sum);
+    let fragments = fragments(numbers, block, sum);
     let three = numbers == Numbers::Three;
     let (steps, chain) = (steps_of_a_row(problem, choice), chain(problem, choice));
     // Threads add to the sum what matrix units have added up of some of the steps.
@@ -387,20 +385,21 @@ reorder({tiled}.v, {tiled}.i, {tiled}.j)
     }
 }
 
-/// The steps that make the fragments of matrix units, and bring the small matrix to shared memory, in each `block`, unless it is there
-/// already: where a fragment is more than a copy of what is staged, it is made of that as soon as all of it is there.
-fn fragments(numbers: Numbers, block: Option<&str>, sum: &str) -> String {
-    let small = block.map_or(String::new(), |block| format!("compute_at(Bs, {block})\n"));
+/// The steps that make the fragments of matrix units, and bring the small matrix to shared memory: where a fragment is more
+/// than a copy of what is staged, it is made of that as soon as all of it is there.
+fn fragments(numbers: Numbers, block: &str, sum: &str) -> String {
     match numbers {
         Numbers::Three => format!(
-            "{small}precompute({sum}.ks, 1) -> a
+            "compute_at(Bs, {block})
+precompute({sum}.ks, 1) -> a
 precompute({sum}.ks, 2) -> b
 storage_order(b, c, r)
 "
         ),
         Numbers::Embedded => format!(
             "compute_at(a, {sum}.ks)
-{small}precompute({sum}.ks, 2) -> b
+compute_at(Bs, {block})
+precompute({sum}.ks, 2) -> b
 storage_order(b, c, r)
 "
         ),
@@ -408,7 +407,8 @@ storage_order(b, c, r)
             "compute_at(a, {sum}.ks)
 cache_read(Bs, {sum}, reg) -> b
 compute_at(b, {sum}.ks)
-{small}"
+compute_at(Bs, {block})
+"
         ),
     }
 }
