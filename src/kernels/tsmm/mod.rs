@@ -52,7 +52,8 @@
 //!
 //! Blocks stay on their multiprocessors and take every so many groups of rows, or each takes a few neighbouring ones (`groups`) and makes room for
 //! the next (`passing`): it has to bring the small matrix anew, but all that are on the GPU at a time read and write neighbouring rows,
-//! which device memory does faster (`bench/limits/walks.cu`).
+//! which device memory does faster (`bench/limits/walks.cu`). Where rows of C stand apart, such a block may ask for the sectors at their ends first
+//! (`fetch`, by `fetch_ends`): what is stored to a part of a sector has to be put together with the rest of it.
 //!
 //! Where rows are staged, a large small matrix may be divided into `bands` of columns, each for blocks of its own, which
 //! read the same rows of A; and long rows of A may be copied in pieces of `depth` terms, one after the other, so that
@@ -501,6 +502,13 @@ const PARAMETERS: &[Parameter] = &[
             let few = if By::of(c) == By::Bulk { 2 } else { 1 };
             let worth = groups_of_a_pass(c, problem, target);
             with_stages(c, if worth.is_empty() { vec![few] } else { worth })
+        },
+    },
+    Parameter {
+        name: mapping::FETCH,
+        about: "whether the sectors that rows of C share with what lies between them are brought to the second-level cache while rows of A come",
+        values: |c, problem, _| {
+            if mapping::may_fetch(problem, c) { with_stages(c, [false, true]) } else { Vec::new() }
         },
     },
     Parameter {

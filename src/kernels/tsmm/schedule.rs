@@ -3,9 +3,9 @@
 use super::banks::{self, Small};
 use super::bulk::{IN_BULK, take_turns};
 use super::mapping::{
-    IN_PLACE, REST, Tiles, band, bands, chain, copied_a, depth, group, in_parts, is_three, moved_a, moved_c,
-    numbers, paddings, passing_groups, staged, steps_of_a_row, stored_extents, stores_through_shared,
-    takes_one_group, team, terms_at_once, threads, warp_tile, wider,
+    FETCH, IN_PLACE, REST, Tiles, band, bands, chain, copied_a, depth, group, in_parts, is_three, moved_a,
+    moved_c, numbers, paddings, passing_groups, staged, steps_of_a_row, stored_extents,
+    stores_through_shared, takes_one_group, team, terms_at_once, threads, warp_tile, wider,
 };
 use warpwright_core::dtype::DType;
 
@@ -145,8 +145,9 @@ pub(super) fn from_shared(problem: &Problem, choice: &Choice) -> String {
     let (through_shared, in_bulk) = (stores_through_shared(choice), choice.word("store") == IN_BULK);
     let (tiled, sum) = if through_shared { ("acc", "mine") } else { ("C", "acc") };
     let (copy_in_registers, result) = if through_shared {
+        let fetched = if choice.flag(FETCH) { format!("fetch_ends(C.i, {team})\n") } else { String::new() };
         let out = format!(
-            "fuse(C.i, C.j) -> f
+            "{fetched}fuse(C.i, C.j) -> f
 {whole}split(C.f, {piece_c}) -> f, e
 split(C.f, {team}) -> u, t
 reorder(C.t, C.u, C.e)

@@ -32,7 +32,8 @@
 //!   start in two or four ways; with `copy=classes` those that start alike are added up by blocks of their own, which copy and
 //!   read 16 bytes at a time, and C is put together from the sums of all classes (`crate::kernels::classes`). Before a group is overwritten all warps of
 //!   the block meet; with `unit=mma` and `copy=bulk` it is enough that each of them gives it back (`release=warps`).
-//! - `unit=mma`: groups of rows are staged in shared memory likewise. `wm` x `wn` warps share out C in tiles of matrix
+//! - `unit=mma`: groups of rows are staged in shared memory likewise; or, where they stand apart or start anywhere, lanes read what
+//!   instructions want straight from device memory (`staging=registers`, see `direct.rs`). `wm` x `wn` warps share out C in tiles of matrix
 //!   instructions, `wk` such sets of warps share out the rows of a group. Lanes read four rows together; where the rows that
 //!   a bulk copy has brought would be in each other's banks, they read rows that are some way `apart`: the terms of a sum
 //!   come in another order, and each load takes the passes that its bytes take (97 columns of f64: 2 instead of 8).

@@ -65,6 +65,20 @@ pub enum OperandAccess {
     Write,
     /// Read and written: an accumulator.
     Update,
+    /// Neither: only where it is matters.
+    Named,
+}
+
+impl OperandAccess {
+    /// Whether values are read.
+    pub fn reads(self) -> bool {
+        matches!(self, OperandAccess::Read | OperandAccess::Update)
+    }
+
+    /// Whether values are written.
+    pub fn writes(self) -> bool {
+        matches!(self, OperandAccess::Write | OperandAccess::Update)
+    }
 }
 
 /// An extent of an operand.
@@ -171,13 +185,19 @@ pub enum Behaviour {
     Shuffle(Lane),
     /// The sum of what the earlier blocks of an ordered launch gave, by decoupled look-back.
     ChainedSum,
+    /// What is around an element is brought to the second-level cache. No value is read.
+    Prefetch,
 }
 
 impl Behaviour {
     /// The sizes in bytes of the elements that an instruction moves where its operands have no type of their own.
     /// Hardware shuffles 4 bytes; 8 and 16 take two and four of its instructions.
     pub fn moves(self) -> &'static [i64] {
-        if matches!(self, Behaviour::Shuffle(_)) { &[4, 8, 16] } else { &[4] }
+        match self {
+            Behaviour::Shuffle(_) => &[4, 8, 16],
+            Behaviour::Prefetch => &[1, 2, 4, 8, 16],
+            _ => &[4],
+        }
     }
 }
 

@@ -324,7 +324,7 @@ impl Touched<'_> {
             Span::All => Interval { lo: Some(0), hi: self.ranges.of(&dim.extent).hi.map(|n| n - 1) },
         });
         let dims = dims.collect();
-        let (reads, writes) = (access != OperandAccess::Write, access != OperandAccess::Read);
+        let (reads, writes) = (access.reads(), access.writes());
         let starts: Vec<Index> = window.start();
         let long = window.dims.iter().zip(&buffer.dims).map(|(span, dim)| match span {
             Span::At(_) => 1.0,

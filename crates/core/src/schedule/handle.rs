@@ -3,7 +3,8 @@
 use std::fmt;
 
 use crate::diag::Diagnosis;
-use crate::ir::{Buffer, For, Own, Program, Stmt, walk};
+use crate::instr::{self, OperandAccess};
+use crate::ir::{Buffer, For, Operand, Own, Program, Stmt, walk};
 
 /// A loop: the buffer that it computes, and the name of its variable.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -79,14 +80,16 @@ impl fmt::Display for LoopRef {
     }
 }
 
-/// Whether statements write a buffer of that name, by assignment or as the first operand of an instruction.
+/// Whether statements write a buffer of that name, by assignment or as the first operand of an instruction, unless that only names it.
 pub(super) fn writes(stmts: &[Stmt], label: &str) -> bool {
     let mut found = false;
     walk::for_each(stmts, &mut |stmt| {
         found |= match stmt {
             Stmt::Assign(a) => a.target.buffer.name() == label,
             Stmt::Instruction(i) => {
-                matches!(i.operands.first(), Some(crate::ir::Operand::Window(w)) if w.buffer.name() == label)
+                let named = instr::by_name(&i.name)
+                    .is_some_and(|r| r.operands.first().is_some_and(|o| o.access == OperandAccess::Named));
+                !named && matches!(i.operands.first(), Some(Operand::Window(w)) if w.buffer.name() == label)
             }
             _ => false,
         }

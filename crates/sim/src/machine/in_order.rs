@@ -68,6 +68,12 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
                     self.write_one(call, d, &[e], value, false);
                 }
             }
+            (Behaviour::Prefetch, [a]) => {
+                let (index, at) = self.find(a, &[0]);
+                if at.is_none() {
+                    self.missing(call, a.memory, &index);
+                }
+            }
             (Behaviour::ChainedSum, [before, total, chain]) => {
                 self.chain_in_order(call, before, total, chain)
             }

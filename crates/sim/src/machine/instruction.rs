@@ -59,6 +59,7 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
             ) => {
                 self.copy_async(call, bytes, d, a, valid, mask);
             }
+            (Behaviour::Prefetch, [Argument::Memory(a)]) => self.prefetch(call, a, mask),
             (Behaviour::BulkCopy, [Argument::Memory(d), Argument::Memory(a), Argument::Integer(valid)]) => {
                 self.bulk_copy(call, d, a, valid, mask);
             }
@@ -307,6 +308,17 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
         self.hazard(HazardKind::OutOfBounds, call.site, || {
             format!("{text} of a buffer of extents {extents:?}, by thread {thread}")
         });
+    }
+
+    /// Nothing happens, but what is asked for has to be there.
+    fn prefetch(&mut self, call: &'a Call, a: &MemoryWindow, mask: u32) {
+        let Memory::Global(global) = a.memory else { return };
+        for lane in lanes(mask) {
+            let index = self.start(a, lane);
+            if place(&self.code.globals[global as usize], &index).is_none() {
+                self.outside(call, a.memory, &index, lane);
+            }
+        }
     }
 
     fn copy_async(

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use warpwright_core::index::{Cond, Index};
-use warpwright_core::instr::{self, OperandAccess};
+use warpwright_core::instr;
 use warpwright_core::ir::{For, If, Instruction, Mode, Operand, Range, Role, Stmt, Tasks, Value, walk};
 use warpwright_core::sym::Sym;
 
@@ -248,7 +248,7 @@ impl Touched {
         for (operand, spec) in instruction.operands.iter().zip(record.operands) {
             let Operand::Window(window) = operand else { continue };
             self.all.insert(window.buffer.clone());
-            if spec.access != OperandAccess::Read {
+            if spec.access.writes() {
                 self.written.insert(window.buffer.clone());
             }
         }

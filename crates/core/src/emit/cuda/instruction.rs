@@ -27,7 +27,7 @@ impl Body<'_> {
         let scalar =
             call.operands.iter().find_map(|o| if let Operand::Scalar(i) = o { Some(i) } else { None });
         for (window, operand) in windows.iter().zip(record.operands) {
-            if operand.access != instr::OperandAccess::Read {
+            if operand.access.writes() {
                 self.written.insert(window.buffer.clone());
             }
         }
@@ -44,6 +44,7 @@ impl Body<'_> {
             (Behaviour::BulkStore, [d, a], _) => self.bulk_store(d, a),
             (Behaviour::Shuffle(lane), [t, v], Some(d)) => self.shuffle(lane, t, v, d),
             (Behaviour::ChainedSum, [before, total, chain], _) => self.chained_sum(before, total, chain),
+            (Behaviour::Prefetch, [a], _) => self.prefetch(a),
             _ => Err(Diagnosis::new(format!("`{}` has operands that its record has not", call.name))),
         }
     }
@@ -172,6 +173,13 @@ impl Body<'_> {
         let (to, from) = (self.address(&Self::start(d))?, self.address(&Self::start(a))?);
         let valid = if whole { String::new() } else { format!(", {}", self.index(valid).text) };
         self.line(format!("cp_async{bytes}({to}, {from}{valid});"));
+        Ok(())
+    }
+
+    fn prefetch(&mut self, a: &Window) -> Result<(), Diagnosis> {
+        self.prelude.require(&async_copy::PREFETCH_L2);
+        let at = self.address(&Self::start(a))?;
+        self.line(format!("prefetch_l2({at});"));
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::iterations;
 use crate::diag::Diagnosis;
 use crate::index::Facts;
-use crate::instr::{self, Completion, OperandAccess};
+use crate::instr::{self, Completion};
 use crate::ir::{Buffer, For, Mode, Operand, Stmt, facts, walk};
 use crate::sym::Sym;
 
@@ -74,7 +74,7 @@ fn written(stmts: &[Stmt], buffers: &HashMap<Sym, Buffer>) -> Vec<Sym> {
                 return;
             };
             for (operand, spec) in i.operands.iter().zip(record.operands) {
-                if let (Operand::Window(w), true) = (operand, spec.access != OperandAccess::Read) {
+                if let (Operand::Window(w), true) = (operand, spec.access.writes()) {
                     add(&w.buffer);
                 }
             }

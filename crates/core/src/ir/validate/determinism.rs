@@ -77,7 +77,7 @@ impl<'a> Search<'a> {
                 for (operand, spec) in i.operands.iter().zip(record.operands) {
                     let Operand::Window(w) = operand else { continue };
                     match spec.access {
-                        OperandAccess::Read => {}
+                        OperandAccess::Read | OperandAccess::Named => {}
                         OperandAccess::Write => self.starts_anew(&w.buffer),
                         OperandAccess::Update if self.is_floating(&w.buffer) => {
                             self.accumulates(&w.buffer, stmt)?

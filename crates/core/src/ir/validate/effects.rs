@@ -103,7 +103,7 @@ fn instruction(i: &Instruction, buffers: &HashMap<Sym, Buffer>) -> Vec<Diagnosis
             (Operand::Scalar(_), None) => {}
             (Operand::Window(w), Some(window)) => {
                 let buffer = &buffers[&w.buffer];
-                if spec.access != OperandAccess::Read && !buffer.is_writable() {
+                if spec.access.writes() && !buffer.is_writable() {
                     faults.push(read_only(buffer));
                 }
                 faults.extend(element_type(record, spec.name, window, buffer));
@@ -242,7 +242,7 @@ fn overlap(i: &Instruction, record: &Record) -> Option<Diagnosis> {
         .collect();
     for (at, (a, access)) in windows.iter().enumerate() {
         for (b, other) in &windows[at + 1..] {
-            let one_writes = *access != OperandAccess::Read || *other != OperandAccess::Read;
+            let one_writes = access.writes() || other.writes();
             if one_writes && a.buffer == b.buffer && !certainly_apart(a, b) {
                 return Some(
                     Diagnosis::new(format!(

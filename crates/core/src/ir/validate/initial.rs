@@ -81,7 +81,7 @@ fn read(stmt: &Stmt) -> Vec<(Sym, bool)> {
         Stmt::Instruction(i) => {
             let Some(record) = instr::by_name(&i.name) else { return Vec::new() };
             let inputs = i.operands.iter().zip(record.operands).filter_map(|(operand, spec)| match operand {
-                Operand::Window(w) if spec.access != OperandAccess::Write => {
+                Operand::Window(w) if spec.access.reads() => {
                     Some((w.buffer.clone(), spec.access == OperandAccess::Update))
                 }
                 _ => None,

@@ -165,8 +165,11 @@ impl Places<'_> {
                     }
                     // An unknown instruction may write everything it is given.
                     let access = record.and_then(|r| r.operands.get(at)).map(|o| o.access);
-                    let kind = if access == Some(OperandAccess::Read) { Use::Read } else { Use::Write };
-                    self.window(window, kind, facts, buffers);
+                    match access {
+                        Some(OperandAccess::Named) => {}
+                        Some(OperandAccess::Read) => self.window(window, Use::Read, facts, buffers),
+                        _ => self.window(window, Use::Write, facts, buffers),
+                    }
                 }
             }
             _ => {}

@@ -4,7 +4,7 @@ use super::pending::Flight;
 use super::touch::{Around, Kind, Touch, Values};
 use super::{Group, Scan, Stop};
 use crate::index::Index;
-use crate::instr::{Completion, OperandAccess, by_name};
+use crate::instr::{Completion, by_name};
 use crate::ir::{Access, Assign, AssignOp, Instruction, Operand, Own, Span, Value, Window};
 use crate::sym::Sym;
 
@@ -73,11 +73,7 @@ impl Scan<'_> {
         for writes in [false, true] {
             for (operand, spec) in i.operands.iter().zip(record.operands) {
                 let Operand::Window(window) = operand else { continue };
-                let wanted = match spec.access {
-                    OperandAccess::Read => !writes,
-                    OperandAccess::Write => writes,
-                    OperandAccess::Update => true,
-                };
+                let wanted = if writes { spec.access.writes() } else { spec.access.reads() };
                 if !wanted || !self.watched.contains(&window.buffer) {
                     continue;
                 }

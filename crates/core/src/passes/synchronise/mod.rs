@@ -55,7 +55,7 @@ use std::rc::Rc;
 
 use crate::diag::Diagnosis;
 use crate::index::{Index, Interval, Ranges};
-use crate::instr::{Completion, OperandAccess, by_name};
+use crate::instr::{Completion, by_name};
 use crate::ir::{
     Buffer, For, If, Launch, Mode, On, Operand, ParamKind, Program, Role, Space, Stmt, Sync, walk,
 };
@@ -182,7 +182,7 @@ fn watched(body: &[Stmt], buffers: &HashMap<Sym, Buffer>) -> HashSet<Sym> {
         Stmt::Instruction(i) => {
             let specs = by_name(&i.name).map_or(&[][..], |r| r.operands);
             for (operand, spec) in i.operands.iter().zip(specs) {
-                if let (Operand::Window(w), true) = (operand, spec.access != OperandAccess::Read) {
+                if let (Operand::Window(w), true) = (operand, spec.access.writes()) {
                     written(&w.buffer, &mut out);
                 }
             }

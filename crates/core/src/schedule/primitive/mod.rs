@@ -7,6 +7,7 @@ mod cache_write;
 mod compute_at;
 mod compute_with;
 mod decompose_reduction;
+mod fetch_ends;
 mod fuse;
 mod lane_base;
 mod partition;
@@ -40,6 +41,7 @@ pub use cache_write::CacheWrite;
 pub use compute_at::ComputeAt;
 pub use compute_with::ComputeWith;
 pub use decompose_reduction::DecomposeReduction;
+pub use fetch_ends::FetchEnds;
 pub use fuse::Fuse;
 pub use lane_base::LaneBase;
 pub use partition::Partition;
@@ -111,6 +113,7 @@ const PRIMITIVES: &[Entry] = &[
     Entry { name: "set_scope", usage: set_scope::USAGE, read: |c| Ok(Box::new(SetScope::read(c)?)) },
     Entry { name: "store_split", usage: store_split::USAGE, read: |c| Ok(Box::new(StoreSplit::read(c)?)) },
     Entry { name: "bulk_store", usage: bulk_store::USAGE, read: |c| Ok(Box::new(BulkStore::read(c)?)) },
+    Entry { name: "fetch_ends", usage: fetch_ends::USAGE, read: |c| Ok(Box::new(FetchEnds::read(c)?)) },
     Entry { name: "pipeline", usage: pipeline::USAGE, read: |c| Ok(Box::new(Pipeline::read(c)?)) },
     Entry {
         name: "double_buffer",

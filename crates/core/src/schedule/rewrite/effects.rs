@@ -35,6 +35,7 @@ impl Effects {
                 for (at, operand) in i.operands.iter().enumerate() {
                     let Operand::Window(window) = operand else { continue };
                     let list = match record.and_then(|r| r.operands.get(at)).map(|o| o.access) {
+                        Some(OperandAccess::Named) => continue,
                         Some(OperandAccess::Read) => &mut effects.reads,
                         Some(OperandAccess::Write) => &mut effects.stores,
                         Some(OperandAccess::Update) | None => &mut effects.updates,
@@ -57,6 +58,11 @@ impl Effects {
             list.retain(|s| seen.insert(s.clone()));
         }
         effects
+    }
+
+    /// Whether nothing is done to memory, and nobody is waited for.
+    pub fn is_empty(&self) -> bool {
+        self.reads.is_empty() && self.stores.is_empty() && self.updates.is_empty() && !self.synchronises
     }
 
     /// Whether the buffer is stored to or updated.

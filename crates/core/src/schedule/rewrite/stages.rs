@@ -123,6 +123,10 @@ struct Survey<'a> {
 impl Survey<'_> {
     fn is_fill(&mut self, at: usize) -> bool {
         let own = &self.effects[at];
+        // What only asks for memory is asked for ahead.
+        if own.is_empty() {
+            return true;
+        }
         if own.stores.is_empty() || !own.updates.is_empty() {
             return false;
         }

@@ -48,6 +48,14 @@ cp_async!(CP_ASYNC16, CP_ASYNC16_WHOLE, "16", "cg");
 cp_async!(CP_ASYNC8, CP_ASYNC8_WHOLE, "8", "ca");
 cp_async!(CP_ASYNC4, CP_ASYNC4_WHOLE, "4", "ca");
 
+pub(in crate::emit::cuda) static PREFETCH_L2: Helper = Helper {
+    needs: &[],
+    text: r#"// Brings the sector of an element to the second-level cache.
+__device__ __forceinline__ void prefetch_l2(const void* p) {
+    asm volatile("prefetch.global.L2 [%0];" :: "l"(p));
+}"#,
+};
+
 pub(in crate::emit::cuda) static BULK_COPY_WHOLE: Helper = Helper {
     needs: &[&mbarrier::INIT],
     text: r#"// One thread of a warp copies so many bytes to shared memory, which are reported to a barrier.

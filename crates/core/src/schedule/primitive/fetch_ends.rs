@@ -1,0 +1,257 @@
+//! `fetch_ends`: what lies around the ends of the rows that a loop stores is brought to the second-level cache ahead.
+//!
+//! ```
+//! # use warpwright_core::{ir::parse, schedule::Schedule};
+//! let before = parse::program("program p(n: size, x: in f32[n, 3], y: out f32[n, 3; ldy]) {
+//!   for b in block.x(ceil(n, 32)) {
+//!     alloc s: f32[32, 3] shared
+//!     for t in threads(32@1) { for j in 0..3 { s[t, j] = 32*b + t < n ? x[32*b + t, j] : 0 } }
+//!     for i in 0..32 { for j in 0..3 { if 32*b + i < n { y[32*b + i, j] = s[31 - i, j] } } }
+//!   }
+//! }").unwrap();
+//! let after = Schedule::run(before, "fetch_ends(y.i, 32)").unwrap();
+//! assert!(after.program().to_string().contains("
+//!     for t in threads(32@1) {
+//!       if 32*b + t < n {
+//!         prefetch_l2(y[32*b + t, 0 +: 1])
+//!         prefetch_l2(y[32*b + t, 2 +: 1])
+//!       }
+//!     }
+//!     for t in threads(32@1) {
+//!       for j in 0..3 {
+//! "), "{}", after.program());
+//! ```
+//!
+//! Of a row that does not start and end where sectors of 32 bytes do, the first and the last are stored in part, and device memory has to be
+//! asked for the rest of them. That happens when the second-level cache makes room, unless it has been asked before: so many threads do
+//! that at the beginning of the body around the loop, for all of its rows. No value is read.
+//!
+//! The loop is serial, of a constant number of rows, and holds one other loop, over their columns. Where the body around is pipelined later, what is
+//! asked for belongs to what is brought ahead.
+
+use crate::diag::Diagnosis;
+use crate::index::{Cond, Index};
+use crate::ir::{
+    Access, Assign, For, If, Instruction, Mode, Operand, Program, Range, Span, Stmt, Window, walk,
+};
+use crate::schedule::handle::LoopRef;
+use crate::schedule::rewrite::{Changed, Place, guard_bounds, rewrite};
+use crate::schedule::step::Call;
+use crate::sym::Sym;
+
+use super::Primitive;
+
+pub(super) const USAGE: &str = "fetch_ends(label.loop, THREADS)";
+
+/// The instruction that asks.
+const PREFETCH: &str = "prefetch_l2";
+
+/// See the module documentation.
+#[derive(Clone, Debug)]
+pub struct FetchEnds {
+    /// The loop over rows.
+    pub target: LoopRef,
+    /// The threads that ask.
+    pub threads: i64,
+}
+
+impl FetchEnds {
+    pub(super) fn read(call: &Call) -> Result<FetchEnds, Diagnosis> {
+        let threads = call.int_at(1)?;
+        if !(1..=1024).contains(&threads) {
+            return Err(call.wrong("it takes 1 to 1024 threads"));
+        }
+        Ok(FetchEnds { target: call.loop_at(0)?, threads })
+    }
+
+    fn refuse(&self, because: impl Into<String>) -> Diagnosis {
+        Diagnosis::new(format!("the ends of the rows that `{}` stores cannot be fetched", self.target))
+            .because(because)
+            .instead(
+                "name a serial loop over rows that holds one over columns, before they are fused or bound",
+            )
+    }
+
+    /// The body in which the loop stands, behind what asks for the ends of its rows.
+    fn in_body(&self, body: &[Stmt], place: &Place) -> Changed {
+        let meant = body.iter().find_map(|stmt| match stmt {
+            Stmt::For(l) if self.target.means(l) => Some(l),
+            _ => None,
+        });
+        let Some(rows) = meant else { return Ok(None) };
+        let allocs = body.iter().take_while(|stmt| matches!(stmt, Stmt::Alloc(_))).count();
+        let mut out = body.to_vec();
+        out.insert(allocs, self.asks(rows, place)?);
+        Ok(Some(out))
+    }
+
+    /// Threads ask for both ends of each row.
+    fn asks(&self, rows: &For, place: &Place) -> Result<Stmt, Diagnosis> {
+        let from_zero = |l: &For| match &l.range {
+            Range::Span { lo, step, .. } => {
+                l.mode == Mode::Serial && lo.as_constant() == Some(0) && step.as_constant() == Some(1)
+            }
+            _ => false,
+        };
+        let [Stmt::For(columns)] = &rows.body[..] else {
+            return Err(self.refuse("it holds more than one loop"));
+        };
+        let counts = [rows, columns].map(|l| l.range.constant_trip_count().filter(|_| from_zero(l)));
+        let [Some(count), Some(width)] = counts else {
+            return Err(
+                self.refuse("one of the loops is not serial, or has no constant number of iterations")
+            );
+        };
+        let stored = self.stored(columns)?;
+        let buffers = place.program.buffers();
+        let Some(buffer) = buffers.get(&stored.buffer).filter(|b| b.is_global()) else {
+            return Err(self.refuse(format!("`{}` is not in device memory", stored.buffer)));
+        };
+        let (t, u) = (Sym::new("t"), Sym::new("u"));
+        let rounds = (count + self.threads - 1) / self.threads;
+        let row =
+            if rounds > 1 { &Index::var(&u).scaled(self.threads) + &Index::var(&t) } else { Index::var(&t) };
+        let mut facts = place.facts();
+        let of_threads = |body: Vec<Stmt>| For {
+            var: t.clone(),
+            mode: Mode::Threads { pitch: 1 },
+            range: Range::upto(self.threads),
+            counting: None,
+            body: body.into(),
+        };
+        facts.enter(&of_threads(Vec::new()));
+        let of_rounds = |body: Vec<Stmt>| For {
+            var: u.clone(),
+            mode: Mode::Unroll,
+            range: Range::upto(rounds),
+            counting: None,
+            body: body.into(),
+        };
+        facts.enter(&of_rounds(Vec::new()));
+        let mut asks = Vec::new();
+        let mut all_there = Cond::TRUE;
+        if rounds * self.threads > count {
+            all_there = Cond::lt(row.clone(), count.into());
+            facts.assume(&all_there);
+        }
+        for column in if width > 1 { vec![0, width - 1] } else { vec![0] } {
+            let at = |s: &Sym| match s {
+                s if *s == rows.var => Some(row.clone()),
+                s if *s == columns.var => Some(column.into()),
+                _ => None,
+            };
+            let index: Vec<Index> = stored.index.iter().map(|i| i.substitute(&at)).collect();
+            let inside = guard_bounds(&Access::new(&stored.buffer, index.clone()), buffer, &facts);
+            asks.push((inside, ask(&stored.buffer, index)));
+        }
+        let same = asks.windows(2).all(|pair| pair[0].0 == pair[1].0);
+        let body = if same {
+            let inside = asks[0].0.clone();
+            only_if(all_there.and(inside), asks.into_iter().map(|(_, ask)| ask).collect())
+        } else {
+            let each = asks.into_iter().flat_map(|(inside, ask)| only_if(inside, vec![ask])).collect();
+            only_if(all_there, each)
+        };
+        let body = if rounds > 1 { vec![Stmt::For(of_rounds(body))] } else { body };
+        Ok(Stmt::For(of_threads(body)))
+    }
+
+    /// What the loops store, by one access.
+    fn stored(&self, columns: &For) -> Result<Access, Diagnosis> {
+        let mut found: Option<Access> = None;
+        let mut several = false;
+        walk::for_each(&columns.body, &mut |stmt| match stmt {
+            Stmt::Assign(Assign { target, .. }) if target.buffer.name() == self.target.label => {
+                several |= found.as_ref().is_some_and(|f| f != target);
+                found = Some(target.clone());
+            }
+            Stmt::For(_) | Stmt::Tasks(_) | Stmt::Own(_) | Stmt::Instruction(_) => several = true,
+            _ => {}
+        });
+        match found {
+            Some(access) if !several => Ok(access),
+            _ => Err(self.refuse("it does not store one element of each row and column")),
+        }
+    }
+}
+
+fn ask(buffer: &Sym, mut index: Vec<Index>) -> Stmt {
+    let last = index.pop().unwrap_or_default();
+    let dims = index.into_iter().map(Span::At).chain([Span::Slice(last, 1)]).collect();
+    let window = Operand::Window(Window { buffer: buffer.clone(), dims });
+    Stmt::Instruction(Instruction { name: PREFETCH.into(), operands: vec![window], signal: None })
+}
+
+fn only_if(cond: Cond, then: Vec<Stmt>) -> Vec<Stmt> {
+    if cond == Cond::TRUE {
+        then
+    } else {
+        vec![Stmt::If(If { cond, then: then.into(), otherwise: Vec::new().into() })]
+    }
+}
+
+impl Primitive for FetchEnds {
+    fn call(&self) -> Call {
+        Call::new("fetch_ends").target(&self.target).int(self.threads)
+    }
+
+    fn apply(&self, program: &Program) -> Result<Program, Diagnosis> {
+        let mut found = false;
+        let body = rewrite(&program.body, &Place::of(program), &mut |stmt, place| {
+            let Stmt::For(_) = stmt else { return Ok(None) };
+            let done = place
+                .rebuild_all(std::slice::from_ref(stmt), &mut |body, inside| self.in_body(body, inside))?;
+            found |= done.is_some();
+            Ok(done)
+        })?;
+        if !found {
+            return Err(self.target.unknown(program));
+        }
+        Ok(program.with_body(body))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ir::parse;
+    use crate::schedule::Schedule;
+
+    fn after(body: &str, steps: &str) -> Result<String, String> {
+        let text = format!("program p(n: size, x: in f32[n, 5], y: out f32[n, 5; ldy]) {{ {body} }}");
+        let run = Schedule::run(parse::program(&text).unwrap(), steps);
+        run.map(|s| s.program().to_string()).map_err(|e| e.to_string())
+    }
+
+    const STORES: &str = "for b in block.x(ceil(n, 40)) {
+        for i in 0..40 { for j in 0..5 { if 40*b + i < n { y[40*b + i, j] = x[40*b + i, j] } } }
+    }";
+
+    #[test]
+    fn threads_share_out_rows() {
+        let text = after(STORES, "fetch_ends(y.i, 16)").unwrap();
+        let asks = "    for t in threads(16@1) {
+      for u in unroll 0..3 {
+        if 16*u + t < 40 && 40*b + 16*u + t < n {
+          prefetch_l2(y[40*b + 16*u + t, 0 +: 1])
+          prefetch_l2(y[40*b + 16*u + t, 4 +: 1])
+        }
+      }
+    }
+    for i in 0..40, j in 0..5 {";
+        assert!(text.contains(asks), "{text}");
+    }
+
+    #[test]
+    fn what_is_no_nest_of_rows_is_refused() {
+        for (steps, because) in [
+            ("fuse(y.i, y.j) -> f\nfetch_ends(y.f, 32)", "it holds more than one loop"),
+            ("fetch_ends(y.j, 32)", "it holds more than one loop"),
+            ("bind(y.j, threads)\nfetch_ends(y.i, 32)", "not serial"),
+            ("fetch_ends(y.k, 32)", "fetch_ends"),
+            ("fetch_ends(y.i, 0)", "1 to 1024 threads"),
+        ] {
+            let refused = after(STORES, steps).unwrap_err();
+            assert!(refused.contains(because), "{steps}: {refused}");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! The family `tsmm`: sectors that rows of C share with what lies between them are asked for ahead, which changes nothing of what is computed.
+
+use warpwright::kernels;
+use warpwright::kernels::family::Family;
+use warpwright::problem::Problem;
+use warpwright_core::target;
+
+use crate::check::check;
+use crate::skinny_reads::chosen;
+use crate::tall_skinny::{holds, parameters, problem};
+
+const FETCHED: &str = "store=shared,passing=true,fetch=true";
+
+/// Rows that stand some way apart.
+fn padded(family: &Family, widths: (i64, i64), dtype: &str) -> Problem {
+    let mut problem = problem(family, widths, dtype);
+    problem.ld.a += 1;
+    problem.ld.c += 3;
+    problem
+}
+
+#[test]
+fn sectors_of_gaps_are_asked_for_ahead() {
+    let family = kernels::family("tsmm").unwrap();
+    for (dtype, widths, form) in [
+        ("f64", (24, 24), "unit=mma,team=part,rows=64,wm=4,wn=1,groups=1"),
+        ("f64", (9, 9), "unit=mma,team=part,rows=64,wm=2,wn=1,groups=1"),
+        ("f32", (24, 24), "unit=mma,team=block,rows=64,wm=2,wn=1,groups=1"),
+        ("c64", (9, 10), "unit=fma,team=part,wm=2,wn=1,groups=1"),
+        ("c64", (16, 12), "unit=mma,team=part,rows=32,wm=2,wn=1,groups=1"),
+        ("c128", (5, 7), "unit=mma,team=block,rows=32,wm=2,wn=1,groups=1"),
+        ("f32", (1, 4), "unit=fma,team=part,wm=4,wn=1,groups=1"),
+    ] {
+        let problem = padded(family, widths, dtype);
+        let choice = chosen(family, &problem, &format!("{FETCHED},{form}"));
+        let kernel = family.build(&problem, &choice).unwrap();
+        let text = kernel.program().to_string();
+        let [asked, copied] = ["prefetch_l2(C", "cp.commit"].map(|word| text.find(word));
+        let stored = text.rfind("C[");
+        assert!(asked.is_some() && asked < copied && copied < stored, "{choice}:\n{text}");
+        let rows = choice.int("rows").max(64);
+        holds(family, &problem, &choice, &[0, 1, rows - 1, rows, rows + 1, 5 * rows + 3]);
+    }
+}
+
+#[test]
+fn every_step_towards_them_changes_nothing() {
+    let family = kernels::family("tsmm").unwrap();
+    for (dtype, form) in [
+        ("f64", "unit=mma,team=part,rows=32,wm=2,wn=1,groups=1"),
+        ("c64", "unit=fma,team=part,wm=2,wn=1,groups=1"),
+    ] {
+        let problem = padded(family, (5, 6), dtype);
+        let choice = chosen(family, &problem, &format!("{FETCHED},{form}"));
+        let kernel = family.build(&problem, &choice).unwrap();
+        check(&kernel.schedule, &[("M", 131)], 1, true, 5).unwrap_or_else(|e| panic!("{choice}: {e}"));
+    }
+}
+
+#[test]
+fn dense_rows_share_no_sectors() {
+    let family = kernels::family("tsmm").unwrap();
+    let dense = problem(family, (24, 24), "f64");
+    let refused = family.complete(&parameters(FETCHED), &dense, target::DEFAULT);
+    assert!(refused.is_err_and(|d| d.to_string().contains("fetch")));
+}
