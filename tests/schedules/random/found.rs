@@ -428,4 +428,18 @@ bind(C.tx, threads)
 compute_at(acc, C.tx)
 split(C.ty, 3) -> o44, i44",
     ),
+    // A version of a loop in which nothing is filled read what it would have been filled with, in a loop that never runs.
+    (
+        "product_c64_nt",
+        &[("M", 5), ("N", 0), ("K", 4), ("lda", 16), ("ldb", 16), ("ldc", 8)],
+        "split(C.i, 6) -> by, i
+split(C.j, 3) -> tx, j
+set_scope(acc, reg)
+compute_at(acc, C.tx)
+split(acc.k, 2) -> ko, ki
+cache_read(A, acc, shared) -> As
+compute_at(As, acc.ko)
+pipeline(acc.ko, 3, via=shared)
+unswitch(As.by)",
+    ),
 ];

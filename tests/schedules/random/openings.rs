@@ -37,6 +37,8 @@ const OF_TILES: &[&str] = &[
     "swizzle(As, 1, 2, 1)",
     "fuse(As.r, As.c) -> f",
     "fuse(acc.i, acc.j) -> f",
+    "fetch_ends(C.i, 1)",
+    "fetch_ends(C.i, 4)",
     "decompose_reduction(acc.i)",
     "decompose_reduction(acc.ko)",
     "split_reduce(acc.ko, 2) -> half, h",

@@ -99,6 +99,17 @@ impl Primitive for Unswitch {
                     met.name()
                 )));
             }
+            let mut own = None;
+            walk::for_each(&l.body, &mut |stmt| match stmt {
+                Stmt::Alloc(b) if b.space == Space::Shared => own = Some(b.sym.clone()),
+                _ => {}
+            });
+            if let Some(own) = own {
+                return Err(self.refuse(format!(
+                    "threads meet where `{}` is filled, and in versions of their own they would not",
+                    own.name()
+                )));
+            }
             if effects.synchronises {
                 return Err(self.refuse("threads wait in it, and in versions of their own they would not"));
             }
