@@ -93,21 +93,15 @@ impl Primitive for Unswitch {
             let effects = Effects::of(&l.body);
             let buffers = program.buffers();
             let shared = |s: &&Sym| buffers.get(s).is_some_and(|b| b.space == Space::Shared);
-            if let Some(met) = effects.stores.iter().chain(&effects.updates).find(shared) {
+            let mut met = effects.stores.iter().chain(&effects.updates).find(shared).cloned();
+            walk::for_each(&l.body, &mut |stmt| match stmt {
+                Stmt::Alloc(b) if b.space == Space::Shared => met = Some(b.sym.clone()),
+                _ => {}
+            });
+            if let Some(met) = met {
                 return Err(self.refuse(format!(
                     "threads meet where `{}` is written, and in versions of their own they would not",
                     met.name()
-                )));
-            }
-            let mut own = None;
-            walk::for_each(&l.body, &mut |stmt| match stmt {
-                Stmt::Alloc(b) if b.space == Space::Shared => own = Some(b.sym.clone()),
-                _ => {}
-            });
-            if let Some(own) = own {
-                return Err(self.refuse(format!(
-                    "threads meet where `{}` is filled, and in versions of their own they would not",
-                    own.name()
                 )));
             }
             if effects.synchronises {
