@@ -158,7 +158,7 @@ impl Executable {
         for number in self.source.launched(&value).map_err(unknown)? {
             let kernel = &self.source.kernels[number];
             let Some(mut config) = configuration(kernel, &value)? else { continue };
-            if kernel.waits && !launches.is_empty() {
+            if kernel.waits && (self.source.begins_early || !launches.is_empty()) {
                 config = config.waiting_itself();
             }
             let mut values = Vec::new();

@@ -7,6 +7,7 @@
 mod choice;
 pub mod classes;
 mod dgemm;
+mod early;
 pub mod family;
 pub mod gemm;
 mod hgemm;

@@ -392,6 +392,7 @@ fn the_best_of_a_problem_nearby_is_tried_first() {
     let nearby = Problem::new("1100000x4x6".parse().unwrap(), problem().precision, problem().layout);
     let choice = ["block", "threads", "unroll", "vector"].into_iter().zip([512, 2, 3, 1]);
     let form = Choice::default().with("unit", "fma").with("staging", "registers").with("c_source", "l1");
+    let form = form.with("early", false);
     let choice = choice.fold(form, |c, (name, value)| c.with(name, value));
     let trial = Trial { choice: choice.clone(), seconds: Some(1e-3), ..Trial::default() };
     file.append(&[Record::new("2026-11-22", &gpu, "tsmm", &Key::of(&nearby), "", trial)]).unwrap();

@@ -15,6 +15,7 @@ mod skinny_bulk;
 mod skinny_classes;
 mod skinny_data;
 mod skinny_direct;
+mod skinny_early;
 mod skinny_fetch;
 mod skinny_numbers;
 mod skinny_omit;

@@ -53,7 +53,8 @@
 //! Blocks stay on their multiprocessors and take every so many groups of rows, or each takes a few neighbouring ones (`groups`) and makes room for
 //! the next (`passing`): it has to bring the small matrix anew, but all that are on the GPU at a time read and write neighbouring rows,
 //! which device memory does faster (`bench/limits/walks.cu`). Where rows of C stand apart, such a block may ask for the sectors at their ends first
-//! (`fetch`, by `fetch_ends`): what is stored to a part of a sector has to be put together with the rest of it.
+//! (`fetch`, by `fetch_ends`): what is stored to a part of a sector has to be put together with the rest of it. Short products may begin while
+//! the call before them ends (`early`; see `early.rs`).
 //!
 //! Where rows are staged, a large small matrix may be divided into `bands` of columns, each for blocks of its own, which
 //! read the same rows of A; and long rows of A may be copied in pieces of `depth` terms, one after the other, so that
@@ -75,6 +76,7 @@ use self::bulk::IN_BULK;
 use self::mapping::{
     GROUPS, IN_PLACE, PASSING, band, bands, in_parts, instructions_across, moved_a, moved_c, staged, wider,
 };
+use super::early::{self, EARLY};
 use super::family::{Choice, Family, Parameter, Value};
 use super::gemm::Fixed;
 use super::staging::{self, By, Moved, ceil};
@@ -101,11 +103,8 @@ pub const FAMILY: Family = Family {
     // A thread adds up the terms of an element one after the other.
     reproducible: |_| Choice::default().with("unit", "fma").with("staging", "registers"),
     schedule: |problem, choice| {
-        if is_staged(choice) {
-            schedule::from_shared(problem, choice)
-        } else {
-            schedule::by_threads(problem, choice)
-        }
+        let schedule = if is_staged(choice) { schedule::from_shared } else { schedule::by_threads };
+        early::scheduled(schedule(problem, choice), choice)
     },
     footprint: footprint::footprint,
 };
@@ -568,4 +567,5 @@ const PARAMETERS: &[Parameter] = &[
         about: staging::ABOUT_BOUNDED,
         values: |c, _, _| with_stages(c, [true, false]),
     },
+    EARLY,
 ];

@@ -74,7 +74,8 @@
 //! instructions: of 52 columns of complex128 the last 8 rows of sums take 7 instructions instead of 13. See `turned.rs`.
 //!
 //! In all forms C may be divided into `areas`, each of blocks of its own: a C of 128 x 128 complex128 is as large as all
-//! registers of a multiprocessor. What is staged is then the columns of the area.
+//! registers of a multiprocessor. What is staged is then the columns of the area. Short products may begin while the call before them ends
+//! (`early`; see `early.rs`).
 
 mod border;
 mod constraints;
@@ -96,6 +97,7 @@ use self::direct::{REGISTERS, SHARED, STAGING, is_direct, is_staged};
 use self::mapping::{APART, Threads, WHOLE, ZEROS, area, areas, read};
 use self::runs::{RUNS, RUNS_OF_A_GROUP};
 use self::warps::{EVEN, OMIT};
+use super::early::{self, EARLY};
 use super::family::{Choice, Family, Parameter, Value};
 use super::gemm::{Fixed, Numbers};
 use super::staging::{self, ACROSS, By, Copied, Moved, ceil};
@@ -121,10 +123,13 @@ pub const FAMILY: Family = Family {
     constraints: constraints::CONSTRAINTS,
     any_order: |choice| matches!(choice.word("reduction"), "global" | "local"),
     reproducible,
-    schedule: |problem, choice| match choice.word("unit") {
-        "mma" => schedule::by_matrix_units(problem, choice),
-        _ if choice.word("staging") == "shared" => schedule::by_threads_from_shared(problem, choice),
-        _ => schedule::by_threads(problem, choice),
+    schedule: |problem, choice| {
+        let schedule = match choice.word("unit") {
+            "mma" => schedule::by_matrix_units,
+            _ if choice.word("staging") == "shared" => schedule::by_threads_from_shared,
+            _ => schedule::by_threads,
+        };
+        early::scheduled(schedule(problem, choice), choice)
     },
     footprint: footprint::footprint,
 };
@@ -536,6 +541,7 @@ const PARAMETERS: &[Parameter] = &[
             if is_direct(c) { with_mma(c, [true, false]) } else { with_stages(c, [true, false]) }
         },
     },
+    EARLY,
 ];
 
 /// For sums of at most this many terms one launch may be faster than two.

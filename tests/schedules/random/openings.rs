@@ -39,6 +39,7 @@ const OF_TILES: &[&str] = &[
     "fuse(acc.i, acc.j) -> f",
     "fetch_ends(C.i, 1)",
     "fetch_ends(C.i, 4)",
+    "begin_early()",
     "decompose_reduction(acc.i)",
     "decompose_reduction(acc.ko)",
     "split_reduce(acc.ko, 2) -> half, h",

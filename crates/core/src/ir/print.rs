@@ -225,6 +225,9 @@ impl Printer {
             let assumes: Vec<_> = program.assumes.iter().map(|c| self.cond(c)).collect();
             self.line(format!("  assume {}", assumes.join(", ")));
         }
+        if program.begins_early {
+            self.line("  begins_early");
+        }
         self.line("{");
         self.block(&program.body);
         self.line("}");

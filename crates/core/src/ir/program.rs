@@ -20,6 +20,9 @@ pub struct Program {
     pub params: Vec<Param>,
     /// What the caller promises about sizes and strides.
     pub assumes: Vec<Cond>,
+    /// Whether a call may begin while what was launched before it still runs: each of its launches waits itself until that has ended, before it
+    /// reads or writes anything.
+    pub begins_early: bool,
     /// The host list: scratch buffers, conditions and launches, in order.
     pub body: Vec<Stmt>,
 }
@@ -57,6 +60,7 @@ impl Program {
             doc: self.doc.clone(),
             params: self.params.clone(),
             assumes: self.assumes.clone(),
+            begins_early: self.begins_early,
             body,
         }
     }

@@ -81,6 +81,7 @@ impl Expression {
             doc: Vec::new(),
             params: Vec::new(),
             assumes: Vec::new(),
+            begins_early: false,
             body: Vec::new(),
         };
         Expression { program }

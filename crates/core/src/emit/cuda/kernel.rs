@@ -35,6 +35,10 @@ pub(super) fn kernel(
     let mut body = Body::new(unit, launch, std::mem::take(&mut writer.prelude));
     if neighbours.before {
         body.written_before.clone_from(&writer.written);
+        if unit.program.begins_early {
+            // By another call, for all that is known.
+            body.written_before.extend(unit.program.tensors().map(|tensor| tensor.sym.clone()));
+        }
     }
     let grid = body.grid(launch);
     let ticket = launch.blocks.iter().any(|b| b.ordered);

@@ -80,7 +80,9 @@ fn emit_up_to(valid: &Valid, largest_size: i64) -> Result<Source, Diagnosis> {
     let mut unit = Unit::new(program, target, largest_size);
     unit.allot_scratch();
     let mut writer = Writer::new(&unit, Launch::all(&program.body)?.len());
-    let host = writer.steps(&program.body, Neighbours::default())?;
+    // What else is launched comes before and after a call.
+    let others = Neighbours { before: program.begins_early, after: program.begins_early };
+    let host = writer.steps(&program.body, others)?;
     let text = writer.text(&writer.texts);
     let units = writer.texts.iter().map(|kernel| writer.text(std::slice::from_ref(kernel))).collect();
     let mut scratch = unit.scratch.clone();
@@ -93,6 +95,7 @@ fn emit_up_to(valid: &Valid, largest_size: i64) -> Result<Source, Diagnosis> {
         scratch,
         host,
         largest_size,
+        begins_early: program.begins_early && unit.has(Capability::DependentLaunch),
         needs: needs(program),
     })
 }
@@ -109,7 +112,7 @@ struct Writer<'a> {
     written: HashSet<Sym>,
 }
 
-/// Whether other launches of a call come before and after one.
+/// Whether other launches come before and after one: those of the same call, or of others where the program begins early.
 #[derive(Clone, Copy, Debug, Default)]
 struct Neighbours {
     before: bool,

@@ -33,6 +33,8 @@ pub struct Source {
     pub host: Vec<Step>,
     /// The largest size that the kernels can be launched with: [`LARGEST_SIZE`] or [`LARGEST_LONG_SIZE`].
     pub largest_size: i64,
+    /// Whether the first launch of a call may begin before the launch before it in the stream has ended: its kernel waits for it itself.
+    pub begins_early: bool,
     /// What the target must have, for choosing the architecture to compile for.
     pub needs: Vec<Capability>,
 }

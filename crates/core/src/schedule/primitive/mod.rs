@@ -1,5 +1,6 @@
 //! The primitives, one file each, and the one list of all of them.
 
+mod begin_early;
 mod bind;
 mod bulk_store;
 mod cache_read;
@@ -34,6 +35,7 @@ mod vectorize;
 
 use std::fmt::Debug;
 
+pub use begin_early::BeginEarly;
 pub use bind::Bind;
 pub use bulk_store::BulkStore;
 pub use cache_read::CacheRead;
@@ -97,6 +99,7 @@ const PRIMITIVES: &[Entry] = &[
     Entry { name: "reorder", usage: reorder::USAGE, read: |c| Ok(Box::new(Reorder::read(c)?)) },
     Entry { name: "rotate", usage: rotate::USAGE, read: |c| Ok(Box::new(Rotate::read(c)?)) },
     Entry { name: "bind", usage: bind::USAGE, read: |c| Ok(Box::new(Bind::read(c)?)) },
+    Entry { name: "begin_early", usage: begin_early::USAGE, read: |c| Ok(Box::new(BeginEarly::read(c)?)) },
     Entry { name: "unroll", usage: unroll::USAGE, read: |c| Ok(Box::new(Unroll::read(c)?)) },
     Entry { name: "unswitch", usage: unswitch::USAGE, read: |c| Ok(Box::new(Unswitch::read(c)?)) },
     Entry { name: "vectorize", usage: vectorize::USAGE, read: |c| Ok(Box::new(Vectorize::read(c)?)) },

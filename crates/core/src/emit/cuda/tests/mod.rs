@@ -1,6 +1,7 @@
 //! The CUDA text of small programs.
 
 mod addresses;
+mod launches;
 mod split;
 
 use super::{Argument, Source, Step, emit};
@@ -460,28 +461,6 @@ fn the_host_list_keeps_its_conditions_and_scratch_its_size() {
     assert_eq!(source.kernels[0].arguments.last(), Some(&Argument::Scratch(0)));
     assert_eq!(source.scratch[0].bytes(&|_| Some(10)), Ok(120));
     assert!(!source.scratch[0].zeroed);
-}
-
-#[test]
-fn a_launch_waits_for_those_before_it_and_lets_the_next_one_begin() {
-    let program = "program p(n: size, zero: flag, x: in f32[n], y: inout f32[n]) {
-            alloc ws: f32[n] global
-            if zero { for b in block.x(n) { for t in threads(1@1) { ws[b] = 0 } } }
-            else { for b in block.x(n) { for t in threads(1@1) { ws[b] = x[b] } } }
-            for b in block.x(n) { for t in threads(1@1) { y[b] = ws[b] + x[b] } }
-        }";
-    let source = source(program);
-    // One of the first two is launched, and then the third.
-    assert_eq!(source.kernels.iter().map(|k| k.waits).collect::<Vec<_>>(), [false, false, true]);
-    let [first, second, third] = [1, 2, 3].map(|n| source.text.split("__global__").nth(n).unwrap());
-    for one in [first, second] {
-        assert!(one.contains("{\n    let_next_launch_begin();\n") && !one.contains("wait_for"), "{one}");
-    }
-    assert!(third.contains("{\n    wait_for_launch_before();\n") && !third.contains("let_next"), "{third}");
-    // What was written before must not be read before the wait; what was not may be.
-    assert!(third.contains("const float* __restrict__ x") && third.contains("const float* ws"), "{third}");
-    let older = source_for("a100-80gb", program);
-    assert!(!older.text.contains("launch_be") && older.kernels.iter().all(|k| !k.waits), "{}", older.text);
 }
 
 #[test]
