@@ -271,16 +271,16 @@ impl<'a> Body<'a> {
         Ok((declarations, statements))
     }
 
-    /// Waits for the launch before before anything is read, and lets the one behind begin: not sooner, so that what was
-    /// waited for has ended for that one too.
+    /// Lets the launch behind begin, and waits for the one before before anything is read or written. Whoever waits for this one then waits
+    /// for what it waits for too: no block ends without having waited.
     fn neighbours(&mut self, neighbours: Neighbours) {
-        if neighbours.before {
-            self.prelude.require(&between::WAIT_FOR_LAUNCH_BEFORE);
-            self.line("wait_for_launch_before();");
-        }
         if neighbours.after {
             self.prelude.require(&between::LET_NEXT_LAUNCH_BEGIN);
             self.line("let_next_launch_begin();");
+        }
+        if neighbours.before {
+            self.prelude.require(&between::WAIT_FOR_LAUNCH_BEFORE);
+            self.line("wait_for_launch_before();");
         }
     }
 

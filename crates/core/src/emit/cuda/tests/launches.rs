@@ -35,7 +35,7 @@ fn a_call_that_begins_early_waits_for_whatever_was_launched_before() {
     assert!(source.begins_early && source.kernels.iter().all(|k| k.waits));
     for kernel in source.text.split("__global__").skip(1) {
         assert!(
-            kernel.contains("{\n    wait_for_launch_before();\n    let_next_launch_begin();\n"),
+            kernel.contains("{\n    let_next_launch_begin();\n    wait_for_launch_before();\n"),
             "{kernel}"
         );
         // Another call may write what this one reads.
