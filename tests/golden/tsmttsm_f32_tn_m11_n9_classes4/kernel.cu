@@ -103,8 +103,8 @@ tsmttsm_f32_tn_m11_n9_classes4_1(int K, const float* __restrict__ A, const float
 extern "C" __global__ void __launch_bounds__(32)
 tsmttsm_f32_tn_m11_n9_classes4_2(float* __restrict__ each, const float* slice)
 {
-    wait_for_launch_before();
     let_next_launch_begin();
+    wait_for_launch_before();
     const int tid = threadIdx.x;
     const int q = blockIdx.y;
     const int i = blockIdx.x;
