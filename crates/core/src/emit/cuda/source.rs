@@ -72,8 +72,8 @@ pub struct Kernel {
     pub shared_bytes: i64,
     /// Products that the kernel keeps in an `int`: the caller checks that they stay below 2^31.
     pub int_products: Vec<Vec<Index>>,
-    /// Whether it waits itself for the launch before it in the same call, so that it may be launched to begin before that
-    /// one has ended. It does where the target has programmatic dependent launches.
+    /// Whether it waits itself for the launch before it, in the same call or, where calls begin early, in another, so that it may be launched
+    /// to begin before that one has ended. It does where the target has programmatic dependent launches.
     pub waits: bool,
 }
 
