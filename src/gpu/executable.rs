@@ -320,7 +320,10 @@ fn tensor_map(
     };
     let box_extents = map.box_extents.map(|e| e as u32);
     let row_bytes = stride * map.dtype.bytes() as u64;
-    let spec = TensorMapSpec::matrix(element(map.dtype)?, address, extents, row_bytes, box_extents)
+    let (element, of_a_number) = elements(map.dtype);
+    let wider = |[rows, columns]: [u64; 2]| [rows, columns * u64::from(of_a_number)];
+    let [height, width] = box_extents;
+    let spec = TensorMapSpec::matrix(element, address, wider(extents), row_bytes, [height, width * of_a_number])
         .swizzled(swizzle(map.swizzle_bytes)?);
     TensorMap::encode(&spec).map_err(diagnosis)
 }
@@ -419,20 +422,17 @@ fn configuration(
     Ok(Some(LaunchConfig::new(grid, block).shared(narrow(kernel.dynamic_shared_bytes)?)))
 }
 
-fn element(dtype: DType) -> Result<TensorType, Diagnosis> {
-    Ok(match dtype {
-        DType::F16 => TensorType::F16,
-        DType::Bf16 => TensorType::Bf16,
-        DType::F32 => TensorType::F32,
-        DType::F64 => TensorType::F64,
-        DType::I32 => TensorType::I32,
-        DType::C64 => TensorType::U64,
-        DType::C128 => {
-            return Err(Diagnosis::new("bulk copies cannot move c128")
-                .because("their elements have at most 8 bytes")
-                .instead("choose a kernel without bulk copies"));
-        }
-    })
+/// As what a tensor map has the elements of a type, which have 8 bytes at most, and how many of these a number is.
+fn elements(dtype: DType) -> (TensorType, u32) {
+    match dtype {
+        DType::F16 => (TensorType::F16, 1),
+        DType::Bf16 => (TensorType::Bf16, 1),
+        DType::F32 => (TensorType::F32, 1),
+        DType::F64 => (TensorType::F64, 1),
+        DType::I32 => (TensorType::I32, 1),
+        DType::C64 => (TensorType::U64, 1),
+        DType::C128 => (TensorType::F64, 2),
+    }
 }
 
 fn swizzle(bytes: i64) -> Result<Swizzle, Diagnosis> {

@@ -9,7 +9,7 @@ use warpwright_core::te::{Expr, Expression, Tensor, by_flag, select, sum};
 
 use super::Variant;
 use super::classes::{Classes, Window};
-use crate::problem::{Layout, Op};
+use crate::problem::{Alignment, Layout, Op};
 
 /// Extents that are constants of a kernel; the others are arguments of each call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -23,6 +23,8 @@ pub struct Fixed {
     /// Which of A, B and C are declared as one row of elements, as dense matrices with a constant number of columns can
     /// be: copies in pieces then need not keep to rows, and no row stride is passed.
     pub flat: [bool; 3],
+    /// Whether callers promise that rows of A and B that are some way apart start at multiples of 16 bytes.
+    pub aligned_rows: bool,
     /// Whether B is A, so that the kernel has no B.
     pub same: bool,
     /// How products of complex numbers are made of products of real ones.
@@ -70,7 +72,7 @@ impl Numbers {
 
 impl fmt::Display for Fixed {
     /// As the end of a kernel's name: `_m20_n20`, `_parts`, `_three`, `_embedded` or `_expanded` where numbers are not whole,
-    /// `_classes4` where rows are added up by classes, and `_same` where B is A.
+    /// `_classes4` where rows are added up by classes, `_aligned` where rows are promised to be, and `_same` where B is A.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let named = [("m", self.m), ("n", self.n), ("k", self.k)];
         named
@@ -87,6 +89,7 @@ impl fmt::Display for Fixed {
         if let Some(classes) = self.classes {
             write!(f, "_classes{}", classes.count)?;
         }
+        f.write_str(if self.aligned_rows { "_aligned" } else { "" })?;
         f.write_str(if self.same { "_same" } else { "" })
     }
 }
@@ -128,6 +131,9 @@ pub fn specification_at(variant: Variant, fixed: Fixed) -> Program {
     let mut operand_of = |name: &str, matrix: (&Index, Index, Option<i64>), align: i64| {
         let tensor = te.placeholder(name, declared, &extents(&matrix).iter().collect::<Vec<_>>());
         te.align(&tensor, align);
+        if fixed.aligned_rows && declared.bytes() < Alignment::MOST {
+            te.assume_stride(&tensor, Alignment::MOST / declared.bytes());
+        }
         Matrix { tensor, dtype: declared, flat: matrix.2 }
     };
     let a = operand_of("A", a, variant.align.a);

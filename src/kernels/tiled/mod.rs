@@ -60,6 +60,7 @@ pub const FAMILY: Family = Family {
     about: "matrix times matrix, by tiles of threads",
     fixed,
     flat: |_, _| [false; 3],
+    aligned_rows: |_, _| false,
     numbers: |_, _| Numbers::Whole,
     classes: |_, _| None,
     suits: |problem| {

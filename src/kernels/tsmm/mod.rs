@@ -91,6 +91,7 @@ pub const FAMILY: Family = Family {
         let dense = |moved: Moved| is_staged(choice) && moved != Moved::Strided;
         [dense(moved_a(problem, choice)), false, dense(moved_c(problem, choice))]
     },
+    aligned_rows: |_, _| false,
     numbers: mapping::numbers,
     classes: |_, _| None,
     suits: |problem| {

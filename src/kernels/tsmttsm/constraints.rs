@@ -3,6 +3,7 @@
 use warpwright_core::target::Target;
 
 use super::border::{self, BORDER};
+use super::boxes;
 use super::direct::{self, STAGING, is_direct};
 use super::mapping::{self, APART, Threads, WHOLE, area, group_bytes, read, slices_bytes, tiled_columns};
 use super::runs::{RUNS, RUNS_OF_A_GROUP};
@@ -141,6 +142,11 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
             let whole = |width: i64| c.int("depth") * width * p.dtype().bytes() % 16 == 0;
             c.word(staging::COPY) != staging::BULK || (whole(p.shape.m) && whole(p.shape.n))
         },
+    },
+    Constraint {
+        about: "a box has 256 rows at most, and 256 numbers in each row, which are whole pieces of 16 bytes",
+        on: &[staging::COPY, "instruction", "wm", "wn", "depth"],
+        holds: |c, p, _| !boxes::in_boxes(c) || boxes::fit(p, c),
     },
     Constraint {
         about: "a group of rows arrives in one run or in four",

@@ -4,6 +4,7 @@ use warpwright_core::dtype::DType;
 
 use super::WIDEST;
 use super::border::{self, border};
+use super::boxes;
 use super::runs::{self, RUNS};
 use super::turned;
 use super::warps::covered_by_warps;
@@ -484,7 +485,10 @@ const FEW_COPIES: i64 = 4;
 /// Elements at multiples of which rows of A and of B begin in shared memory, for those that are read at once. Where one
 /// copy serves both, for those of either.
 pub(super) fn aligned_for(problem: &Problem, choice: &Choice) -> [i64; 2] {
-    let [a, b] = pieces(problem, choice);
+    // Rows of a box are whole pieces.
+    let least =
+        if boxes::in_boxes(choice) { Alignment::MOST / read(problem, choice).dtype().bytes() } else { 1 };
+    let [a, b] = pieces(problem, choice).map(|piece| piece.max(least));
     if one_copy(problem, choice) { [a.max(b); 2] } else { [a, b] }
 }
 
@@ -525,7 +529,8 @@ pub(super) fn group_bytes(problem: &Problem, choice: &Choice) -> i64 {
     } else {
         0
     };
-    choice.int("depth") * row_bytes(problem, choice) + beyond + staging::barrier_bytes(choice)
+    let between = if boxes::in_boxes(choice) { boxes::between(problem, choice) } else { 0 };
+    choice.int("depth") * row_bytes(problem, choice) + beyond + between + staging::barrier_bytes(choice)
 }
 
 /// Bytes at multiples of which a group begins in shared memory that a bulk copy brings.

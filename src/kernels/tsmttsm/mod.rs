@@ -69,6 +69,9 @@
 //! quarter of its rows each, with padding between these, and an instruction takes its terms from all four: see `runs.rs`. Where tiles stand
 //! over the end of rows, each copy goes on with as much of the next run as they read.
 //!
+//! Rows that are some way apart, by whole pieces of 16 bytes, may come as boxes of a matrix (`copy=boxes`), one of A and one of B for each
+//! group, which the tensor memory accelerator finds by itself; see `boxes.rs`.
+//!
 //! Where whole instructions would leave most of a tile over, threads add up the last rows and columns of C (`border`), from the same
 //! copies and in the same pass: see `border.rs`. Up to half an instruction of rows may be turned instead, so that they are columns of
 //! instructions: of 52 columns of complex128 the last 8 rows of sums take 7 instructions instead of 13. See `turned.rs`.
@@ -78,6 +81,7 @@
 //! (`early`; see `early.rs`).
 
 mod border;
+mod boxes;
 mod constraints;
 mod direct;
 mod footprint;
@@ -113,6 +117,7 @@ pub const FAMILY: Family = Family {
         let [a, b] = mapping::moved(problem, choice).map(|moved| staged && moved != Moved::Strided);
         [a, b, false]
     },
+    aligned_rows: |_, choice| boxes::in_boxes(choice),
     numbers: staging::numbers,
     classes: mapping::classes,
     suits: |problem| {
@@ -291,6 +296,9 @@ const PARAMETERS: &[Parameter] = &[
             let aligned = [a, b] == [Alignment::MOST; 2];
             if runs && aligned && !ways.is_empty() && target.has(Capability::Tma) {
                 ways.push(staging::BULK);
+            }
+            if boxes::may_arrive_in_boxes(problem, c, target) {
+                return with_staged_mma(c, [staging::BY_ROWS, staging::BOXES]);
             }
             // Asynchronous copies of less than 16 bytes a lane are slow.
             let by_registers = c.clone().with(staging::COPY, staging::THROUGH_REGISTERS);

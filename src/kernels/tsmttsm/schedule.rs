@@ -1,6 +1,7 @@
 //! The schedules of the three forms.
 
 use super::border;
+use super::boxes;
 use super::direct::{self, is_direct};
 use super::mapping::{
     self, Threads, WHOLE, aligned_for, copied, covered, one_copy, padding, pieces, read, rows_at_once,
@@ -359,7 +360,7 @@ fn staged(problem: &Problem, choice: &Choice, at: &str, readers: &[String; 2]) -
             continue;
         }
         let rows = if moved == Moved::Rows { format!(", rows={width}") } else { String::new() };
-        if moved == Moved::Strided && piece > 1 {
+        if moved == Moved::Strided && piece > 1 && !boxes::in_boxes(choice) {
             aligned.push(format!("{stride}%{piece}"));
         }
         copies += &format!("cache_read({operand}, mine, shared{rows}{nth}) -> {tile}\n");

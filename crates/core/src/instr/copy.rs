@@ -63,6 +63,24 @@ const fn bulk_load(name: &'static str, operands: &'static [OperandSpec]) -> Reco
     }
 }
 
+/// `tma_load(dst, src)`: a box of rows as they lie; what of it lies outside the tensor becomes zero. So columns behind a row make rows of the
+/// box as long as banks of shared memory want them.
+const fn bulk_load_of_rows(name: &'static str, operands: &'static [OperandSpec]) -> Record {
+    Record {
+        meaning: "for i in 0..R, j in 0..N { d[i, j] = inside(a, i, j) ? a[i, j] : 0 }",
+        ..bulk_load(name, operands)
+    }
+}
+
+/// Rows of whole pieces of 16 bytes, of which a box has 256 at most, and 256 numbers in each; a number of complex128 is two.
+const fn rows(dtype: DType, shape: &'static [Extent]) -> [OperandSpec; 2] {
+    [write("d", shared(dtype, shape, Place::Box)), read("a", global(dtype, shape, Place::TensorMap))]
+}
+
+const ROWS1: &[Extent] = &[Extent::Multiple(1, 256), Extent::Multiple(1, 128)];
+const ROWS2: &[Extent] = &[Extent::Multiple(1, 256), Extent::Multiple(2, 256)];
+const ROWS4: &[Extent] = &[Extent::Multiple(1, 256), Extent::Multiple(4, 256)];
+
 const fn bulk_store(name: &'static str, operands: &'static [OperandSpec]) -> Record {
     Record {
         name,
@@ -172,6 +190,10 @@ pub(super) const RECORDS: &[Record] = &[
     bulk_write_of_parts("bulk_write_c128_f64", &written(DType::C128, DType::F64, [RUN1, RUN2])),
     bulk_load("tma_load_sw128", &boxes(DType::Bf16, true)),
     bulk_load("tma_load_sw128_f16", &boxes(DType::F16, true)),
+    bulk_load_of_rows("tma_load_f32", &rows(DType::F32, ROWS4)),
+    bulk_load_of_rows("tma_load_f64", &rows(DType::F64, ROWS2)),
+    bulk_load_of_rows("tma_load_c64", &rows(DType::C64, ROWS2)),
+    bulk_load_of_rows("tma_load_c128", &rows(DType::C128, ROWS1)),
     bulk_store("tma_store_sw128", &boxes(DType::Bf16, false)),
     bulk_store("tma_store_sw128_f16", &boxes(DType::F16, false)),
 ];

@@ -32,6 +32,14 @@ pub struct Record {
     pub needs: &'static [Capability],
 }
 
+impl Record {
+    /// Whether what it keeps in shared memory is swizzled there.
+    pub fn is_swizzled(&self) -> bool {
+        let places = self.operands.iter().filter_map(|o| o.window.as_ref());
+        places.into_iter().any(|w| w.place == Place::Swizzle128)
+    }
+}
+
 /// What an operand must be.
 #[derive(Debug)]
 pub struct OperandSpec {
@@ -110,6 +118,8 @@ pub enum Place {
     /// Shared memory in the 128-byte swizzle of the tensor memory accelerator: 16-byte piece `c` of the 128-byte row
     /// `r` (counted from a 1024-byte boundary) is kept at piece `c xor r % 8`.
     Swizzle128,
+    /// Shared memory that is one matrix, its rows one after the other, at a multiple of 128 bytes.
+    Box,
     /// Device memory, contiguous along the last dimension and aligned to this many bytes.
     Aligned(i64),
     /// A box of a tensor described by a tensor map; elements outside the tensor read as zero and are not written.
@@ -174,7 +184,7 @@ pub enum Behaviour {
     },
     /// A run of 16-byte pieces to shared memory, of which the elements from the third operand on are zero.
     BulkCopy,
-    /// A box from a tensor to swizzled shared memory.
+    /// A box from a tensor to shared memory, swizzled or not.
     BulkLoad,
     /// A run of 16-byte pieces from shared memory to device memory, without the elements from the third operand on. Elements may stand in
     /// shared memory as their real and imaginary parts.

@@ -187,6 +187,17 @@ impl Expression {
         }
     }
 
+    /// States that rows of a matrix stand apart by a multiple of so many elements, as callers promise. Rows that are one cannot.
+    pub fn assume_stride(&mut self, tensor: &Tensor, elements: i64) {
+        let stride = self.program.params.iter().find_map(|param| match &param.kind {
+            ParamKind::Tensor(buffer) if buffer.sym == tensor.sym => buffer.row_stride.clone(),
+            _ => None,
+        });
+        if let Some(stride) = stride {
+            self.assume(Cond::eq(Index::var(&stride).rem(elements), 0.into()));
+        }
+    }
+
     /// States something that callers promise.
     pub fn assume(&mut self, cond: Cond) {
         self.program.assumes.push(cond);

@@ -66,7 +66,11 @@ impl<'a> Machine<'a> {
             }
             Behaviour::BulkLoad => {
                 for (at, value) in indices(&target.extents).zip(values) {
-                    let byte = self.swizzled_byte(job, 0, &at)?;
+                    let byte = if job.record.is_swizzled() {
+                        self.swizzled_byte(job, 0, &at)?
+                    } else {
+                        self.byte_of_box(job, 0, &at)?
+                    };
                     self.write(self.shared(job, byte), *value, None)?;
                 }
             }
@@ -320,6 +324,16 @@ impl<'a> Machine<'a> {
         }
         let byte = first + 128 * at[0] as usize + at[1] as usize * self.width(job, operand);
         Ok(byte ^ (byte >> 7 & 7) << 4)
+    }
+
+    /// The byte of an element of a box whose rows follow each other.
+    fn byte_of_box(&self, job: &Job<'a>, operand: usize, at: &[i64]) -> Result<usize, Fault> {
+        let first = self.shared_byte(job, operand, &[0, 0])?;
+        if !first.is_multiple_of(128) {
+            return Err(refused(job, "the box is not aligned to 128 bytes"));
+        }
+        let columns = job.views[operand].extents[1];
+        Ok(first + (at[0] * columns + at[1]) as usize * self.width(job, operand))
     }
 
     fn read_swizzled(&self, job: &Job<'a>, operand: usize, at: &[i64]) -> Result<Element, Fault> {

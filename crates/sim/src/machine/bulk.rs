@@ -11,8 +11,12 @@ use crate::order::{Agent, Stream};
 use crate::shadow::Touch;
 use warpwright_core::model::requests::Tally;
 
+/// Bytes at multiples of which boxes begin in shared memory: those in the 128-byte swizzle, and others.
+const SWIZZLED_BOX: i64 = 1024;
+const BOX: i64 = 128;
+
 impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
-    /// A box of a tensor to swizzled shared memory, or back.
+    /// A box of a tensor to shared memory, swizzled or not, or back.
     pub(super) fn bulk(
         &mut self,
         call: &'a Call,
@@ -31,14 +35,24 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
             };
             let stamp = self.order.issue(inner);
             self.order.issue(outer);
-            let Some(offsets) = self.swizzled(call, shared, lane) else { continue };
+            let swizzled = call.record.is_swizzled();
+            let offsets = if swizzled {
+                self.swizzled(call, shared, lane)
+            } else {
+                self.rows_of_box(call, shared, lane)
+            };
+            let Some(offsets) = offsets else { continue };
             let unit = shared.dtype.bytes();
-            if self.start(shared, lane).last().is_some_and(|c| c % 64 != 0)
-                || self.box_start(shared, lane) * unit % 1024 != 0
-            {
+            let (start, bytes) = if swizzled {
+                (self.box_start(shared, lane), SWIZZLED_BOX)
+            } else {
+                (offsets.first().map_or(0, |at| *at as i64), BOX)
+            };
+            let inside_a_row = swizzled && self.start(shared, lane).last().is_some_and(|c| c % 64 != 0);
+            if inside_a_row || start * unit % bytes != 0 {
                 self.hazard(HazardKind::Operand, call.site, || {
                     format!(
-                        "{}: the box in shared memory does not start at a multiple of 1024 bytes",
+                        "{}: the box in shared memory does not start at a multiple of {bytes} bytes",
                         call.record.name
                     )
                 });

@@ -448,6 +448,46 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
         Some(offsets)
     }
 
+    /// The offsets of a box whose rows follow each other in shared memory, by the instruction's own rule; the layout that the program states
+    /// is compared with it.
+    pub(super) fn rows_of_box(
+        &mut self,
+        call: &'a Call,
+        w: &MemoryWindow,
+        lane: usize,
+    ) -> Option<Vec<usize>> {
+        let Memory::Local(local) = w.memory else { return None };
+        let [rows, columns] = w.shape[..] else { return None };
+        let start = self.start(w, lane);
+        let Some(first) = self.local_offset(local, &start) else {
+            self.outside(call, w.memory, &start, lane);
+            return None;
+        };
+        let mut offsets = Vec::with_capacity((rows * columns) as usize);
+        for i in 0..rows {
+            for j in 0..columns {
+                let index = Self::inner_index(w, &start, &[i, j]);
+                let at = first + (i * columns + j) as usize;
+                match self.local_offset(local, &index) {
+                    Some(stated) if stated == at => {}
+                    Some(_) => {
+                        let name = self.code.locals[local as usize].name.clone();
+                        self.hazard(HazardKind::Operand, call.site, || {
+                            format!("{}: the rows of {name} do not follow each other", call.record.name)
+                        });
+                        return None;
+                    }
+                    None => {
+                        self.outside(call, w.memory, &index, lane);
+                        return None;
+                    }
+                }
+                offsets.push(at);
+            }
+        }
+        Some(offsets)
+    }
+
     fn warpgroup_multiply(
         &mut self,
         call: &'a Call,

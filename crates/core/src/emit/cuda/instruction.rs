@@ -40,8 +40,8 @@ impl Body<'_> {
             (Behaviour::CopyAsync { bytes }, [d, a], Some(valid)) => self.copy_async(bytes, d, a, valid),
             (Behaviour::BulkCopy, [d, a], Some(valid)) => self.bulk_copy(d, a, valid, call.signal.as_ref()),
             (Behaviour::BulkWrite, [d, a], Some(valid)) => self.bulk_write(d, a, valid),
-            (Behaviour::BulkLoad, [d, a], _) => self.bulk_load(d, a, call.signal.as_ref()),
-            (Behaviour::BulkStore, [d, a], _) => self.bulk_store(d, a),
+            (Behaviour::BulkLoad, [d, a], _) => self.bulk_load(record, d, a, call.signal.as_ref()),
+            (Behaviour::BulkStore, [d, a], _) => self.bulk_store(record, d, a),
             (Behaviour::Shuffle(lane), [t, v], Some(d)) => self.shuffle(lane, t, v, d),
             (Behaviour::ChainedSum, [before, total, chain], _) => self.chained_sum(before, total, chain),
             (Behaviour::Prefetch, [a], _) => self.prefetch(a),
@@ -213,20 +213,26 @@ impl Body<'_> {
         Ok(())
     }
 
-    fn bulk_load(&mut self, d: &Window, a: &Window, signal: Option<&(Sym, Index)>) -> Result<(), Diagnosis> {
+    fn bulk_load(
+        &mut self,
+        record: &Record,
+        d: &Window,
+        a: &Window,
+        signal: Option<&(Sym, Index)>,
+    ) -> Result<(), Diagnosis> {
         let Some((ring, ordinal)) = signal else { return Err(no_barrier()) };
         self.prelude.require(&tensor_map::LOAD);
         let (slot, _) = self.ring_slot(ring, ordinal)?;
-        let map = self.tensor_map(a, d)?;
+        let map = self.tensor_map(record, a, d)?;
         let corner = self.corner(a);
         let to = self.address(&Self::start(d))?;
         self.line(format!("tma_load({to}, {map}, {corner}, {slot});"));
         Ok(())
     }
 
-    fn bulk_store(&mut self, d: &Window, a: &Window) -> Result<(), Diagnosis> {
+    fn bulk_store(&mut self, record: &Record, d: &Window, a: &Window) -> Result<(), Diagnosis> {
         self.prelude.require(&tensor_map::STORE);
-        let map = self.tensor_map(d, a)?;
+        let map = self.tensor_map(record, d, a)?;
         let corner = self.corner(d);
         let from = self.address(&Self::start(a))?;
         self.line(format!("tma_store({map}, {corner}, {from});"));
@@ -239,7 +245,12 @@ impl Body<'_> {
     }
 
     /// The name of the tensor map for boxes of the shape of `shared`.
-    fn tensor_map(&mut self, tensor: &Window, shared: &Window) -> Result<String, Diagnosis> {
+    fn tensor_map(
+        &mut self,
+        record: &Record,
+        tensor: &Window,
+        shared: &Window,
+    ) -> Result<String, Diagnosis> {
         let unit = self.unit;
         let buffer = unit.buffer(&tensor.buffer)?;
         let ([rows, columns], [height, width]) = (&buffer.dims[..], &self.window_extents(shared)?[..]) else {
@@ -251,7 +262,7 @@ impl Body<'_> {
             extents: [rows.extent.clone(), columns.extent.clone()],
             row_stride: buffer.row_stride.clone(),
             box_extents: [*height, *width],
-            swizzle_bytes: 128,
+            swizzle_bytes: if record.is_swizzled() { 128 } else { 0 },
         };
         if let Some((name, _)) = self.maps.iter().find(|(_, m)| *m == map) {
             return Ok(name.clone());

@@ -463,9 +463,13 @@ impl<'a> Body<'a> {
         lines.push(format!("{comment}."));
         for (name, map) in &self.maps {
             let [height, width] = map.box_extents;
+            let swizzle = match map.swizzle_bytes {
+                0 => String::new(),
+                bytes => format!(", in the {bytes}-byte swizzle"),
+            };
             lines.push(format!(
-                "// {name}: boxes of {height} x {width} of {}, in the {}-byte swizzle; zero outside.",
-                map.tensor, map.swizzle_bytes
+                "// {name}: boxes of {height} x {width} of {}{swizzle}; zero outside.",
+                map.tensor
             ));
         }
         if !self.maps.is_empty() {

@@ -111,7 +111,7 @@ pub struct TensorMap {
     pub row_stride: Option<Sym>,
     /// Rows and columns of the box that one copy moves.
     pub box_extents: [i64; 2],
-    /// The period of the swizzle of the box in shared memory, in bytes.
+    /// The period of the swizzle of the box in shared memory, in bytes; 0 where its rows lie one after the other.
     pub swizzle_bytes: i64,
 }
 

@@ -31,6 +31,7 @@ pub(super) fn faults(
             Place::Rows(bytes) => pieces(bytes, window, buffer, facts),
             Place::Run => pieces(PIECE, window, buffer, facts).or_else(|| run(window, buffer)),
             Place::Swizzle128 => swizzle(window, buffer, facts),
+            Place::Box => rows_of_a_box(window, buffer),
             Place::Aligned(bytes) => aligned(bytes, window, buffer, facts),
             Place::TensorMap => tensor_map(window, buffer, facts),
         });
@@ -147,6 +148,43 @@ fn run(window: &Window, buffer: &Buffer) -> Option<Diagnosis> {
             .because("the instruction moves it as one piece of memory")
             .instead("give all of the last dimension and one index for each before it, without a layout that parts it")
     })
+}
+
+/// Bytes at multiples of which a box begins in shared memory.
+const BOX: i64 = 128;
+
+/// The window is all of the last two dimensions, and those are one matrix whose rows follow each other from a multiple of 128 bytes.
+fn rows_of_a_box(window: &Window, buffer: &Buffer) -> Option<Diagnosis> {
+    let refuse = |because: &str, instead: &str| {
+        Some(
+            Diagnosis::new(format!("the window of `{}` is no box of rows", buffer.sym))
+                .because(because)
+                .instead(instead),
+        )
+    };
+    let n = window.dims.len();
+    let Some(extents) = buffer.constant_extents().filter(|_| n >= 2) else {
+        return refuse("a box has two constant extents", "give rows and columns of a buffer of constant extents");
+    };
+    let whole = |at: usize| match &window.dims[at] {
+        Span::All => true,
+        Span::Slice(start, length) => start.as_constant() == Some(0) && extents[at] == *length,
+        Span::At(_) => false,
+    };
+    let one_of_each = window.dims[..n - 2].iter().all(|d| matches!(d, Span::At(_)));
+    if !whole(n - 2) || !whole(n - 1) || !one_of_each {
+        return refuse("it is filled as a whole", "give the last two dimensions as `:, :`, and one index for each before");
+    }
+    let layout = buffer.layout.clone().unwrap_or_else(|| Layout::row_major(&extents));
+    let (row, column) = (&layout.axes[n - 2], &layout.axes[n - 1]);
+    let rest = &layout.offset - &(&Index::var(row).scaled(extents[n - 1]) + &Index::var(column));
+    if rest.mentions(row) || rest.mentions(column) {
+        return refuse("its rows do not follow each other", "leave its layout out; columns outside the tensor are filled with zeros");
+    }
+    if rest.rem((BOX / buffer.dtype.bytes()).max(1)) != Index::default() {
+        return refuse("it may not start at a multiple of 128 bytes", "let slots begin at multiples of 128 bytes");
+    }
+    None
 }
 
 fn misaligned(buffer: &Buffer, start: &Index, elements: i64, bytes: i64) -> Diagnosis {

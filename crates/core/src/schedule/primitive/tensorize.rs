@@ -341,7 +341,7 @@ fn fits(window: &Window, buffer: &Buffer, wanted: &WindowSpec, facts: &Facts) ->
         Where::Swizzle128 => swizzle(window, buffer, &index::Facts::new())
             .map_or(Ok(()), |d| Err(format!("{}; {}", d.what, d.because))),
         Where::Element => Ok(()),
-        Where::Lanes | Where::TensorMap | Where::Run => {
+        Where::Lanes | Where::TensorMap | Where::Run | Where::Box => {
             Err("its place cannot be checked by this step".into())
         }
     }

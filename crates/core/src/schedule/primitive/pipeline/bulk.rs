@@ -180,20 +180,21 @@
 
 use std::cell::RefCell;
 
+use super::fill::Fill;
 use super::registers::Staging;
 use super::ring::{Landing, Ring, give_back, in_slot};
 use super::roles::{Roles, first, in_blocks};
 use super::{Found, Pipeline, Release, peers};
 use crate::diag::Diagnosis;
 use crate::index::{Cond, Index};
-use crate::instr::{self, Behaviour};
+use crate::instr::{self, Behaviour, Place as Where};
 use crate::ir::{
-    self, Access, AssignOp, Buffer, Dim, For, Instruction, Mode, Operand, Program, Range, Role, Space, Span,
+    self, Access, Buffer, Dim, For, Instruction, Mode, Operand, Program, Range, Role, Space, Span,
     Stmt, Window, walk,
 };
 use crate::layout::Layout;
 use crate::schedule::facts::Facts;
-use crate::schedule::rewrite::{Place, Stages, at_loops, covers, guard_bounds, guarded_load};
+use crate::schedule::rewrite::{Place, Stages, at_loops};
 use crate::sym::Sym;
 
 /// Bytes that a bulk copy moves a multiple of, from and to a multiple of as many.
@@ -264,12 +265,13 @@ impl Copied {
         let (mut copies, mut bytes) = (Vec::new(), 0);
         for stmt in &moved.fills {
             let signal = (full.clone(), Index::var(&counted.var));
-            let Run { tile, copy, bytes: of_run, aligned } =
-                run(stmt, signal, &stages.staged, &moved.staged, place, &facts).map_err(|because| {
+            let Run { tile, copy, bytes: of_run, aligned, columns } =
+                run(stmt, signal, &moved.staged, place, &facts).map_err(|because| {
                     step.refuse(because).instead(
-                        "copy dense rows as the one piece of memory that they are, or use via=cp_async",
+                        "copy dense rows as the one piece of memory that they are, promise that rows start at multiples of 16 bytes, or use via=cp_async",
                     )
                 })?;
+            found.wider.extend(columns.map(|columns| (tile.clone(), columns)));
             found.aligned.insert(tile, aligned);
             copies.push(copy);
             bytes += of_run;
@@ -373,64 +375,40 @@ fn in_pieces(buffer: &Buffer) -> Buffer {
 struct Run {
     /// The buffer that it fills.
     tile: Sym,
-    /// The copy, in a loop over the rows if there are any.
+    /// The copy, in a loop over the rows if there are any, or by one thread if it is a box.
     copy: Stmt,
     bytes: i64,
-    /// Bytes at multiples of which it begins in device memory, [`LINE`] at most.
+    /// Bytes at multiples of which slots begin: as runs do in device memory, [`LINE`] at most, or as boxes have to.
     aligned: i64,
+    /// Columns of the tile, with those that are its padding, if it is a box.
+    columns: Option<i64>,
 }
 
-/// A fill of one of these buffers as bulk copies that fill its larger version and report to a barrier; why it is none.
+/// A fill as bulk copies that fill its larger version and report to a barrier; why it is none.
 fn run(
-    fill: &Stmt,
+    stmt: &Stmt,
     signal: (Sym, Index),
-    staged: &[Buffer],
     larger: &[Buffer],
     place: &Place,
     facts: &Facts,
 ) -> Result<Run, String> {
-    let mut at = fill;
-    let (mut loops, mut inside) = (Vec::new(), facts.clone());
-    let assign = loop {
-        match at {
-            Stmt::For(l) => {
-                inside.enter(l);
-                loops.push(l.var.clone());
-                let [inner] = &l.body[..] else { return Err("a fill holds more than one statement".into()) };
-                at = inner;
-            }
-            Stmt::Assign(a) => break a,
-            _ => return Err("a fill is more than loops around one copy".into()),
-        }
-    };
-    let name = &assign.target.buffer;
-    let tile = staged.iter().find(|b| b.sym == *name).ok_or("a tile is not known")?;
-    let (cond, access, otherwise) = guarded_load(&assign.value)
-        .filter(|_| assign.op == AssignOp::Store)
-        .ok_or_else(|| format!("`{name}` is filled by more than a copy"))?;
-    let buffers = place.program.buffers();
-    let source = buffers.get(&access.buffer).ok_or("a matrix is not known")?;
-    let filled = larger.iter().find(|b| b.sym == *name).unwrap_or(tile);
-    let Consecutive { start, elements, row } =
-        consecutive(filled, source, &assign.target.index, access, &loops)?;
-    if !covers(std::slice::from_ref(fill), tile) {
-        return Err(format!("it could not be shown that all of `{name}` is filled"));
+    let fill = Fill::of(stmt, place, facts)?;
+    if fill.source.dims.len() == 2 {
+        return a_box(&fill, signal, facts);
     }
-    // Inside the matrix the copy must not leave anything out, and outside it gives zeros.
-    inside.assume(&guard_bounds(access, source, &Facts::default()));
-    if !inside.proves(&cond) || (cond != Cond::TRUE && otherwise != 0.0) {
-        return Err(format!("`{name}` is filled with other than all that the matrix has and zeros"));
-    }
+    let Fill { tile, source, target, access, loops, whole } = &fill;
+    let filled = larger.iter().find(|b| b.sym == tile.sym).unwrap_or(tile);
+    let Consecutive { start, elements, row } = consecutive(filled, source, target, access, loops)?;
     let mut facts = facts.clone();
     if let Some((r, rows)) = &row {
         facts.enter_range(r, &(*rows).into());
     }
     let piece = PIECE / tile.dtype.bytes();
     if elements % piece != 0 || !facts.is_multiple(&start, piece) || source.align % PIECE != 0 {
-        return Err(format!("what `{name}` holds may not start and end at multiples of {PIECE} bytes"));
+        return Err(format!("what `{}` holds may not start and end at multiples of {PIECE} bytes", tile.sym));
     }
     let there = &source.dims[0].extent - &start;
-    let valid = if cond == Cond::TRUE || facts.proves(&Cond::le(elements.into(), there.clone())) {
+    let valid = if *whole || facts.proves(&Cond::le(elements.into(), there.clone())) {
         elements.into()
     } else {
         there.minimum(&elements.into()).maximum(&0.into())
@@ -453,7 +431,42 @@ fn run(
         Some((r, _)) => For::with_mode(&r, Mode::Unroll, Range::upto(rows), vec![copy]),
         None => copy,
     };
-    Ok(Run { tile: tile.sym.clone(), copy, bytes: rows * elements * tile.dtype.bytes(), aligned })
+    let bytes = rows * elements * tile.dtype.bytes();
+    Ok(Run { tile: tile.sym.clone(), copy, bytes, aligned, columns: None })
+}
+
+/// A fill with rows that are some way apart as one copy of a box, which one thread asks for.
+fn a_box(fill: &Fill, signal: (Sym, Index), facts: &Facts) -> Result<Run, String> {
+    let tile = &fill.tile;
+    let extents = tile.constant_extents().ok_or("the extents of a tile are not constants")?;
+    let [rows, columns] = extents[..] else { return Err(format!("`{}` is no box of a matrix", tile.sym)) };
+    let columns = match &tile.layout {
+        None => columns,
+        Some(layout) => row_length(layout).filter(|length| *length >= columns).ok_or_else(|| {
+            format!("rows of `{}` do not follow each other at one distance in shared memory", tile.sym)
+        })?,
+    };
+    let from = fill.window(&[rows, columns])?;
+    let record = fill.load(&[rows, columns], Where::Box)?;
+    fill.rows_at_pieces(facts)?;
+    let to = Window { buffer: tile.sym.clone(), dims: vec![Span::All; 2] };
+    let operands = vec![Operand::Window(to), Operand::Window(from)];
+    let copy = Stmt::Instruction(Instruction { name: record.name.into(), operands, signal: Some(signal) });
+    Ok(Run {
+        tile: tile.sym.clone(),
+        copy: first("e", 1, vec![copy]),
+        bytes: rows * columns * tile.dtype.bytes(),
+        aligned: LINE,
+        columns: Some(columns),
+    })
+}
+
+/// The elements from one row to the next in this layout of two axes, in which those of a row follow each other.
+fn row_length(layout: &Layout) -> Option<i64> {
+    let [row, column] = &layout.axes[..] else { return None };
+    let length = layout.at(&[1, 0]);
+    let rest = &layout.offset - &(&Index::var(row).scaled(length) + &Index::var(column));
+    (rest == Index::default()).then_some(length)
 }
 
 /// Elements that follow each other in a matrix and in a tile, or in each row of a tile.

@@ -62,7 +62,7 @@
 //!   committed in every step and all but the last `stages - 2` groups waited for. Fills that are no such copies, as
 //!   of a tile that is turned round on its way, pass through registers. With 1 stage each step waits for its own
 //!   copies: the least shared memory, for blocks or parts of them of which others compute meanwhile.
-//! - `bulk`: one warp asks for whole runs of memory, which report to a ring of barriers (see `bulk.rs`). With
+//! - `bulk`: one warp asks for whole runs of memory, or boxes of a matrix, which report to a ring of barriers (see `bulk.rs`). With
 //!   `release=warps` it asks as soon as every warp has given a slot back, with `release=role` a warp does nothing but that;
 //!   otherwise all threads meet first.
 //! - `tma`: one thread of a role of its own copies whole tiles through the tensor memory accelerator, into a ring of
@@ -78,6 +78,7 @@
 
 mod across;
 mod bulk;
+mod fill;
 mod registers;
 mod ring;
 mod roles;
@@ -330,6 +331,8 @@ struct Found {
     rings: HashMap<Sym, i64>,
     /// Buffers of one dimension that get this extent.
     longer: HashMap<Sym, i64>,
+    /// Buffers of two dimensions that get so many columns, their padding among them.
+    wider: HashMap<Sym, i64>,
     /// Bytes at multiples of which the slots of a ring begin, if not at those of [`SLOT_ALIGNMENT`].
     aligned: HashMap<Sym, i64>,
     asynchronous: bool,
@@ -348,6 +351,9 @@ impl Found {
             if let Stmt::Alloc(buffer) = &mut stmt {
                 if let Some(extent) = self.longer.get(&buffer.sym) {
                     buffer.dims = vec![Dim::new(*extent)];
+                }
+                if let (Some(columns), Some(last)) = (self.wider.get(&buffer.sym), buffer.dims.last_mut()) {
+                    (*last, buffer.layout) = (Dim::new(*columns), None);
                 }
                 if let Some(slots) = self.rings.get(&buffer.sym) {
                     let aligned = self.aligned.get(&buffer.sym).copied();

@@ -59,17 +59,18 @@
 //! multiples of 16 bytes. Where that is not known, as in the general version beside a specialised one, the loop stays
 //! in step: all threads copy, meet, and multiply.
 
+use super::fill::Fill;
 use super::{Pipeline, SLOT_ALIGNMENT, peers, ring_layout};
 use crate::diag::Diagnosis;
 use crate::index::{Cond, Index};
-use crate::instr::{self, Behaviour, Completion, Extent};
+use crate::instr::{self, Completion, Place as Where};
 use crate::ir::validate::swizzle;
 use crate::ir::{
-    ALIGNMENT, Assign, AssignOp, Body, Buffer, Dim, For, If, Instruction, Mode, Operand, Program, Range,
-    Ring, Role, Span, Stmt, Sync, Window, walk,
+    Body, Buffer, Dim, For, If, Instruction, Mode, Operand, Program, Range, Ring, Role, Span, Stmt, Sync,
+    Window, walk,
 };
 use crate::schedule::facts::Facts;
-use crate::schedule::rewrite::{Place, Stages, covers, guard_bounds, guarded_load, head};
+use crate::schedule::rewrite::{Place, Stages, head};
 use crate::sym::Sym;
 
 use super::ring::in_slot;
@@ -175,111 +176,23 @@ struct Copy {
 
 /// Every fill as a bulk copy; why one is none.
 fn copies(stages: &Stages, place: &Place, facts: &Facts) -> Result<Vec<Copy>, String> {
-    let buffers = place.program.buffers();
-    stages
-        .fills
-        .iter()
-        .map(|fill| {
-            let mut inside = facts.clone();
-            let (assign, loops) = leaf(fill, &mut inside)?;
-            let tile = buffers.get(&assign.target.buffer).ok_or("a tile is not known")?;
-            if !covers(std::slice::from_ref(fill), tile) {
-                return Err(format!("it could not be shown that all of `{}` is filled", tile.sym));
-            }
-            let (cond, access, otherwise) = guarded_load(&assign.value)
-                .filter(|_| assign.op == AssignOp::Store)
-                .ok_or_else(|| format!("`{}` is filled by more than a copy", tile.sym))?;
-            let source = buffers.get(&access.buffer).ok_or("a matrix is not known")?;
-            if cond != Cond::TRUE && otherwise != 0.0 {
-                return Err(format!(
-                    "`{}` is filled with {otherwise} where it hangs over, not with 0",
-                    tile.sym
-                ));
-            }
-            // Inside the matrix the copy must not leave anything out.
-            let mut known = inside.clone();
-            known.assume(&guard_bounds(access, source, &Facts::default()));
-            if !known.proves(&cond) {
-                return Err(format!("`{}` is not filled with all that the matrix has", tile.sym));
-            }
-            let window = moved(tile, source, &assign.target.index, access, &loops)?;
-            copy(tile, source, window, facts)
-        })
-        .collect()
-}
-
-/// The one assignment of a nest, and the variables of its loops.
-fn leaf(fill: &Stmt, facts: &mut Facts) -> Result<(Assign, Vec<Sym>), String> {
-    let (mut at, mut loops) = (fill, Vec::new());
-    loop {
-        match at {
-            Stmt::For(l) => {
-                facts.enter(l);
-                loops.push(l.var.clone());
-                let [inner] = &l.body[..] else { return Err("a fill holds more than one statement".into()) };
-                at = inner;
-            }
-            Stmt::Assign(a) => return Ok((a.clone(), loops)),
-            _ => return Err("a fill is more than loops around one copy".into()),
-        }
-    }
-}
-
-/// The box of the matrix that a tile holds: each index of the matrix is that of the tile and a start.
-fn moved(
-    tile: &Buffer,
-    source: &Buffer,
-    target: &[Index],
-    access: &crate::ir::Access,
-    loops: &[Sym],
-) -> Result<Window, String> {
-    let extents = tile.constant_extents().ok_or("the extents of a tile are not constants")?;
-    if extents.len() != 2 || source.dims.len() != 2 {
-        return Err(format!("`{}` is no box of a matrix", tile.sym));
-    }
-    let start = |(from, to): (&Index, &Index)| {
-        let start = from - to;
-        let fixed = !loops.iter().any(|v| start.mentions(v));
-        fixed
-            .then_some(start)
-            .ok_or_else(|| format!("`{}` is stored in another order than it is read", tile.sym))
-    };
-    let starts = access.index.iter().zip(target).map(start).collect::<Result<Vec<_>, _>>()?;
-    let dims = starts.into_iter().zip(extents).map(|(start, n)| Span::Slice(start, n)).collect();
-    Ok(Window { buffer: source.sym.clone(), dims })
+    stages.fills.iter().map(|fill| copy(&Fill::of(fill, place, facts)?, facts)).collect()
 }
 
 /// The bulk copy of a box to a tile.
-fn copy(tile: &Buffer, source: &Buffer, from: Window, facts: &Facts) -> Result<Copy, String> {
-    let extents = tile.constant_extents().unwrap_or_default();
-    let record = instr::all()
-        .find(|r| {
-            let wanted = r.operands.first().and_then(|o| o.window.as_ref());
-            r.behaviour == Behaviour::BulkLoad
-                && wanted.is_some_and(|w| w.dtype == Some(tile.dtype) && shape_fits(w.shape, &extents))
-        })
-        .ok_or_else(|| format!("there is no bulk copy of {extents:?} elements of {}", tile.dtype))?;
+fn copy(fill: &Fill, facts: &Facts) -> Result<Copy, String> {
+    let tile = &fill.tile;
+    let extents = tile.constant_extents().ok_or("the extents of a tile are not constants")?;
+    let from = fill.window(&extents)?;
+    let record = fill.load(&extents, Where::Swizzle128)?;
     let to = Window { buffer: tile.sym.clone(), dims: vec![Span::All; 2] };
     if let Some(fault) = swizzle(&to, tile, &crate::index::Facts::new()) {
         return Err(format!("{}; {}", fault.what, fault.because));
     }
-    let stride = source.row_stride.as_ref().map_or_else(|| source.dims[1].extent.clone(), Index::var);
-    let starts = source.is_global() && source.align == ALIGNMENT;
-    if !starts || !facts.is_multiple(&stride, ALIGNMENT / source.dtype.bytes()) {
-        return Err(format!("rows of `{}` may not start at multiples of {ALIGNMENT} bytes", source.sym));
-    }
+    fill.rows_at_pieces(facts)?;
     let operands = vec![Operand::Window(to), Operand::Window(from)];
     let bytes = extents.iter().product::<i64>() * tile.dtype.bytes();
     Ok(Copy { instruction: Instruction { name: record.name.into(), operands, signal: None }, bytes })
-}
-
-fn shape_fits(wanted: &[Extent], extents: &[i64]) -> bool {
-    wanted.len() == extents.len()
-        && wanted.iter().zip(extents).all(|(w, n)| match w {
-            Extent::Fixed(f) => f == n,
-            Extent::Multiple(of, most) => n % of == 0 && n <= most,
-            Extent::Same(_) => false,
-        })
 }
 
 /// The loop with its products waited for in every step.

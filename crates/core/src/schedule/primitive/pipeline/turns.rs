@@ -49,7 +49,7 @@ use super::roles::first;
 use super::{Found, Pipeline, Release, only_if};
 use crate::diag::Diagnosis;
 use crate::index::{Cond, Index, gcd};
-use crate::ir::{self, For, Mode, Program, Range, Stmt, Sync};
+use crate::ir::{self, For, Mode, Program, Range, Stmt, Sync, walk};
 use crate::schedule::handle::LoopRef;
 use crate::schedule::rewrite::{Place, at_loops, head, rewrite_loops};
 use crate::sym::Sym;
@@ -145,12 +145,12 @@ fn ask(ring: &Ring, copies: &[Stmt], step: &Step, bytes: i64) -> Vec<Stmt> {
         Stmt::Arrive { ring: full.clone(), ordinal: step.number.clone(), bytes: Some(bytes.into()) };
     let mut asked = vec![first("e", 1, vec![announce])];
     asked.extend(ring.in_slot_of(&step.number, step.of(copies)));
-    for stmt in &mut asked {
-        if let Stmt::Instruction(i) = stmt {
+    walk::rewrite(asked, &mut |mut stmt| {
+        if let Stmt::Instruction(i) = &mut stmt {
             i.signal = Some((full.clone(), step.number.clone()));
         }
-    }
-    asked
+        vec![stmt]
+    })
 }
 
 #[cfg(test)]
