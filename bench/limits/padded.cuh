@@ -23,9 +23,14 @@ template <class T, int WIDTH, int ROWS> __device__ void fetch_ends(const T* rows
     }
 }
 
+// What a block leaves of so many words, which is its part of a sum: it writes as many, whatever they are.
+template <int WORDS> __device__ void leave(float* parts, float sum) {
+    for (int i = threadIdx.x; i < WORDS; i += THREADS) parts[size_t(blockIdx.x) * WORDS + i] = sum;
+}
+
 // Blocks take turns with chunks of so many rows, which are copied to rows as far apart; or read and added up, with those of a second
-// matrix. The sectors of gaps are fetched so many turns ahead.
-template <class T, int WIDTH, int ROWS, int AHEAD, bool COPY>
+// matrix, and a part of so many words left in the place of c. The sectors of gaps are fetched so many turns ahead.
+template <class T, int WIDTH, int ROWS, int AHEAD, bool COPY, int LEFT = 0>
 __global__ void __launch_bounds__(THREADS) chunks(const T* a, const T* b, T* c, size_t rows, int stride) {
     const size_t all = rows / ROWS, chunk = size_t(ROWS) * stride;
     constexpr int ELEMENTS = ROWS * WIDTH, HELD = (ELEMENTS + THREADS - 1) / THREADS;
@@ -53,4 +58,5 @@ __global__ void __launch_bounds__(THREADS) chunks(const T* a, const T* b, T* c, 
         }
     }
     if (sum == 1.2345f) c[0] = a[0];
+    if (!COPY) leave<LEFT>((float*)c, sum);
 }

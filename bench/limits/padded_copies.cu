@@ -1,6 +1,6 @@
 // What padded rows cost whoever reads and writes them: the products of `bench tsm --sweep strides`, without a product. Rows of `width`
 // elements that stand `stride` elements apart, 2 GiB from the first to the last, are copied to rows as far apart, as A C does,
-// or those of two matrices are read and added up, as A^T B does; and dense rows of matrices that start 1, 2 and 3 elements after a multiple of 16
+// or those of two matrices are read and added up, as A^T B does, where each block leaves as many numbers as C has; and dense rows of matrices that start 1, 2 and 3 elements after a multiple of 16
 // bytes. Each is done in several ways, and the fastest counts:
 //
 //   elements   lanes take neighbouring elements of all rows, 4 or 8 of a thread under way
@@ -9,7 +9,7 @@
 //   a chunk a block    chunks, or chunks with the sectors of gaps fetched first, by blocks that make room after one: all that are on the GPU
 //              at a time have neighbouring chunks
 //
-// in elements, and in pieces of 8 and 16 bytes where rows consist of such and begin at multiples of them, on several grids. No kernel that
+// Numbers are random, as those of products. Each is done in elements, and in pieces of 8 and 16 bytes where rows consist of such and begin at multiples of them, on several grids. No kernel that
 // multiplies has less to do. Prints a table (CSV) that bench/goals.py reads beside the one of `bench tsm --sweep strides` on the same GPU:
 //
 //     nvcc -O3 -std=c++17 -gencode=arch=compute_90a,code=sm_90a -o limits padded_copies.cu
@@ -52,8 +52,9 @@ template <class Launch> double timed(Launch launch) {
     return times[2] / 1e3;
 }
 
-// Elements of all rows one after the other: U of a thread are under way at a time. Where nothing is stored, those of a second matrix too.
-template <class T, int WIDTH, int U, bool COPY>
+// Elements of all rows one after the other: U of a thread are under way at a time. Where nothing is copied, those of a second matrix too, and a
+// part of so many words is left.
+template <class T, int WIDTH, int U, bool COPY, int LEFT>
 __global__ void __launch_bounds__(THREADS) elements(const T* a, const T* b, T* c, size_t rows, int stride) {
     const size_t all = rows * WIDTH, step = size_t(gridDim.x) * THREADS;
     float sum = 0;
@@ -76,9 +77,19 @@ __global__ void __launch_bounds__(THREADS) elements(const T* a, const T* b, T* c
         }
     }
     if (sum == 1.2345f) c[0] = a[0];  // Never, but the compiler does not know.
+    if (!COPY) leave<LEFT>((float*)c, sum);
 }
 
-template <class T, int WIDTH, bool COPY> void tried(Best& best, size_t rows, int stride) {
+// Numbers between -1 and 1, of 24 random bits each.
+__global__ void fill(float* numbers, size_t count, unsigned seed) {
+    for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < count; i += size_t(gridDim.x) * blockDim.x) {
+        unsigned h = unsigned(i) * 2654435761u ^ seed;
+        h ^= h >> 16, h *= 0x85ebca6bu, h ^= h >> 13, h *= 0xc2b2ae35u, h ^= h >> 16;
+        numbers[i] = (h >> 8) / 8388608.0f - 1;
+    }
+}
+
+template <class T, int WIDTH, bool COPY, int LEFT> void tried(Best& best, size_t rows, int stride) {
     const std::string of = " of " + std::to_string(sizeof(T)) + " bytes";
     const T *from = (const T*)a, *second = (const T*)b;
     T* to = (T*)c;
@@ -86,9 +97,9 @@ template <class T, int WIDTH, bool COPY> void tried(Best& best, size_t rows, int
     constexpr int ROWS = 2048 / WIDTH / 32 * 32 > 0 ? 2048 / WIDTH / 32 * 32 : 32;
     for (int blocks : {4, 8, 16}) {
         const int grid = blocks * multiprocessors;
-        best.take(timed([=] { elements<T, WIDTH, 4, COPY><<<grid, THREADS>>>(from, second, to, rows, stride); }), "elements" + of);
-        best.take(timed([=] { elements<T, WIDTH, 8, COPY><<<grid, THREADS>>>(from, second, to, rows, stride); }), "elements" + of);
-        best.take(timed([=] { chunks<T, WIDTH, ROWS, NEVER, COPY><<<grid, THREADS>>>(from, second, to, rows, stride); }), "chunks" + of);
+        best.take(timed([=] { elements<T, WIDTH, 4, COPY, LEFT><<<grid, THREADS>>>(from, second, to, rows, stride); }), "elements" + of);
+        best.take(timed([=] { elements<T, WIDTH, 8, COPY, LEFT><<<grid, THREADS>>>(from, second, to, rows, stride); }), "elements" + of);
+        best.take(timed([=] { chunks<T, WIDTH, ROWS, NEVER, COPY, LEFT><<<grid, THREADS>>>(from, second, to, rows, stride); }), "chunks" + of);
         if constexpr (COPY) {
             best.take(timed([=] { chunks<T, WIDTH, ROWS, 0, true><<<grid, THREADS>>>(from, second, to, rows, stride); }), "fetched" + of);
             best.take(timed([=] { chunks<T, WIDTH, ROWS, 1, true><<<grid, THREADS>>>(from, second, to, rows, stride); }), "fetched" + of);
@@ -96,21 +107,21 @@ template <class T, int WIDTH, bool COPY> void tried(Best& best, size_t rows, int
         }
     }
     const int all = rows / ROWS;
-    best.take(timed([=] { chunks<T, WIDTH, ROWS, NEVER, COPY><<<all, THREADS>>>(from, second, to, rows, stride); }), "a chunk a block" + of);
+    best.take(timed([=] { chunks<T, WIDTH, ROWS, NEVER, COPY, LEFT><<<all, THREADS>>>(from, second, to, rows, stride); }), "a chunk a block" + of);
     if constexpr (COPY) {
         best.take(timed([=] { chunks<T, WIDTH, ROWS, 0, true><<<all, THREADS>>>(from, second, to, rows, stride); }), "a fetched chunk a block" + of);
     }
 }
 
 // Rows of WIDTH words, in all pieces of at most so many words that they consist of.
-template <int WIDTH, bool COPY> Best words(size_t rows, int stride, int most = 4) {
+template <int WIDTH, bool COPY, int LEFT> Best words(size_t rows, int stride, int most = 4) {
     Best best;
-    tried<float, WIDTH, COPY>(best, rows, stride);
+    tried<float, WIDTH, COPY, LEFT>(best, rows, stride);
     if constexpr (WIDTH % 2 == 0) {
-        if (stride % 2 == 0 && most >= 2) tried<float2, WIDTH / 2, COPY>(best, rows, stride / 2);
+        if (stride % 2 == 0 && most >= 2) tried<float2, WIDTH / 2, COPY, LEFT>(best, rows, stride / 2);
     }
     if constexpr (WIDTH % 4 == 0) {
-        if (stride % 4 == 0 && most >= 4) tried<float4, WIDTH / 4, COPY>(best, rows, stride / 4);
+        if (stride % 4 == 0 && most >= 4) tried<float4, WIDTH / 4, COPY, LEFT>(best, rows, stride / 4);
     }
     return best;
 }
@@ -126,8 +137,8 @@ template <int WIDTH, int WORDS> void measure(std::initializer_list<const char*> 
         const int most = dense ? WORDS : 4;
         const auto start = [=](int elements) { return dense ? elements * 4 * WORDS : 0; };
         a = of_a + start(1), b = of_b + start(2), c = of_c + start(3);
-        const Best copied = words<WIDTH * WORDS, true>(rows, stride * WORDS, most);
-        const Best read = words<WIDTH * WORDS, false>(rows, stride * WORDS, most);
+        const Best copied = words<WIDTH * WORDS, true, 0>(rows, stride * WORDS, most);
+        const Best read = words<WIDTH * WORDS, false, WIDTH * WIDTH * WORDS>(rows, stride * WORDS, most);
         for (const char* dtype : dtypes) {
             printf("strides,tsmm,%s,%zu,%d,%d,%d %d %d,%.9g,%s,%s,%s\n", dtype, rows, WIDTH, WIDTH, stride, WIDTH, stride,
                    copied.seconds, copied.way.c_str(), name.c_str(), date);
@@ -157,7 +168,7 @@ int main(int argc, char** argv) {
         fprintf(stderr, "there is no room for 6 GiB; skipped\n");
         return 0;
     }
-    for (char* matrix : {of_a, of_b, of_c}) cudaMemset(matrix, 0, ROOM);
+    for (char* matrix : {of_a, of_b, of_c}) fill<<<1024, 256>>>((float*)matrix, ROOM / 4, unsigned(matrix - of_a));
     date = argc > 1 ? argv[1] : "";
     name = device.name;
     multiprocessors = device.multiProcessorCount;

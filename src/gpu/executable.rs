@@ -323,8 +323,9 @@ fn tensor_map(
     let (element, of_a_number) = elements(map.dtype);
     let wider = |[rows, columns]: [u64; 2]| [rows, columns * u64::from(of_a_number)];
     let [height, width] = box_extents;
-    let spec = TensorMapSpec::matrix(element, address, wider(extents), row_bytes, [height, width * of_a_number])
-        .swizzled(swizzle(map.swizzle_bytes)?);
+    let spec =
+        TensorMapSpec::matrix(element, address, wider(extents), row_bytes, [height, width * of_a_number])
+            .swizzled(swizzle(map.swizzle_bytes)?);
     TensorMap::encode(&spec).map_err(diagnosis)
 }
 

@@ -245,12 +245,7 @@ impl Body<'_> {
     }
 
     /// The name of the tensor map for boxes of the shape of `shared`.
-    fn tensor_map(
-        &mut self,
-        record: &Record,
-        tensor: &Window,
-        shared: &Window,
-    ) -> Result<String, Diagnosis> {
+    fn tensor_map(&mut self, record: &Record, tensor: &Window, shared: &Window) -> Result<String, Diagnosis> {
         let unit = self.unit;
         let buffer = unit.buffer(&tensor.buffer)?;
         let ([rows, columns], [height, width]) = (&buffer.dims[..], &self.window_extents(shared)?[..]) else {

@@ -164,7 +164,10 @@ fn rows_of_a_box(window: &Window, buffer: &Buffer) -> Option<Diagnosis> {
     };
     let n = window.dims.len();
     let Some(extents) = buffer.constant_extents().filter(|_| n >= 2) else {
-        return refuse("a box has two constant extents", "give rows and columns of a buffer of constant extents");
+        return refuse(
+            "a box has two constant extents",
+            "give rows and columns of a buffer of constant extents",
+        );
     };
     let whole = |at: usize| match &window.dims[at] {
         Span::All => true,
@@ -173,16 +176,25 @@ fn rows_of_a_box(window: &Window, buffer: &Buffer) -> Option<Diagnosis> {
     };
     let one_of_each = window.dims[..n - 2].iter().all(|d| matches!(d, Span::At(_)));
     if !whole(n - 2) || !whole(n - 1) || !one_of_each {
-        return refuse("it is filled as a whole", "give the last two dimensions as `:, :`, and one index for each before");
+        return refuse(
+            "it is filled as a whole",
+            "give the last two dimensions as `:, :`, and one index for each before",
+        );
     }
     let layout = buffer.layout.clone().unwrap_or_else(|| Layout::row_major(&extents));
     let (row, column) = (&layout.axes[n - 2], &layout.axes[n - 1]);
     let rest = &layout.offset - &(&Index::var(row).scaled(extents[n - 1]) + &Index::var(column));
     if rest.mentions(row) || rest.mentions(column) {
-        return refuse("its rows do not follow each other", "leave its layout out; columns outside the tensor are filled with zeros");
+        return refuse(
+            "its rows do not follow each other",
+            "leave its layout out; columns outside the tensor are filled with zeros",
+        );
     }
     if rest.rem((BOX / buffer.dtype.bytes()).max(1)) != Index::default() {
-        return refuse("it may not start at a multiple of 128 bytes", "let slots begin at multiples of 128 bytes");
+        return refuse(
+            "it may not start at a multiple of 128 bytes",
+            "let slots begin at multiples of 128 bytes",
+        );
     }
     None
 }

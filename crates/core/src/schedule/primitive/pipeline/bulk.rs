@@ -189,8 +189,8 @@ use crate::diag::Diagnosis;
 use crate::index::{Cond, Index};
 use crate::instr::{self, Behaviour, Place as Where};
 use crate::ir::{
-    self, Access, Buffer, Dim, For, Instruction, Mode, Operand, Program, Range, Role, Space, Span,
-    Stmt, Window, walk,
+    self, Access, Buffer, Dim, For, Instruction, Mode, Operand, Program, Range, Role, Space, Span, Stmt,
+    Window, walk,
 };
 use crate::layout::Layout;
 use crate::schedule::facts::Facts;
