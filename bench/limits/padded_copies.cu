@@ -1,7 +1,7 @@
 // What padded rows cost whoever reads and writes them: the products of `bench tsm --sweep strides`, without a product. Rows of `width`
 // elements that stand `stride` elements apart, 2 GiB from the first to the last, are copied to rows as far apart, as A C does,
-// or those of two matrices are read and added up, as A^T B does, where each block leaves as many numbers as C has; and dense rows of matrices that start 1, 2 and 3 elements after a multiple of 16
-// bytes. Each is done in several ways, and the fastest counts:
+// or those of two matrices are read and added up, as A^T B does; and dense rows of matrices that start 1, 2 and 3 elements after a multiple of
+// 16 bytes. Numbers are random, as those of products. Each is done in several ways, and the fastest counts:
 //
 //   elements   lanes take neighbouring elements of all rows, 4 or 8 of a thread under way
 //   chunks     blocks take turns with chunks of rows, each element held by one thread, all under way
@@ -9,8 +9,11 @@
 //   a chunk a block    chunks, or chunks with the sectors of gaps fetched first, by blocks that make room after one: all that are on the GPU
 //              at a time have neighbouring chunks
 //
-// Numbers are random, as those of products. Each is done in elements, and in pieces of 8 and 16 bytes where rows consist of such and begin at multiples of them, on several grids. No kernel that
-// multiplies has less to do. Prints a table (CSV) that bench/goals.py reads beside the one of `bench tsm --sweep strides` on the same GPU:
+// in elements, and in pieces of 8 and 16 bytes where rows consist of such and begin at multiples of them, on several grids. A block that
+// adds up leaves as many numbers as C has: where sums have to be the same every time, which rows a block adds up is settled beforehand, and so
+// each has a part of its own. What the same reads take where blocks leave nothing is in the table as the figure `reads`: no kernel that
+// multiplies has less to do, and none that adds up in a fixed order can do as little.
+// Prints a table (CSV) that bench/goals.py reads beside the one of `bench tsm --sweep strides` on the same GPU:
 //
 //     nvcc -O3 -std=c++17 -gencode=arch=compute_90a,code=sm_90a -o limits padded_copies.cu
 //     ./limits DATE > limits-nvidia-h200-DATE.csv
@@ -139,11 +142,16 @@ template <int WIDTH, int WORDS> void measure(std::initializer_list<const char*> 
         a = of_a + start(1), b = of_b + start(2), c = of_c + start(3);
         const Best copied = words<WIDTH * WORDS, true, 0>(rows, stride * WORDS, most);
         const Best read = words<WIDTH * WORDS, false, WIDTH * WIDTH * WORDS>(rows, stride * WORDS, most);
+        const Best alone = words<WIDTH * WORDS, false, 0>(rows, stride * WORDS, most);
         for (const char* dtype : dtypes) {
             printf("strides,tsmm,%s,%zu,%d,%d,%d %d %d,%.9g,%s,%s,%s\n", dtype, rows, WIDTH, WIDTH, stride, WIDTH, stride,
                    copied.seconds, copied.way.c_str(), name.c_str(), date);
-            printf("strides,tsmttsm,%s,%d,%d,%zu,%d %d %d,%.9g,%s,%s,%s\n", dtype, WIDTH, WIDTH, rows, stride, stride, WIDTH,
-                   read.seconds, read.way.c_str(), name.c_str(), date);
+            const auto sums = [=](const char* figure, const Best& best) {
+                printf("%s,tsmttsm,%s,%d,%d,%zu,%d %d %d,%.9g,%s,%s,%s\n", figure, dtype, WIDTH, WIDTH, rows, stride, stride, WIDTH,
+                       best.seconds, best.way.c_str(), name.c_str(), date);
+            };
+            sums("strides", read);
+            sums("reads", alone);
         }
         fflush(stdout);
     }
