@@ -11,6 +11,7 @@ mod reductions;
 mod rungs;
 mod skinny_banks;
 mod skinny_border;
+mod skinny_boxes;
 mod skinny_bulk;
 mod skinny_classes;
 mod skinny_data;

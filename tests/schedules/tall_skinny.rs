@@ -14,6 +14,11 @@ use crate::check::check;
 
 /// The choice is exactly equal to the specification, in order and on threads without a hazard, at these long extents.
 pub fn holds(family: &Family, problem: &Problem, choice: &Choice, long: &[i64]) {
+    holds_with(family, problem, choice, long, &[]);
+}
+
+/// The same where other sizes are given too.
+pub fn holds_with(family: &Family, problem: &Problem, choice: &Choice, long: &[i64], given: &[(&str, i64)]) {
     let kernel = family.build(problem, choice).unwrap_or_else(|e| panic!("{e}"));
     let place = format!("{} with {choice}", kernel.name);
     let valid =
@@ -34,7 +39,8 @@ pub fn holds(family: &Family, problem: &Problem, choice: &Choice, long: &[i64]) 
             seed: 3,
             options: Options { mode: Mode::Simt, checks: true, blocks: Blocks::All },
         };
-        let report = exact::check(kernel.specification(), valid.program(), &[(name, *extent)], &trials)
+        let sizes = [&[(name, *extent)], given].concat();
+        let report = exact::check(kernel.specification(), valid.program(), &sizes, &trials)
             .unwrap_or_else(|e| panic!("{place}: {e}"));
         assert!(report.passed(), "{place} at {name} = {extent}: {:?}", report.run.hazards);
     }

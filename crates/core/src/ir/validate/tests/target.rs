@@ -326,6 +326,51 @@ fn operands_have_the_layout_of_the_record() {
 }
 
 #[test]
+fn boxes_are_whole_matrices_from_multiples_of_128_bytes() {
+    let rows = |old: &str, new: &str| {
+        let text = "program p(K: size, A: in c128[K, 9; lda], y: out c128[32]) {
+          for b in block.x(1) {
+            alloc s: c128[2, 8, 10] shared layout (p, r, c) => 80*p + 10*r + c
+            alloc full: mbar ring 2 count 1
+            for k in 0..ceil(K, 8) {
+              for e in threads(1@1) {
+                tma_load_c128(s[k%2, :, :], A[8*k +: 8, 0 +: 10]) -> full[k]
+                arrive(full[k], tx 1280)
+              }
+              await(full[k])
+            }
+          }
+        }";
+        assert!(text.contains(old), "{old}");
+        text.replace(old, new)
+    };
+    valid_on(&rows("", ""), "h200").map_err(|f| said(&f)).expect("a box of rows");
+    unfit_on(&rows("", ""), "a100-80gb", &["tma_load_c128 does not exist"]);
+    for (old, new, words) in [
+        ("80*p + 10*r + c", "96*p + 11*r + c", "its rows do not follow each other"),
+        ("80*p + 10*r + c", "84*p + 10*r + c", "it may not start at a multiple of 128 bytes"),
+        ("s[k%2, :, :], A[8*k +: 8,", "s[k%2, 0 +: 4, :], A[8*k +: 4,", "it is filled as a whole"),
+    ] {
+        unfit(&rows(old, new), &[words]);
+    }
+    // Rows of single numbers begin anywhere, unless somebody promises that they do not.
+    let single =
+        rows("c128[2, 8, 10]", "f32[2, 8, 32]").replace("c128", "f32").replace("80*p + 10*r", "256*p + 32*r");
+    let single = single.replace("0 +: 10", "0 +: 32").replace("tx 1280", "tx 1024");
+    unfit(&single, &["rows of `A` may not start at multiples of 4 elements"]);
+    let promised = single.replace("y: out f32[32])", "y: out f32[32]) assume lda%4 == 0");
+    valid_on(&promised, "h200").map_err(|f| said(&f)).expect("rows that begin where a box wants them");
+    let anywhere = promised.replace("9; lda]", "9; lda] align 4");
+    unfit(&anywhere, &["`A` may not start at a multiple of 16 bytes"]);
+    // A row of a box has 256 numbers at most.
+    let wide = promised
+        .replace("32]", "260]")
+        .replace("0 +: 32", "0 +: 260")
+        .replace("256*p + 32*r", "2080*p + 260*r");
+    assert!(checked(&wide.replace("tx 1024", "tx 8320")).is_err(), "{wide}");
+}
+
+#[test]
 fn swizzles_are_compared_with_the_instruction() {
     let tma = |old: &str, new: &str, words: &[&str]| unfit(&edited("hgemm_tma_wgmma", old, new), words);
     let layout = "8192*s + 64*r + 8*xor(c/8, r%8) + c%8";

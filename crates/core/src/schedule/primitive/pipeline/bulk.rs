@@ -176,10 +176,12 @@
 //! "), "{text}");
 //! ```
 //!
-//! Each copy takes about 50 cycles of its multiprocessor, however short it is (bench/limits/rows_by_bulk.cu), so rows had better be long.
+//! Each copy takes about 50 cycles of its multiprocessor, however short it is (bench/limits/rows_by_bulk.cu), so rows had better be long. Rows of
+//! a matrix that stand apart come as a box (`boxes.rs`).
 
 use std::cell::RefCell;
 
+use super::boxes;
 use super::fill::Fill;
 use super::registers::Staging;
 use super::ring::{Landing, Ring, give_back, in_slot};
@@ -187,7 +189,7 @@ use super::roles::{Roles, first, in_blocks};
 use super::{Found, Pipeline, Release, peers};
 use crate::diag::Diagnosis;
 use crate::index::{Cond, Index};
-use crate::instr::{self, Behaviour, Place as Where};
+use crate::instr::{self, Behaviour};
 use crate::ir::{
     self, Access, Buffer, Dim, For, Instruction, Mode, Operand, Program, Range, Role, Space, Span, Stmt,
     Window, walk,
@@ -203,7 +205,7 @@ const PIECE: i64 = 16;
 /// Bytes of a line of a cache, and of all banks of shared memory. A copy whose lines lie across those of shared memory takes longer:
 /// A^H B in complex128 of 35, 39 and 41 columns, whose slots were 16 to 112 bytes longer than groups, is 1.03 to 1.05 times as fast where slots
 /// begin at multiples of it (an H200, bench/results/h200-2026-11-28-lines-of-shared-memory.txt).
-const LINE: i64 = 128;
+pub(super) const LINE: i64 = 128;
 
 /// The threads that ask for copies, and that give a slot back, together.
 const WARP: i64 = 32;
@@ -372,16 +374,16 @@ fn in_pieces(buffer: &Buffer) -> Buffer {
 }
 
 /// A fill that is one bulk copy, or one for each row of a buffer.
-struct Run {
+pub(super) struct Run {
     /// The buffer that it fills.
-    tile: Sym,
+    pub tile: Sym,
     /// The copy, in a loop over the rows if there are any, or by one thread if it is a box.
-    copy: Stmt,
-    bytes: i64,
+    pub copy: Stmt,
+    pub bytes: i64,
     /// Bytes at multiples of which slots begin: as runs do in device memory, [`LINE`] at most, or as boxes have to.
-    aligned: i64,
+    pub aligned: i64,
     /// Columns of the tile, with those that are its padding, if it is a box.
-    columns: Option<i64>,
+    pub columns: Option<i64>,
 }
 
 /// A fill as bulk copies that fill its larger version and report to a barrier; why it is none.
@@ -394,7 +396,7 @@ fn run(
 ) -> Result<Run, String> {
     let fill = Fill::of(stmt, place, facts)?;
     if fill.source.dims.len() == 2 {
-        return a_box(&fill, signal, facts);
+        return boxes::run(&fill, signal, facts);
     }
     let Fill { tile, source, target, access, loops, whole } = &fill;
     let filled = larger.iter().find(|b| b.sym == tile.sym).unwrap_or(tile);
@@ -433,40 +435,6 @@ fn run(
     };
     let bytes = rows * elements * tile.dtype.bytes();
     Ok(Run { tile: tile.sym.clone(), copy, bytes, aligned, columns: None })
-}
-
-/// A fill with rows that are some way apart as one copy of a box, which one thread asks for.
-fn a_box(fill: &Fill, signal: (Sym, Index), facts: &Facts) -> Result<Run, String> {
-    let tile = &fill.tile;
-    let extents = tile.constant_extents().ok_or("the extents of a tile are not constants")?;
-    let [rows, columns] = extents[..] else { return Err(format!("`{}` is no box of a matrix", tile.sym)) };
-    let columns = match &tile.layout {
-        None => columns,
-        Some(layout) => row_length(layout).filter(|length| *length >= columns).ok_or_else(|| {
-            format!("rows of `{}` do not follow each other at one distance in shared memory", tile.sym)
-        })?,
-    };
-    let from = fill.window(&[rows, columns])?;
-    let record = fill.load(&[rows, columns], Where::Box)?;
-    fill.rows_at_pieces(facts)?;
-    let to = Window { buffer: tile.sym.clone(), dims: vec![Span::All; 2] };
-    let operands = vec![Operand::Window(to), Operand::Window(from)];
-    let copy = Stmt::Instruction(Instruction { name: record.name.into(), operands, signal: Some(signal) });
-    Ok(Run {
-        tile: tile.sym.clone(),
-        copy: first("e", 1, vec![copy]),
-        bytes: rows * columns * tile.dtype.bytes(),
-        aligned: LINE,
-        columns: Some(columns),
-    })
-}
-
-/// The elements from one row to the next in this layout of two axes, in which those of a row follow each other.
-fn row_length(layout: &Layout) -> Option<i64> {
-    let [row, column] = &layout.axes[..] else { return None };
-    let length = layout.at(&[1, 0]);
-    let rest = &layout.offset - &(&Index::var(row).scaled(length) + &Index::var(column));
-    (rest == Index::default()).then_some(length)
 }
 
 /// Elements that follow each other in a matrix and in a tile, or in each row of a tile.

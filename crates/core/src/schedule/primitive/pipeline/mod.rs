@@ -77,6 +77,7 @@
 //! later, by the pass `synchronise`, except that `cp_async` places the one that its waits need.
 
 mod across;
+mod boxes;
 mod bulk;
 mod fill;
 mod registers;
