@@ -28,8 +28,8 @@
 //! ```
 //!
 //! What a tile has of columns that the matrix has not is zeros, as the accelerator gives; so its padding (`storage_align`), which takes rows that
-//! are read together to different banks, costs nothing: it is columns of the box. (Where the matrix has such columns, they are copied too, and read by
-//! nobody.) Rows have to begin at multiples of 16 bytes, as whoever calls has to promise.
+//! are read together to different banks, needs no instruction: it is columns of the box. (Where the matrix has such columns, they are copied too, and
+//! read by nobody.) Rows have to begin at multiples of 16 bytes, as whoever calls has to promise.
 //!
 //! That is faster than asynchronous copies only where rows are long: of A^H B on an H200, rows of 512 bytes in 1.03 and 1.04 times, others as fast or
 //! slower, down to 0.6 times for rows of 64 bytes (bench/results/h200-2026-11-29-boxes-and-calls-that-begin-early.txt).
