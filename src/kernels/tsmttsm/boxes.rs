@@ -38,6 +38,18 @@ pub(super) fn fit(problem: &Problem, choice: &Choice) -> bool {
     choice.int("depth") <= MOST && rows.iter().all(|row| *row <= most && row * bytes % Alignment::MOST == 0)
 }
 
+/// Passes through the first-level cache in whose time 128 bytes of a box come. Where boxes were slower than other copies of A^H B in complex128,
+/// a multiprocessor got 32 to 42 bytes in a ns, 16 to 21 in a cycle, with the zeros of padding and of tiles that stand over the end of a row (an H200,
+/// bench/results/h200-2026-11-29-boxes-and-calls-that-begin-early.txt).
+const PASSES: f64 = 6.5;
+
+/// Passes in whose time a row of A and one of B come.
+pub(super) fn passes(problem: &Problem, choice: &Choice) -> f64 {
+    let operands = if one_copy(problem, choice) { 1 } else { 2 };
+    let elements: i64 = row_elements(problem, choice)[..operands].iter().sum();
+    PASSES * (elements * read(problem, choice).dtype().bytes()) as f64 / 128.0
+}
+
 /// Bytes between boxes, which begin at multiples of a line of shared memory.
 pub(super) fn between(problem: &Problem, choice: &Choice) -> i64 {
     let bytes = read(problem, choice).dtype().bytes();

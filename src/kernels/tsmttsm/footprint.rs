@@ -4,6 +4,7 @@ use warpwright_core::index::gcd;
 use warpwright_core::target::{Capability, Target};
 
 use super::border;
+use super::boxes;
 use super::direct::{self, is_direct};
 use super::mapping::{
     self, INSTRUCTION_BYTES, LONG_CODE, Threads, WHOLE, area, areas, code_bytes, conflicts, copied,
@@ -214,8 +215,12 @@ fn matrix_footprint(problem: &Problem, choice: &Choice, target: &Target, common:
     let (passes_of_copies, copies) = if direct {
         (0.0, 0.0)
     } else {
-        let bytes_of_a_row = (area.iter().sum::<i64>() * bytes) as f64;
-        (bytes_of_a_row / 128.0, copies(problem, choice, Copied::instructions))
+        let passes = if boxes::in_boxes(choice) {
+            boxes::passes(problem, choice)
+        } else {
+            (area.iter().sum::<i64>() * bytes) as f64 / 128.0
+        };
+        (passes, copies(problem, choice, Copied::instructions))
     };
     let (part, uneven) = match warps::tiles_shared(problem, choice, schedulers) {
         Some(shared) => (shared.part, Some(shared.uneven)),
