@@ -110,9 +110,19 @@ impl Binding {
         let extents: Result<Vec<i64>, Sym> =
             buffer.dims.iter().map(|d| d.extent.eval(&|s| self.value(s))).collect();
         let extents = extents.map_err(|sym| Diagnosis::new(format!("the size {sym} is not a parameter")))?;
-        // A dense matrix may be declared as one row of elements.
+        let stride = row_stride(role, problem) * parts;
+        // A matrix may be declared as one row of elements: dense, or with what lies between its rows.
+        let all = if rows == 0 {
+            Some(0)
+        } else {
+            (rows - 1).checked_mul(stride.max(columns)).and_then(|before| before.checked_add(columns))
+        };
         let flat = extents.len() == 1;
-        if extents != [rows, columns] && !(flat && rows.checked_mul(columns) == Some(extents[0])) {
+        let with_gaps = flat && all == Some(extents[0]) && columns > 0;
+        if extents != [rows, columns]
+            && !with_gaps
+            && !(flat && rows.checked_mul(columns) == Some(extents[0]))
+        {
             return Err(Diagnosis::new(format!("its {} is stored as {}", buffer.sym, joined(&extents)))
                 .because(format!(
                     "layout {} of {} stores it as {rows}x{columns}",
@@ -129,8 +139,7 @@ impl Binding {
                     alignment(start)
                 )));
         }
-        let stride = row_stride(role, problem) * parts;
-        if buffer.row_stride.is_none() && stride != columns.max(1) {
+        if buffer.row_stride.is_none() && !with_gaps && stride != columns.max(1) {
             return Err(Diagnosis::new(format!("its {} has no row stride", buffer.sym))
                 .because(format!("the problem asks for one of {stride} for rows of {columns}"))
                 .instead("leave out --lda, --ldb and --ldc, or choose another kernel"));

@@ -13,7 +13,7 @@ use warpwright_core::target::Target;
 
 pub use super::choice::{Choice, Value, Word, parse_parameter};
 use super::classes::Classes;
-use super::gemm::{self, Fixed, Numbers};
+use super::gemm::{self, Fixed, Numbers, Strides};
 use super::{Kernel, Variant, staging};
 use crate::problem::{Multiplications, Precision, Problem};
 use crate::reference::bound;
@@ -134,8 +134,8 @@ pub struct Family {
     pub fixed: fn(&Problem) -> Result<Fixed, Diagnosis>,
     /// Which of A, B and C the kernels of a choice take as one row of elements; dense ones only.
     pub flat: fn(&Problem, &Choice) -> [bool; 3],
-    /// Whether the kernels of a choice want rows of A and B to start at multiples of 16 bytes, as those of the problem do.
-    pub aligned_rows: fn(&Problem, &Choice) -> bool,
+    /// What the kernels of a choice know of the row strides of A and B.
+    pub strides: fn(&Problem, &Choice) -> Strides,
     /// How the kernels of a choice make products of complex numbers.
     pub numbers: fn(&Problem, &Choice) -> Numbers,
     /// The classes by which the kernels of a choice add up rows, if they do.
@@ -363,8 +363,8 @@ impl Family {
     pub fn build(&self, problem: &Problem, choice: &Choice) -> Result<Kernel, Diagnosis> {
         let variant = Variant::of(problem);
         let (flat, numbers) = ((self.flat)(problem, choice), (self.numbers)(problem, choice));
-        let (classes, aligned_rows) = ((self.classes)(problem, choice), (self.aligned_rows)(problem, choice));
-        let fixed = Fixed { flat, aligned_rows, numbers, classes, ..(self.fixed)(problem)? };
+        let (classes, strides) = ((self.classes)(problem, choice), (self.strides)(problem, choice));
+        let fixed = Fixed { flat, strides, numbers, classes, ..(self.fixed)(problem)? };
         let precision = variant.precision.name().replace('-', "_");
         let name = format!("{}_{precision}_{}{fixed}{}", self.name, variant.layout, variant.align);
         let place = |d: Diagnosis| d.at(format!("kernel {name} with {choice}"));

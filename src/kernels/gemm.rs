@@ -23,8 +23,8 @@ pub struct Fixed {
     /// Which of A, B and C are declared as one row of elements, as dense matrices with a constant number of columns can
     /// be: copies in pieces then need not keep to rows, and no row stride is passed.
     pub flat: [bool; 3],
-    /// Whether callers promise that rows of A and B that are some way apart start at multiples of 16 bytes.
-    pub aligned_rows: bool,
+    /// What is known of the row strides of A and B.
+    pub strides: Strides,
     /// Whether B is A, so that the kernel has no B.
     pub same: bool,
     /// How products of complex numbers are made of products of real ones.
@@ -35,6 +35,19 @@ pub struct Fixed {
     /// Whether the kernel is told that alpha is 1, by the flag `alpha1`, and then does without the factor: what an
     /// element of C costs besides its terms weighs where there are few of them.
     pub alpha1: bool,
+}
+
+/// What a kernel knows of the row strides of A and B.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Strides {
+    /// They are arguments of each call.
+    #[default]
+    Arguments,
+    /// They are too, and callers promise that they are multiples of 16 bytes.
+    OfWholePieces,
+    /// They are constants of the kernel, in elements of A and B. Where the matrix is declared as one row of elements, those between its
+    /// rows are in it.
+    Constant([i64; 2]),
 }
 
 /// How products of complex numbers are stated.
@@ -72,7 +85,8 @@ impl Numbers {
 
 impl fmt::Display for Fixed {
     /// As the end of a kernel's name: `_m20_n20`, `_parts`, `_three`, `_embedded` or `_expanded` where numbers are not whole,
-    /// `_classes4` where rows are added up by classes, `_aligned` where rows are promised to be, and `_same` where B is A.
+    /// `_classes4` where rows are added up by classes, `_aligned` where rows are promised to be, `_lda25_ldb27` where strides are
+    /// constants, and `_same` where B is A.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let named = [("m", self.m), ("n", self.n), ("k", self.k)];
         named
@@ -89,7 +103,11 @@ impl fmt::Display for Fixed {
         if let Some(classes) = self.classes {
             write!(f, "_classes{}", classes.count)?;
         }
-        f.write_str(if self.aligned_rows { "_aligned" } else { "" })?;
+        match self.strides {
+            Strides::Arguments => {}
+            Strides::OfWholePieces => f.write_str("_aligned")?,
+            Strides::Constant([a, b]) => write!(f, "_lda{a}_ldb{b}")?,
+        }
         f.write_str(if self.same { "_same" } else { "" })
     }
 }
@@ -117,21 +135,31 @@ pub fn specification_at(variant: Variant, fixed: Fixed) -> Program {
         if op.b.transposes() { [&n, &k] } else { [&k, &n] },
         [&m, &n],
     ];
-    let [a, b, c] = [(a, wider, fixed.flat[0]), (b, wider, fixed.flat[1]), (c, 1, fixed.flat[2])].map(
-        |([rows, columns], wider, flat)| {
-            let columns = columns.scaled(wider);
-            let width = columns.as_constant().filter(|_| flat);
-            (rows, columns, width)
-        },
-    );
+    let [of_a, of_b] = match fixed.strides {
+        Strides::Constant(strides) => strides.map(|stride| Some(wider * stride)),
+        Strides::Arguments | Strides::OfWholePieces => [None; 2],
+    };
+    let [a, b, c] =
+        [(a, wider, fixed.flat[0], of_a), (b, wider, fixed.flat[1], of_b), (c, 1, fixed.flat[2], None)].map(
+            |([rows, columns], wider, flat, stride)| {
+                let columns = columns.scaled(wider);
+                let width = columns.as_constant().filter(|_| flat);
+                (rows, columns, width.map(|width| stride.unwrap_or(width)))
+            },
+        );
     let extents = |(rows, columns, flat): &(&Index, Index, Option<i64>)| match flat {
-        Some(width) => vec![rows.scaled(*width)],
+        // What lies behind the last row is not in it.
+        Some(width) => {
+            let behind = columns.offset(-width);
+            let all = rows.scaled(*width);
+            vec![if behind == Index::default() { all } else { (&all + &behind).maximum(&0.into()) }]
+        }
         None => vec![(*rows).clone(), columns.clone()],
     };
     let mut operand_of = |name: &str, matrix: (&Index, Index, Option<i64>), align: i64| {
         let tensor = te.placeholder(name, declared, &extents(&matrix).iter().collect::<Vec<_>>());
         te.align(&tensor, align);
-        if fixed.aligned_rows && declared.bytes() < Alignment::MOST {
+        if fixed.strides == Strides::OfWholePieces && declared.bytes() < Alignment::MOST {
             te.assume_stride(&tensor, Alignment::MOST / declared.bytes());
         }
         Matrix { tensor, dtype: declared, flat: matrix.2 }
@@ -347,7 +375,7 @@ struct Matrix {
     tensor: Tensor,
     /// Of its elements.
     dtype: DType,
-    /// Elements of a row, where the matrix is declared as one row of elements.
+    /// Elements from one row to the next, where the matrix is declared as one row of elements.
     flat: Option<i64>,
 }
 

@@ -168,8 +168,11 @@ pub(super) const BY_CLASSES: &str = "classes";
 /// Its value by which rows that are some way apart arrive as boxes of a matrix.
 pub(super) const BOXES: &str = "boxes";
 
+/// Its value by which rows that are some way apart arrive with what lies between them, as the one piece of memory that they are then.
+pub(super) const SPAN: &str = "span";
+
 /// What it is about.
-pub(super) const ABOUT_COPY: &str = "how dense rows move between device and shared memory: as the one piece of memory that they are, shared out among threads or by one bulk copy; row by row, by asynchronous copies or through registers; or row by row in pieces of 16 bytes, those rows that start alike (classes) by blocks of their own. Rows that are some way apart move row by row, or as boxes of the matrix by one copy each";
+pub(super) const ABOUT_COPY: &str = "how dense rows move between device and shared memory: as the one piece of memory that they are, shared out among threads or by one bulk copy; row by row, by asynchronous copies or through registers; or row by row in pieces of 16 bytes, those rows that start alike (classes) by blocks of their own. Rows that are some way apart move row by row, as boxes of the matrix by one copy each, or with what lies between them (span)";
 
 /// The name of the parameter that says when a group that a bulk copy has brought may be overwritten by the next one.
 pub(super) const RELEASE: &str = "release";
@@ -304,7 +307,7 @@ pub(super) enum By {
 impl By {
     pub(super) fn of(choice: &Choice) -> By {
         match choice.word(COPY) {
-            BULK | BOXES => By::Bulk,
+            BULK | BOXES | SPAN => By::Bulk,
             THROUGH_REGISTERS => By::Loading,
             _ => By::Asking,
         }

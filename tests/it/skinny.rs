@@ -23,6 +23,30 @@ fn strided_and_skewed_products_go_through_the_families() {
 }
 
 #[test]
+fn rows_that_stand_apart_arrive_as_boxes_or_with_what_lies_between_them() {
+    for (arguments, ways) in [
+        ("9x12x700 --layout cn --dtype c128 --lda 12 --ldb 14 --beta 0.5", &["boxes", "span"][..]),
+        ("24x20x700 --layout tn --dtype f32 --lda 28 --ldb 24", &["boxes", "span"]),
+        ("9x9x700 --layout tn --dtype f64 --lda 11 --ldb 10", &["span"]),
+        ("9x9x700 --layout cn --dtype c64 --lda 12 --ldb 12 --same", &["span", "boxes"]),
+    ] {
+        for copy in ways {
+            let product = format!(
+                "gemm {arguments} --kernel tsmttsm --param unit=mma --param copy={copy} --device sim:h200 --trials 1 --json"
+            );
+            // Equal to its specification, and near the reference, which knows no gaps.
+            let report = json(&product, 0);
+            assert_eq!(report["check"]["passed"], true, "{product}");
+            assert_eq!(report["kernel"]["parameters"]["copy"], *copy, "{product}");
+        }
+    }
+    let dense = refusal(
+        "gemm 9x9x700 --layout tn --kernel tsmttsm --param unit=mma --param copy=span --device sim:h200",
+    );
+    assert!(dense.contains("copy=span is no choice") && dense.contains("try one of"), "{dense}");
+}
+
+#[test]
 fn matrices_that_start_anywhere_go_through_the_same_kernels() {
     for (arguments, offset, family) in [
         ("12x20x3000 --layout tn --dtype f64 --beta 0.5", [1, 0, 3], "tsmttsm"),

@@ -25,6 +25,7 @@ mod skinny_reads;
 mod skinny_rest;
 mod skinny_runs;
 mod skinny_short;
+mod skinny_span;
 mod skinny_starts;
 mod skinny_turned;
 mod skinny_turns;

@@ -50,7 +50,7 @@ use self::mapping::{
     A_TILE, B_TILE, BY_WARPS, COLUMNS, Elements, HIGH, PIECE, ROWS, TEAM, TURNED, by_matrix_units,
 };
 use super::family::{Choice, Family, Parameter, Value};
-use super::gemm::{Fixed, Numbers};
+use super::gemm::{Fixed, Numbers, Strides};
 use super::staging::{self, By, ceil};
 use crate::problem::{Alignment, Op, Problem};
 
@@ -60,7 +60,7 @@ pub const FAMILY: Family = Family {
     about: "matrix times matrix, by tiles of threads",
     fixed,
     flat: |_, _| [false; 3],
-    aligned_rows: |_, _| false,
+    strides: |_, _| Strides::Arguments,
     numbers: |_, _| Numbers::Whole,
     classes: |_, _| None,
     suits: |problem| {

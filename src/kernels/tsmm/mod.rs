@@ -78,7 +78,7 @@ use self::mapping::{
 };
 use super::early::{self, EARLY};
 use super::family::{Choice, Family, Parameter, Value};
-use super::gemm::Fixed;
+use super::gemm::{Fixed, Strides};
 use super::staging::{self, By, Moved, ceil};
 use crate::problem::{Op, Problem, alignment};
 
@@ -91,7 +91,7 @@ pub const FAMILY: Family = Family {
         let dense = |moved: Moved| is_staged(choice) && moved != Moved::Strided;
         [dense(moved_a(problem, choice)), false, dense(moved_c(problem, choice))]
     },
-    aligned_rows: |_, _| false,
+    strides: |_, _| Strides::Arguments,
     numbers: mapping::numbers,
     classes: |_, _| None,
     suits: |problem| {

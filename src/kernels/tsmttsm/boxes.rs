@@ -6,9 +6,9 @@
 
 use warpwright_core::target::{Capability, Target};
 
-use super::mapping::{self, LINE, one_copy, read, row_elements};
+use super::mapping::{LINE, one_copy, read, row_elements};
 use crate::kernels::family::Choice;
-use crate::kernels::staging::{self, Moved};
+use crate::kernels::staging;
 use crate::problem::{Alignment, Problem};
 
 /// Whether rows of a group come as boxes.
@@ -16,14 +16,11 @@ pub(super) fn in_boxes(choice: &Choice) -> bool {
     choice.word(staging::COPY) == staging::BOXES
 }
 
-/// Whether they may: rows of both matrices are some way apart, start at multiples of 16 bytes, and are as many as the accelerator counts.
-pub(super) fn may_arrive_in_boxes(problem: &Problem, choice: &Choice, target: &Target) -> bool {
+/// Whether rows that are some way apart may: they start at multiples of 16 bytes, and are as many as the accelerator counts.
+pub(super) fn may_arrive_in_boxes(problem: &Problem, target: &Target) -> bool {
     let (starts, rows) = (problem.alignment(), problem.alignment_of_rows());
     let aligned = [starts.a, starts.b, rows.a, rows.b].iter().all(|bytes| *bytes >= Alignment::MOST);
-    mapping::moved_as(staging::BY_ROWS, problem, choice) == [Moved::Strided; 2]
-        && aligned
-        && problem.shape.k <= i64::from(i32::MAX) - MOST
-        && target.has(Capability::Tma)
+    aligned && problem.shape.k <= i64::from(i32::MAX) - MOST && target.has(Capability::Tma)
 }
 
 /// The most rows of a box, and numbers of one of them.

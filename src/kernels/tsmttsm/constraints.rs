@@ -7,6 +7,7 @@ use super::boxes;
 use super::direct::{self, STAGING, is_direct};
 use super::mapping::{self, APART, Threads, WHOLE, area, group_bytes, read, slices_bytes, tiled_columns};
 use super::runs::{RUNS, RUNS_OF_A_GROUP};
+use super::strided;
 use super::warps::{self, EVEN, OMIT, warp_tile};
 use crate::kernels::family::{Choice, Constraint};
 use crate::kernels::gemm::Numbers;
@@ -139,8 +140,12 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
         about: "a group of rows that one bulk copy brings is no whole number of 16 bytes",
         on: &[staging::COPY, "depth"],
         holds: |c, p, _| {
-            let whole = |width: i64| c.int("depth") * width * p.dtype().bytes() % 16 == 0;
-            c.word(staging::COPY) != staging::BULK || (whole(p.shape.m) && whole(p.shape.n))
+            let whole = |row: i64| c.int("depth") * row * p.dtype().bytes() % 16 == 0;
+            match c.word(staging::COPY) {
+                staging::BULK => whole(p.shape.m) && whole(p.shape.n),
+                staging::SPAN => whole(p.ld.a) && whole(p.ld.b),
+                _ => true,
+            }
         },
     },
     Constraint {
@@ -204,7 +209,9 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
         holds: |c, p, _| {
             let ([a, b], align) = (mapping::moved(p, c), p.alignment());
             [(a, p.shape.m, align.a), (b, p.shape.n, align.b)].iter().all(|(moved, columns, align)| {
-                *moved != Moved::AsOne || c.int("depth") * columns * p.dtype().bytes() % align == 0
+                *moved != Moved::AsOne
+                    || strided::in_spans(c)
+                    || c.int("depth") * columns * p.dtype().bytes() % align == 0
             })
         },
     },

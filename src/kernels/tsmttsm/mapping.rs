@@ -6,6 +6,7 @@ use super::WIDEST;
 use super::border::{self, border};
 use super::boxes;
 use super::runs::{self, RUNS};
+use super::strided;
 use super::turned;
 use super::warps::covered_by_warps;
 use crate::kernels::classes::{Classes, Window};
@@ -47,9 +48,12 @@ pub(super) fn may_be_classed(problem: &Problem, choice: &Choice) -> bool {
     !doubles && !problem.same && areas(problem, choice) == 1 && Classes::of(problem, WIDEST).is_some()
 }
 
-/// Elements after which the next row that a block reads of A and of B begins, where rows are dense.
+/// Elements after which the next row that a block reads of A and of B begins, where rows are dense, or are read with what lies between them.
 pub(super) fn rows_in_memory(problem: &Problem, choice: &Choice) -> [i64; 2] {
     let read = read(problem, choice);
+    if strided::in_spans(choice) {
+        return [read.ld.a, read.ld.b];
+    }
     windows(problem, choice).map_or([read.shape.m, read.shape.n], |windows| windows.map(Window::rows))
 }
 
@@ -319,7 +323,7 @@ pub(super) fn may_go_without_zeros(problem: &Problem, choice: &Choice) -> bool {
     let over =
         tiled_columns(problem, choice).iter().zip([shape.m, shape.n]).any(|(tiles, width)| *tiles > width);
     let as_they_lie = numbers(problem, choice) != Numbers::Three && apart(choice) == 1;
-    choice.word(staging::COPY) == staging::BULK && as_they_lie && over
+    [staging::BULK, staging::SPAN].contains(&choice.word(staging::COPY)) && as_they_lie && over
 }
 
 /// Whether the fragments of matrix instructions hold what is made of rows, rows that are some way apart, or what follows rows.
@@ -347,7 +351,7 @@ pub(super) fn fewest_passes(
 /// Passes in which lanes read four rows of A, and of B, that are so many rows apart.
 pub(super) fn passes_of_both(problem: &Problem, choice: &Choice, apart: i64) -> i64 {
     let read = read(problem, choice);
-    [read.shape.m, read.shape.n].map(|width| passes_of_rows(width, read.dtype().bytes(), apart)).iter().sum()
+    rows_in_memory(problem, choice).map(|row| passes_of_rows(row, read.dtype().bytes(), apart)).iter().sum()
 }
 
 /// Passes of each of the loads by which lanes read a matrix instruction's elements of A, and of B, through shared memory,
@@ -355,8 +359,9 @@ pub(super) fn passes_of_both(problem: &Problem, choice: &Choice, apart: i64) -> 
 pub(super) fn conflicts(problem: &Problem, choice: &Choice) -> [i64; 2] {
     let read = read(problem, choice);
     let moved = moved(problem, choice);
-    [(read.shape.m, moved[0]), (read.shape.n, moved[1])].map(|(width, moved)| match moved {
-        Moved::AsOne if !runs::in_runs(choice) => passes_of_rows(width, read.dtype().bytes(), apart(choice)),
+    let rows = rows_in_memory(problem, choice);
+    [(rows[0], moved[0]), (rows[1], moved[1])].map(|(row, moved)| match moved {
+        Moved::AsOne if !runs::in_runs(choice) => passes_of_rows(row, read.dtype().bytes(), apart(choice)),
         _ => 1,
     })
 }
@@ -436,8 +441,10 @@ pub(super) fn moved(problem: &Problem, choice: &Choice) -> [Moved; 2] {
 
 /// How they would be if the choice were to `copy` dense rows so, or if it said nothing.
 pub(super) fn moved_as(copy: &str, problem: &Problem, choice: &Choice) -> [Moved; 2] {
-    if copy == staging::BY_CLASSES {
-        return [Moved::Rows; 2];
+    match copy {
+        staging::BY_CLASSES => return [Moved::Rows; 2],
+        staging::SPAN => return [Moved::AsOne; 2],
+        _ => {}
     }
     let problem = &stored(problem, choice);
     let (m, n, align) = (problem.shape.m, problem.shape.n, problem.alignment());
@@ -461,10 +468,11 @@ pub(super) fn copied(problem: &Problem, choice: &Choice) -> [Copied; 2] {
     let [of_a, of_b] = moved(problem, choice);
     let read = read(problem, choice);
     let (dtype, align) = (read.dtype(), read.alignment_of_rows());
-    [(read.shape.m, a, of_a, align.a), (read.shape.n, b, of_b, align.b)].map(
-        |(width, staged, moved, align)| {
+    let rows = rows_in_memory(problem, choice);
+    [(read.shape.m, rows[0], a, of_a, align.a), (read.shape.n, rows[1], b, of_b, align.b)].map(
+        |(width, row, staged, moved, align)| {
             let (columns, piece) = match moved {
-                Moved::AsOne => (width, align / dtype.bytes()),
+                Moved::AsOne => (row, align / dtype.bytes()),
                 _ => (staged, copied_at_once(dtype, width, staged, align)),
             };
             // Two ways through a few copies are more instructions than what each of them asks. Matrix units leave time for them.
@@ -500,9 +508,10 @@ pub(super) fn row_elements(problem: &Problem, choice: &Choice) -> [i64; 2] {
     let [read_a, read_b] = aligned_for(problem, choice);
     let read = read(problem, choice);
     let dtype = read.dtype();
-    let rows = [(read.shape.m, a, of_a, read_a), (read.shape.n, b, of_b, read_b)];
-    rows.map(|(width, staged, moved, piece)| match moved {
-        Moved::AsOne => width,
+    let [row_of_a, row_of_b] = rows_in_memory(problem, choice);
+    let rows = [(read.shape.m, row_of_a, a, of_a, read_a), (read.shape.n, row_of_b, b, of_b, read_b)];
+    rows.map(|(width, row, staged, moved, piece)| match moved {
+        Moved::AsOne => row,
         _ => staged + padding(choice, dtype, width, staged, piece),
     })
 }
@@ -516,11 +525,11 @@ pub(super) fn group_bytes(problem: &Problem, choice: &Choice) -> i64 {
         // Of dense rows the last one is read as far as tiles go.
         let read = read(problem, choice);
         let operands = if one_copy(problem, choice) { 1 } else { 2 };
-        let rows = [read.shape.m, read.shape.n].into_iter().zip(moved(problem, choice));
+        let rows = rows_in_memory(problem, choice).into_iter().zip(moved(problem, choice));
         let beyond = tiled_columns(problem, choice).into_iter().zip(rows).map(|(tiles, (width, moved))| {
             let beyond = (tiles - width).max(0) * read.dtype().bytes();
             match moved {
-                Moved::AsOne if choice.word(staging::COPY) == staging::BULK => ceil(beyond, LINE) * LINE,
+                Moved::AsOne if By::of(choice) == By::Bulk => ceil(beyond, LINE) * LINE,
                 Moved::AsOne => beyond + 32,
                 _ => 0,
             }

@@ -70,7 +70,8 @@
 //! over the end of rows, each copy goes on with as much of the next run as they read.
 //!
 //! Rows that are some way apart, by whole pieces of 16 bytes, may come as boxes of a matrix (`copy=boxes`), one of A and one of B for each
-//! group, which the tensor memory accelerator finds by itself; see `boxes.rs`.
+//! group, which the tensor memory accelerator finds by itself; see `boxes.rs`. Those that stand apart by little may come with what lies between
+//! them as the one piece of memory that they are then (`copy=span`), by kernels that know their stride; see `strided.rs`.
 //!
 //! Where whole instructions would leave most of a tile over, threads add up the last rows and columns of C (`border`), from the same
 //! copies and in the same pass: see `border.rs`. Up to half an instruction of rows may be turned instead, so that they are columns of
@@ -89,6 +90,7 @@ mod mapping;
 mod reduction;
 mod runs;
 mod schedule;
+mod strided;
 mod turned;
 mod warps;
 
@@ -117,7 +119,7 @@ pub const FAMILY: Family = Family {
         let [a, b] = mapping::moved(problem, choice).map(|moved| staged && moved != Moved::Strided);
         [a, b, false]
     },
-    aligned_rows: |_, choice| boxes::in_boxes(choice),
+    strides: strided::strides,
     numbers: staging::numbers,
     classes: mapping::classes,
     suits: |problem| {
@@ -297,8 +299,8 @@ const PARAMETERS: &[Parameter] = &[
             if runs && aligned && !ways.is_empty() && target.has(Capability::Tma) {
                 ways.push(staging::BULK);
             }
-            if boxes::may_arrive_in_boxes(problem, c, target) {
-                return with_staged_mma(c, [staging::BY_ROWS, staging::BOXES]);
+            if mapping::moved_as(staging::BY_ROWS, problem, c) == [Moved::Strided; 2] {
+                return with_staged_mma(c, strided::ways(problem, c, target));
             }
             // Asynchronous copies of less than 16 bytes a lane are slow.
             let by_registers = c.clone().with(staging::COPY, staging::THROUGH_REGISTERS);
@@ -445,7 +447,8 @@ const PARAMETERS: &[Parameter] = &[
         about: "how far apart the rows are that lanes read together for a matrix instruction: neighbours, or so many rows apart that dense ones are in different banks",
         values: |c, problem, _| {
             let three = staging::numbers(problem, c) == Numbers::Three;
-            if c.word(staging::COPY) == staging::BULK && !three && !runs::in_runs(c) {
+            let as_one = [staging::BULK, staging::SPAN].contains(&c.word(staging::COPY));
+            if as_one && !three && !runs::in_runs(c) {
                 with_mma(c, mapping::distances(problem, c))
             } else {
                 Vec::new()

@@ -1,0 +1,87 @@
+//! The family `tsmttsm`: groups of rows that stand apart by little arrive with what lies between them.
+
+use warpwright::bind::Binding;
+use warpwright::kernels;
+use warpwright::kernels::family::Family;
+use warpwright::problem::Problem;
+use warpwright_core::target::Target;
+
+use crate::skinny_reads::chosen;
+use crate::tall_skinny::{holds, parameters, problem};
+
+/// A product whose rows of A and of B stand so many elements apart.
+fn padded(family: &Family, widths: (i64, i64), dtype: &str, strides: [i64; 2]) -> Problem {
+    let mut problem = problem(family, widths, dtype);
+    [problem.ld.a, problem.ld.b] = strides;
+    problem
+}
+
+#[test]
+fn what_is_computed_stays_the_same() {
+    let family = kernels::family("tsmttsm").unwrap();
+    for (dtype, widths, strides, form) in [
+        ("f64", (9, 9), [10, 12], "release=block,depth=16,stages=3"),
+        ("f64", (23, 20), [21, 24], "release=warps,depth=32,stages=2,zeros=false"),
+        ("f64", (16, 16), [17, 18], "release=role,depth=32,stages=2"),
+        ("c128", (9, 12), [13, 13], "numbers=parts,release=role,depth=16,stages=2"),
+        ("c128", (12, 9), [10, 14], "numbers=whole,release=block,depth=16,stages=4,reduction=global"),
+        ("c128", (9, 7), [8, 11], "numbers=three,release=role,depth=16,stages=3"),
+        ("c64", (24, 24), [25, 27], "numbers=split-parts,release=role,depth=32,stages=2"),
+        ("f32", (24, 17), [19, 25], "numbers=split,release=warps,depth=32,stages=2"),
+    ] {
+        let problem = padded(family, widths, dtype, strides);
+        let choice = chosen(family, &problem, &format!("unit=mma,copy=span,parts=3,{form}"));
+        let kernel = family.build(&problem, &choice).unwrap_or_else(|e| panic!("{choice}: {e}"));
+        let program = kernel.program().to_string();
+        assert!(program.contains("bulk_copy_") && !program.contains("cp_async"), "{program}");
+        assert!(
+            !program.contains("; lda]")
+                && kernel.name.contains(&format!("lda{}_ldb{}", strides[0], strides[1]))
+        );
+        // Blocks of no group, of one and of more than stages, the last of which may hang over.
+        let group = 3 * choice.int("depth");
+        holds(family, &problem, &choice, &[0, 1, group, group + 1, 4 * group - 5]);
+    }
+}
+
+#[test]
+fn one_matrix_arrives_once() {
+    let family = kernels::family("tsmttsm").unwrap();
+    let mut problem = padded(family, (16, 16), "f64", [18, 18]);
+    problem.same = true;
+    let choice = chosen(family, &problem, "unit=mma,copy=span,parts=3,depth=16,stages=2");
+    let program = family.build(&problem, &choice).unwrap().program().to_string();
+    assert!(program.contains("bulk_copy_f64(As") && !program.contains("Bs"), "{program}");
+    holds(family, &problem, &choice, &[0, 1, 100]);
+}
+
+#[test]
+fn a_kernel_serves_one_stride() {
+    let family = kernels::family("tsmttsm").unwrap();
+    let problem = padded(family, (16, 16), "f64", [17, 17]);
+    let choice = chosen(family, &problem, "unit=mma,copy=span");
+    let kernel = family.build(&problem, &choice).unwrap();
+    assert!(Binding::new(kernel.program(), &problem, 1).is_ok());
+    for strides in [[16, 16], [17, 18], [19, 19]] {
+        let other = padded(family, (16, 16), "f64", strides);
+        let refused = Binding::new(kernel.program(), &other, 1).unwrap_err().to_string();
+        assert!(refused.contains("is stored as"), "{strides:?}: {refused}");
+    }
+}
+
+#[test]
+fn only_rows_with_little_between_them_arrive_so() {
+    let family = kernels::family("tsmttsm").unwrap();
+    let spans = |problem: &Problem, gpu: &str| {
+        let given = parameters("unit=mma,copy=span");
+        family.complete(&given, problem, Target::by_name(gpu).unwrap()).is_ok()
+    };
+    let padded = |strides| padded(family, (16, 16), "f64", strides);
+    assert!(spans(&padded([17, 24]), "h200"));
+    // 72 bytes between rows, dense rows, matrices that start anywhere, and GPUs without bulk copies.
+    assert!(!spans(&padded([17, 25]), "h200") && !spans(&padded([16, 16]), "h200"));
+    assert!(!spans(&padded([17, 17]), "a100-80gb"));
+    let mut shifted = padded([17, 17]);
+    shifted.offset.a = 1;
+    assert!(!spans(&shifted, "h200"));
+}
