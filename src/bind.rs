@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use num_complex::Complex64;
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::dtype::DType;
-use warpwright_core::ir::{Buffer, ParamKind, Program};
+use warpwright_core::ir::{ALIGNMENT, Buffer, ParamKind, Program};
 use warpwright_core::sym::Sym;
 
 use crate::problem::{Problem, alignment};
@@ -56,6 +56,8 @@ pub struct Binding {
     /// One for each parameter, in order.
     pub arguments: Vec<Argument>,
     values: HashMap<Sym, i64>,
+    /// Bytes before the matrix, of tensors that are one row of elements.
+    before: HashMap<Sym, i64>,
 }
 
 impl Binding {
@@ -83,8 +85,11 @@ impl Binding {
                 values.insert(stride.clone(), row_stride(role, problem) * parts(buffer, role, problem));
             }
         }
-        let binding = Binding { arguments, values };
+        let mut binding = Binding { arguments, values, before: HashMap::new() };
         for buffer in program.tensors() {
+            if let Some(before) = binding.before(buffer, problem) {
+                binding.before.insert(buffer.sym.clone(), before);
+            }
             binding.check_tensor(buffer, problem).map_err(place)?;
         }
         binding.check_assumptions(program, problem).map_err(place)?;
@@ -94,6 +99,30 @@ impl Binding {
     /// The value of a size, a stride or a flag.
     pub fn value(&self, sym: &Sym) -> Option<i64> {
         self.values.get(sym).copied()
+    }
+
+    /// Bytes by which a tensor starts before its matrix.
+    pub fn bytes_before(&self, sym: &Sym) -> i64 {
+        self.before.get(sym).copied().unwrap_or(0)
+    }
+
+    /// Bytes before the matrix, where a tensor is declared as one row of elements that holds its rows, what lies between them, and what lies before
+    /// the first in the 16 bytes where it starts.
+    fn before(&self, buffer: &Buffer, problem: &Problem) -> Option<i64> {
+        let role = role(buffer).ok()?;
+        let parts = parts(buffer, role, problem);
+        let (rows, columns) = stored(role, problem);
+        let [dim] = &buffer.dims[..] else { return None };
+        let of_rows = |more: i64| dim.extent.eval(&|s| self.value(s).map(|value| value + more)).ok();
+        let (extent, with_one_more) = (of_rows(0)?, of_rows(1)?);
+        // Of no rows nothing is read, wherever they would start.
+        if rows == 0 {
+            return Some(offset(role, problem) * dtype(role, problem).bytes() % ALIGNMENT);
+        }
+        let stride = row_stride(role, problem) * parts;
+        let all = (rows - 1).checked_mul(stride)?.checked_add(columns * parts)?;
+        let before = (extent - all) * buffer.dtype.bytes();
+        (with_one_more - extent == stride && (0..ALIGNMENT).contains(&before)).then_some(before)
     }
 
     /// Compares the type and the extents of a tensor with those of its matrix.
@@ -111,16 +140,10 @@ impl Binding {
             buffer.dims.iter().map(|d| d.extent.eval(&|s| self.value(s))).collect();
         let extents = extents.map_err(|sym| Diagnosis::new(format!("the size {sym} is not a parameter")))?;
         let stride = row_stride(role, problem) * parts;
-        // A matrix may be declared as one row of elements: dense, or with what lies between its rows.
-        let all = if rows == 0 {
-            Some(0)
-        } else {
-            (rows - 1).checked_mul(stride.max(columns)).and_then(|before| before.checked_add(columns))
-        };
         let flat = extents.len() == 1;
-        let with_gaps = flat && all == Some(extents[0]) && columns > 0;
+        let before = self.before.get(&buffer.sym).copied();
         if extents != [rows, columns]
-            && !with_gaps
+            && before.is_none()
             && !(flat && rows.checked_mul(columns) == Some(extents[0]))
         {
             return Err(Diagnosis::new(format!("its {} is stored as {}", buffer.sym, joined(&extents)))
@@ -130,7 +153,7 @@ impl Binding {
                 ))
                 .instead("choose a kernel for this layout and size"));
         }
-        let start = offset(role, problem) * dtype(role, problem).bytes();
+        let start = offset(role, problem) * dtype(role, problem).bytes() - before.unwrap_or(0);
         if start % buffer.align != 0 {
             return Err(Diagnosis::new(format!("its {} starts at a multiple of {} bytes", buffer.sym, buffer.align))
                 .because(format!("the problem's starts {start} bytes behind one"))
@@ -139,7 +162,7 @@ impl Binding {
                     alignment(start)
                 )));
         }
-        if buffer.row_stride.is_none() && !with_gaps && stride != columns.max(1) {
+        if buffer.row_stride.is_none() && before.is_none() && stride != columns.max(1) {
             return Err(Diagnosis::new(format!("its {} has no row stride", buffer.sym))
                 .because(format!("the problem asks for one of {stride} for rows of {columns}"))
                 .instead("leave out --lda, --ldb and --ldc, or choose another kernel"));
@@ -313,6 +336,32 @@ mod tests {
         let mut wide = problem("3x8x5", "f32", "nn");
         wide.ld.c = 9;
         assert!(refusal(&wide).contains("its C has no row stride"));
+    }
+
+    #[test]
+    fn a_matrix_is_one_row_of_elements_with_what_lies_between_its_rows_and_before_them() {
+        let text = "program p(M: size, A: in f64[max(17*M, 0)], C: out f64[M, 1; ldc]) { }";
+        let of = |extent: &str, stride: i64, offset: i64| {
+            let program = parse::program(&text.replace("max(17*M, 0)", extent)).expect("reads");
+            let mut problem = problem("5x1x16", "f64", "nn");
+            (problem.ld.a, problem.offset.a) = (stride, offset);
+            let sym = program.tensors().next().unwrap().sym.clone();
+            Binding::new(&program, &problem, 1).map(|b| b.bytes_before(&sym)).map_err(|e| e.to_string())
+        };
+        // Dense rows, those with an element between them, and both behind an element.
+        assert_eq!(of("16*M", 16, 0), Ok(0));
+        assert_eq!(of("max(17*M - 1, 0)", 17, 2), Ok(0));
+        assert_eq!(of("16*M + 1", 16, 1), Ok(8));
+        assert_eq!(of("max(17*M, 0)", 17, 3), Ok(8));
+        // Rows that stand apart otherwise, and those that start elsewhere.
+        for (extent, stride) in [("16*M", 17), ("max(17*M - 1, 0)", 16), ("max(17*M - 1, 0)", 18)] {
+            let refused = of(extent, stride, 0).unwrap_err();
+            assert!(refused.contains("is stored as") || refused.contains("no row stride"), "{refused}");
+        }
+        for (extent, stride, offset) in [("16*M + 1", 16, 0), ("max(17*M - 1, 0)", 17, 1)] {
+            let refused = of(extent, stride, offset).unwrap_err();
+            assert!(refused.contains("starts at a multiple of 16 bytes"), "{refused}");
+        }
     }
 
     #[test]

@@ -341,8 +341,11 @@ fn arguments(
                     Role::B => (&operands.b, problem.offset.b),
                     Role::C => (&c, problem.offset.c),
                 };
-                let start = (elements_before * matrix.dtype().bytes() % LINE) as usize;
-                arguments.tensors.insert(name, Tensor { bytes: matrix.bytes().to_vec(), start });
+                // What a tensor has before its matrix is in memory, but nobody has stored anything there.
+                let before = binding.bytes_before(&param.sym);
+                let start = ((elements_before * matrix.dtype().bytes() - before) % LINE) as usize;
+                let bytes = [&vec![0; before as usize], matrix.bytes()].concat();
+                arguments.tensors.insert(name, Tensor { bytes, start });
             }
         }
     }

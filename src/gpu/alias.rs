@@ -31,11 +31,12 @@ pub(super) fn check(program: &Program, arguments: &dyn Arguments, set: usize) ->
             let rows: i64 = extents.iter().rev().skip(1).product();
             let stride = tensor.row_stride.as_ref().map_or(Some(row), |s| arguments.integer(s))?;
             let elements = if rows * row == 0 { 0 } else { (rows - 1) * stride + row };
+            let before = arguments.bytes_before(&tensor.sym);
             Some(Place {
                 name: tensor.sym.name().to_string(),
                 written: tensor.space != Space::Param(Io::In),
-                start: arguments.tensor(set, &tensor.sym)?.0,
-                bytes: (elements * tensor.dtype.bytes()) as u64,
+                start: arguments.tensor(set, &tensor.sym)?.0 + before,
+                bytes: ((elements * tensor.dtype.bytes()) as u64).saturating_sub(before),
             })
         })
         .collect();

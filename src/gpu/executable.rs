@@ -30,6 +30,10 @@ pub trait Arguments {
     fn sets(&self) -> usize;
     /// Where a tensor of a set is.
     fn tensor(&self, set: usize, sym: &Sym) -> Option<DevicePointer>;
+    /// Bytes of a tensor before anything that the program looks at.
+    fn bytes_before(&self, _sym: &Sym) -> u64 {
+        0
+    }
 }
 
 /// The arguments of a program that computes a matrix product.
@@ -58,11 +62,16 @@ impl Arguments for Product<'_> {
 
     fn tensor(&self, set: usize, sym: &Sym) -> Option<DevicePointer> {
         let at = self.sets.at(set);
-        Some(match Role::named(sym.name())? {
+        let matrix = match Role::named(sym.name())? {
             Role::A => at.a,
             Role::B => at.b,
             Role::C => at.c,
-        })
+        };
+        Some(matrix.before(self.bytes_before(sym)))
+    }
+
+    fn bytes_before(&self, sym: &Sym) -> u64 {
+        self.binding.bytes_before(sym) as u64
     }
 }
 

@@ -45,9 +45,41 @@ pub enum Strides {
     Arguments,
     /// They are too, and callers promise that they are multiples of 16 bytes.
     OfWholePieces,
-    /// They are constants of the kernel, in elements of A and B. Where the matrix is declared as one row of elements, those between its
-    /// rows are in it.
-    Constant([i64; 2]),
+    /// They are constants of the kernel. Where the matrix is declared as one row of elements, those between its rows are in it, and those before
+    /// the first.
+    Constant([Span; 2]),
+}
+
+/// Where the rows of a matrix lie in one row of elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Span {
+    /// Elements before the first row, with which it begins at a multiple of 16 bytes.
+    pub before: i64,
+    /// Elements from one row to the next.
+    pub stride: i64,
+}
+
+impl Span {
+    /// Rows one after the other.
+    fn dense(width: i64) -> Span {
+        Span { before: 0, stride: width }
+    }
+
+    /// The same where each element is so many.
+    fn wider(self, by: i64) -> Span {
+        Span { before: by * self.before, stride: by * self.stride }
+    }
+
+    /// How many elements so many rows are, of `columns` each: what lies behind the last row is not among them.
+    fn extent(self, rows: &Index, columns: &Index) -> Index {
+        let behind = columns.offset(self.before - self.stride);
+        let all = rows.scaled(self.stride);
+        if behind == Index::default() { all } else { (&all + &behind).maximum(&0.into()) }
+    }
+
+    fn at(self, row: &Index, column: &Index) -> Index {
+        (&row.scaled(self.stride) + column).offset(self.before)
+    }
 }
 
 /// How products of complex numbers are stated.
@@ -86,7 +118,7 @@ impl Numbers {
 impl fmt::Display for Fixed {
     /// As the end of a kernel's name: `_m20_n20`, `_parts`, `_three`, `_embedded` or `_expanded` where numbers are not whole,
     /// `_classes4` where rows are added up by classes, `_aligned` where rows are promised to be, `_lda25_ldb27` where strides are
-    /// constants, and `_same` where B is A.
+    /// constants, `_after1_2` where rows begin so many elements behind a multiple of 16 bytes, and `_same` where B is A.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let named = [("m", self.m), ("n", self.n), ("k", self.k)];
         named
@@ -106,7 +138,12 @@ impl fmt::Display for Fixed {
         match self.strides {
             Strides::Arguments => {}
             Strides::OfWholePieces => f.write_str("_aligned")?,
-            Strides::Constant([a, b]) => write!(f, "_lda{a}_ldb{b}")?,
+            Strides::Constant([a, b]) => {
+                write!(f, "_lda{}_ldb{}", a.stride, b.stride)?;
+                if a.before + b.before > 0 {
+                    write!(f, "_after{}_{}", a.before, b.before)?;
+                }
+            }
         }
         f.write_str(if self.same { "_same" } else { "" })
     }
@@ -136,29 +173,25 @@ pub fn specification_at(variant: Variant, fixed: Fixed) -> Program {
         [&m, &n],
     ];
     let [of_a, of_b] = match fixed.strides {
-        Strides::Constant(strides) => strides.map(|stride| Some(wider * stride)),
+        Strides::Constant(spans) => spans.map(|span| Some(span.wider(wider))),
         Strides::Arguments | Strides::OfWholePieces => [None; 2],
     };
     let [a, b, c] =
         [(a, wider, fixed.flat[0], of_a), (b, wider, fixed.flat[1], of_b), (c, 1, fixed.flat[2], None)].map(
-            |([rows, columns], wider, flat, stride)| {
+            |([rows, columns], wider, flat, span)| {
                 let columns = columns.scaled(wider);
                 let width = columns.as_constant().filter(|_| flat);
-                (rows, columns, width.map(|width| stride.unwrap_or(width)))
+                (rows, columns, width.map(|width| span.unwrap_or(Span::dense(width))))
             },
         );
-    let extents = |(rows, columns, flat): &(&Index, Index, Option<i64>)| match flat {
-        // What lies behind the last row is not in it.
-        Some(width) => {
-            let behind = columns.offset(-width);
-            let all = rows.scaled(*width);
-            vec![if behind == Index::default() { all } else { (&all + &behind).maximum(&0.into()) }]
-        }
+    let extents = |(rows, columns, flat): &(&Index, Index, Option<Span>)| match flat {
+        Some(span) => vec![span.extent(rows, columns)],
         None => vec![(*rows).clone(), columns.clone()],
     };
-    let mut operand_of = |name: &str, matrix: (&Index, Index, Option<i64>), align: i64| {
+    let mut operand_of = |name: &str, matrix: (&Index, Index, Option<Span>), align: i64| {
         let tensor = te.placeholder(name, declared, &extents(&matrix).iter().collect::<Vec<_>>());
-        te.align(&tensor, align);
+        let known = matches!(fixed.strides, Strides::Constant(_));
+        te.align(&tensor, if known { Alignment::MOST } else { align });
         if fixed.strides == Strides::OfWholePieces && declared.bytes() < Alignment::MOST {
             te.assume_stride(&tensor, Alignment::MOST / declared.bytes());
         }
@@ -171,7 +204,7 @@ pub fn specification_at(variant: Variant, fixed: Fixed) -> Program {
     te.align(&c.tensor, variant.align.c);
     let products = match (fixed.classes, a.flat, b.flat) {
         (Some(classes), Some(of_a), Some(of_b)) => {
-            let windows = [of_a, of_b].map(|width| classes.window(width));
+            let windows = [of_a, of_b].map(|span| classes.window(span.stride));
             Products::by_classes(&mut te, windows, [&a, &b], [&m, &n, &k], op.a)
         }
         _ => Products::at_once(&mut te, fixed.numbers, [&a, &b], [&m, &n, &k], op, declared),
@@ -196,7 +229,7 @@ pub fn specification_at(variant: Variant, fixed: Fixed) -> Program {
         by_flag(&beta0, alone, stored(with_old, result))
     };
     match c.flat {
-        Some(width) => te.compute_rows(&c.tensor, width, &["i", "j"], value),
+        Some(span) => te.compute_rows(&c.tensor, span.stride, &["i", "j"], value),
         None => te.compute(&c.tensor, &["i", "j"], value),
     }
     te.program()
@@ -375,15 +408,15 @@ struct Matrix {
     tensor: Tensor,
     /// Of its elements.
     dtype: DType,
-    /// Elements from one row to the next, where the matrix is declared as one row of elements.
-    flat: Option<i64>,
+    /// Where its rows lie, where the matrix is declared as one row of elements.
+    flat: Option<Span>,
 }
 
 impl Matrix {
     /// An element.
     fn at(&self, row: &Index, column: &Index) -> Expr {
         match self.flat {
-            Some(width) => self.tensor.at(&[&(&row.scaled(width) + column)]),
+            Some(span) => self.tensor.at(&[&span.at(row, column)]),
             None => self.tensor.at(&[row, column]),
         }
     }

@@ -28,6 +28,8 @@ fn rows_that_stand_apart_arrive_as_boxes_or_with_what_lies_between_them() {
         ("9x12x700 --layout cn --dtype c128 --lda 12 --ldb 14 --beta 0.5", &["boxes", "span"][..]),
         ("24x20x700 --layout tn --dtype f32 --lda 28 --ldb 24", &["boxes", "span"]),
         ("9x9x700 --layout tn --dtype f64 --lda 11 --ldb 10", &["span"]),
+        ("9x9x700 --layout tn --dtype f32 --lda 11 --offset 3,2,1", &["span"]),
+        ("24x9x700 --layout cn --dtype c64 --offset 1,0,1 --beta 2", &["span"]),
         ("9x9x700 --layout cn --dtype c64 --lda 12 --ldb 12 --same", &["span", "boxes"]),
     ] {
         for copy in ways {

@@ -304,13 +304,19 @@ fn runs_come_by_bulk_copies() {
     let step = "pipeline(acc.k, 2, via=bulk)";
     refused(RUNS, "pipeline(acc.k, 1, via=bulk)", "two slots at least");
     refused(&RUNS.replace("s[e] =", "s[31 - e] ="), step, "in another order");
-    refused(&RUNS.replace("x[32*k + e] : 0", "x[32*k + e] : 1"), step, "other than all");
-    refused(&RUNS.replace("e < n ?", "e < n && e < 9 ?"), step, "other than all");
-    refused(
-        &RUNS.replace("32*k + e", "32*k + e + 1"),
-        step,
-        "may not start and end at multiples of 16 bytes",
-    );
+    refused(&RUNS.replace("x[32*k + e] : 0", "x[32*k + e] : 1"), step, "filled with 1 where it hangs over");
+    refused(&RUNS.replace("e < n ?", "e < n && e < 9 ?"), step, "not filled with all that the matrix has");
+    let multiples = "may not start and end at multiples of 16 bytes";
+    refused(&RUNS.replace("32*k + e", "31*k + e"), step, multiples);
+    // What comes before the first element is copied too, where it is there: not before the matrix.
+    for before in 1..=3 {
+        let behind = RUNS.replace("32*k + e", &format!("32*k + e + {before}"));
+        let schedule = run(&behind, step).unwrap_or_else(|e| panic!("{e}"));
+        for n in [0, 1, 32, 33, 70, 323] {
+            check(&schedule, &[("n", n)], 0, true, 3).unwrap_or_else(|e| panic!("{before}, {n}: {e}"));
+        }
+    }
+    refused(&RUNS.replace("32*k + e", "32*k + e - 1"), step, multiples);
     refused(GROUPS, "pipeline(acc.ko, 2, via=bulk)", "inside another loop");
     refused(GROUPS, "pipeline(acc.ko, 2, via=bulk, across=acc.g)", "iterations of one loop");
 }

@@ -19,6 +19,12 @@ pub struct DevicePointer(pub u64);
 impl DevicePointer {
     /// The null pointer, for an operand that the kernel is told not to touch.
     pub const NULL: DevicePointer = DevicePointer(0);
+
+    /// The address so many bytes before.
+    #[must_use]
+    pub fn before(self, bytes: u64) -> DevicePointer {
+        DevicePointer(self.0.saturating_sub(bytes))
+    }
 }
 
 /// Memory on a GPU, untyped; freed when dropped.

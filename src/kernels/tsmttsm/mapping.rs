@@ -322,14 +322,20 @@ pub(super) fn may_go_without_zeros(problem: &Problem, choice: &Choice) -> bool {
     let Problem { shape, .. } = read(problem, choice);
     let over =
         tiled_columns(problem, choice).iter().zip([shape.m, shape.n]).any(|(tiles, width)| *tiles > width);
-    let as_they_lie = numbers(problem, choice) != Numbers::Three && apart(choice) == 1;
+    let as_they_lie = numbers(problem, choice) != Numbers::Three
+        && apart(choice) == 1
+        && !strided::begins_behind(problem, choice);
     [staging::BULK, staging::SPAN].contains(&choice.word(staging::COPY)) && as_they_lie && over
 }
 
-/// Whether the fragments of matrix instructions hold what is made of rows, rows that are some way apart, or what follows rows.
+/// Whether the fragments of matrix instructions hold what is made of rows, rows that are some way apart, what follows rows, or rows that begin behind
+/// what is copied with them.
 pub(super) fn makes_fragments(problem: &Problem, choice: &Choice) -> bool {
     let without_zeros = choice.get(ZEROS).is_some() && !choice.flag(ZEROS);
-    numbers(problem, choice) == Numbers::Three || apart(choice) > 1 || without_zeros
+    numbers(problem, choice) == Numbers::Three
+        || apart(choice) > 1
+        || without_zeros
+        || strided::begins_behind(problem, choice)
 }
 
 /// Distances between rows worth trying: neighbours, and, where dense rows are read with fewer bank conflicts that way, the

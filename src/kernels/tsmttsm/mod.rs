@@ -299,6 +299,9 @@ const PARAMETERS: &[Parameter] = &[
             if runs && aligned && !ways.is_empty() && target.has(Capability::Tma) {
                 ways.push(staging::BULK);
             }
+            if !ways.is_empty() && strided::may_arrive_in_spans(problem, c, target) {
+                ways.push(staging::SPAN);
+            }
             if mapping::moved_as(staging::BY_ROWS, problem, c) == [Moved::Strided; 2] {
                 return with_staged_mma(c, strided::ways(problem, c, target));
             }

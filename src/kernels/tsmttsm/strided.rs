@@ -1,15 +1,16 @@
-//! Rows that are some way apart: how groups of them may come to shared memory.
+//! Rows that are some way apart, or start anywhere: how groups of them may come to shared memory.
 //!
 //! Device memory gives 64 bytes at a time. Where no more than that lies between two rows, most of it is read in any case; so a group of rows may come
-//! by one bulk copy, with what lies between them (`copy=span`), as dense rows do. Nobody looks at what lies between, and what lies behind the last row
-//! is not touched. A kernel has to know how far apart rows are, so each stride has a kernel of its own.
+//! by one bulk copy, with what lies between them (`copy=span`), as dense rows do. Rows that do not start at a multiple of 16 bytes come with the elements
+//! before the first, which the memory that they are a part of has. Nobody looks at what lies between and before, and what lies behind the last row is
+//! not touched. A kernel has to know how far apart rows are and where they start, so each way has a kernel of its own.
 
 use warpwright_core::target::{Capability, Target};
 
 use super::boxes;
 use super::mapping;
 use crate::kernels::family::{Choice, Value};
-use crate::kernels::gemm::Strides;
+use crate::kernels::gemm::{Span, Strides};
 use crate::kernels::staging;
 use crate::problem::{Alignment, Problem};
 
@@ -21,7 +22,9 @@ pub(super) fn strides(problem: &Problem, choice: &Choice) -> Strides {
     if boxes::in_boxes(choice) {
         Strides::OfWholePieces
     } else if in_spans(choice) {
-        Strides::Constant([problem.ld.a, problem.ld.b])
+        let bytes = problem.dtype().bytes();
+        let span = |offset: i64, stride| Span { before: offset * bytes % Alignment::MOST / bytes, stride };
+        Strides::Constant([span(problem.offset.a, problem.ld.a), span(problem.offset.b, problem.ld.b)])
     } else {
         Strides::Arguments
     }
@@ -30,6 +33,11 @@ pub(super) fn strides(problem: &Problem, choice: &Choice) -> Strides {
 /// Whether groups of rows come with what lies between them.
 pub(super) fn in_spans(choice: &Choice) -> bool {
     choice.word(staging::COPY) == staging::SPAN
+}
+
+/// Whether rows come behind elements that lie before the first of them.
+pub(super) fn begins_behind(problem: &Problem, choice: &Choice) -> bool {
+    matches!(strides(problem, choice), Strides::Constant(spans) if spans.iter().any(|span| span.before > 0))
 }
 
 /// How groups of rows of both matrices may come where both are some way apart; none where there is nothing to choose.
@@ -44,11 +52,14 @@ pub(super) fn ways(problem: &Problem, choice: &Choice, target: &Target) -> Vec<V
     if ways.len() > 1 { ways } else { Vec::new() }
 }
 
-fn may_arrive_in_spans(problem: &Problem, choice: &Choice, target: &Target) -> bool {
+/// Whether rows may come with what lies between them: there is little, and something else than dense rows of aligned matrices.
+pub(super) fn may_arrive_in_spans(problem: &Problem, choice: &Choice, target: &Target) -> bool {
     let between = [problem.ld.a - problem.shape.m, problem.ld.b - problem.shape.n];
     let starts = problem.alignment();
-    between.iter().all(|elements| elements * problem.dtype().bytes() <= MOST_BETWEEN)
-        && [starts.a, starts.b] == [Alignment::MOST; 2]
+    let as_they_are = between == [0; 2] && [starts.a, starts.b] == [Alignment::MOST; 2];
+    choice.word("unit") == "mma"
+        && !as_they_are
+        && between.iter().all(|elements| elements * problem.dtype().bytes() <= MOST_BETWEEN)
         && mapping::areas(problem, choice) == 1
         && target.has(Capability::Tma)
 }

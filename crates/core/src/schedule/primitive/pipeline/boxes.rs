@@ -67,6 +67,8 @@ pub(super) fn run(fill: &Fill, signal: (Sym, Index), facts: &Facts) -> Result<Ru
         bytes: rows * columns * tile.dtype.bytes(),
         aligned: LINE,
         columns: Some(columns),
+        elements: rows * columns,
+        before: 0,
     })
 }
 

@@ -145,8 +145,8 @@
 //! "), "{text}");
 //! ```
 //!
-//! A fill must copy consecutive elements of device memory, from a multiple of 16 bytes, to a buffer of one dimension, and
-//! give 0 for what hangs over the end. A buffer of two dimensions gets a copy for each of its rows, between which there may be padding
+//! A fill must copy consecutive elements of device memory to a buffer of one dimension, and give 0 for what hangs over the end. Copies begin at
+//! multiples of 16 bytes; where the elements do so behind others, these are copied too, and read by nobody. A buffer of two dimensions gets a copy for each of its rows, between which there may be padding
 //! (`storage_align`), so that rows that are read together begin in different banks:
 //!
 //! ```
@@ -176,6 +176,28 @@
 //! "), "{text}");
 //! ```
 //!
+//! Elements that come behind others in their 16 bytes are copied with these, and have places behind them in shared memory:
+//!
+//! ```
+//! # use warpwright_core::{ir::parse, schedule::Schedule};
+//! let before = parse::program("program p(n: size, x: in f32[30*n + 3], y: out f32[32]) {
+//!   for b in block.x(1) {
+//!     alloc s: f32[58] shared
+//!     alloc acc: f32[32@1] reg
+//!     for t in threads(32@1) { acc[t] = 0 }
+//!     for k in 0..ceil(n, 2) {
+//!       for e in 0..58 { s[e] = 60*k + e + 3 < 30*n + 3 ? x[60*k + e + 3] : 0 }
+//!       for t in threads(32@1) { acc[t] += s[t] }
+//!     }
+//!     for t in threads(32@1) { y[t] = acc[t] }
+//!   }
+//! }").unwrap();
+//! let after = Schedule::run(before, "pipeline(acc.k, 2, via=bulk)").unwrap();
+//! let text = after.program().to_string();
+//! assert!(text.contains("bulk_copy_f32(s[(k + 1)%2, :], x[60*k + 60 +: 64], "), "{text}");
+//! assert!(text.contains("acc[t] += s[k%2, t + 3]"), "{text}");
+//! ```
+//!
 //! Each copy takes about 50 cycles of its multiprocessor, however short it is (bench/limits/rows_by_bulk.cu), so rows had better be long. Rows of
 //! a matrix that stand apart come as a box (`boxes.rs`).
 
@@ -196,7 +218,7 @@ use crate::ir::{
 };
 use crate::layout::Layout;
 use crate::schedule::facts::Facts;
-use crate::schedule::rewrite::{Place, Stages, at_loops};
+use crate::schedule::rewrite::{Place, Stages, at_loops, map_accesses};
 use crate::sym::Sym;
 
 /// Bytes that a bulk copy moves a multiple of, from and to a multiple of as many.
@@ -264,21 +286,26 @@ impl Copied {
         found.longer.extend(moved.staged.iter().filter(|b| b.dims.len() == 1).filter_map(extents));
         let mut facts = place.facts();
         facts.enter_range(&counted.var, &extent);
-        let (mut copies, mut bytes) = (Vec::new(), 0);
+        let (mut copies, mut bytes, mut begun_before) = (Vec::new(), 0, Vec::new());
         for stmt in &moved.fills {
             let signal = (full.clone(), Index::var(&counted.var));
-            let Run { tile, copy, bytes: of_run, aligned, columns } =
+            let Run { tile, copy, bytes: of_run, aligned, columns, elements, before } =
                 run(stmt, signal, &moved.staged, place, &facts).map_err(|because| {
                     step.refuse(because).instead(
                         "copy dense rows as the one piece of memory that they are, promise that rows start at multiples of 16 bytes, or use via=cp_async",
                     )
                 })?;
             found.wider.extend(columns.map(|columns| (tile.clone(), columns)));
+            if before > 0 {
+                found.longer.insert(tile.clone(), elements);
+                begun_before.push((tile.clone(), before));
+            }
             found.aligned.insert(tile, aligned);
             copies.push(copy);
             bytes += of_run;
         }
-        Ok(Copied { counted, extent, moved, rings, copies, bytes })
+        let uses = behind(moved.uses, &begun_before).map_err(|because| step.refuse(because))?;
+        Ok(Copied { counted, extent, moved: Stages { uses, ..moved }, rings, copies, bytes })
     }
 }
 
@@ -384,6 +411,9 @@ pub(super) struct Run {
     pub aligned: i64,
     /// Columns of the tile, with those that are its padding, if it is a box.
     pub columns: Option<i64>,
+    /// Elements of a run, and how many of them come before the first that is wanted, so that it begins at a multiple of 16 bytes.
+    pub elements: i64,
+    pub before: i64,
 }
 
 /// A fill as bulk copies that fill its larger version and report to a barrier; why it is none.
@@ -406,11 +436,17 @@ fn run(
         facts.enter_range(r, &(*rows).into());
     }
     let piece = PIECE / tile.dtype.bytes();
-    if elements % piece != 0 || !facts.is_multiple(&start, piece) || source.align % PIECE != 0 {
+    let before = elements_before(&start, piece, row.is_some(), &facts);
+    let (Some(before), 0, 0) = (before, elements % piece, source.align % PIECE) else {
         return Err(format!("what `{}` holds may not start and end at multiples of {PIECE} bytes", tile.sym));
-    }
+    };
+    let elements = match tile.constant_extents().as_deref() {
+        Some([extent]) if before > 0 => (extent + before + piece - 1) / piece * piece,
+        _ => elements,
+    };
+    let (start, whole) = (start.offset(-before), *whole && before == 0);
     let there = &source.dims[0].extent - &start;
-    let valid = if *whole || facts.proves(&Cond::le(elements.into(), there.clone())) {
+    let valid = if whole || facts.proves(&Cond::le(elements.into(), there.clone())) {
         elements.into()
     } else {
         there.minimum(&elements.into()).maximum(&0.into())
@@ -434,7 +470,39 @@ fn run(
         None => copy,
     };
     let bytes = rows * elements * tile.dtype.bytes();
-    Ok(Run { tile: tile.sym.clone(), copy, bytes, aligned, columns: None })
+    Ok(Run { tile: tile.sym.clone(), copy, bytes, aligned, columns: None, before, elements })
+}
+
+/// How many elements before the first a copy has to begin, which are there, so that it begins at a multiple of whole pieces; rows of a tile
+/// cannot begin earlier.
+fn elements_before(start: &Index, piece: i64, rows: bool, facts: &Facts) -> Option<i64> {
+    let most = if rows { 1 } else { piece };
+    let there = |before: &i64| *before == 0 || facts.proves(&Cond::le(0.into(), start.offset(-before)));
+    (0..most).find(|before| facts.is_multiple(&start.offset(-before), piece)).filter(there)
+}
+
+/// The uses of a tile that holds so many elements more before its first one.
+fn behind(uses: Vec<Stmt>, before: &[(Sym, i64)]) -> Result<Vec<Stmt>, String> {
+    let of = |sym: &Sym| before.iter().find(|(tile, _)| tile == sym).map(|(_, elements)| *elements);
+    let mut in_one_piece = None;
+    walk::for_each(&uses, &mut |stmt| {
+        if let Stmt::Instruction(i) = stmt {
+            let windows = i.operands.iter().filter_map(|o| match o {
+                Operand::Window(w) => Some(&w.buffer),
+                Operand::Scalar(_) => None,
+            });
+            in_one_piece = windows.into_iter().find(|b| of(b).is_some()).cloned().or(in_one_piece.take());
+        }
+    });
+    if let Some(tile) = in_one_piece {
+        return Err(format!("instructions take `{tile}`, whose first element cannot begin behind others"));
+    }
+    let moved = |access: &mut Access| {
+        if let (Some(elements), Some(last)) = (of(&access.buffer), access.index.last_mut()) {
+            *last = last.offset(elements);
+        }
+    };
+    Ok(map_accesses(uses, &moved, &|_| {}))
 }
 
 /// Elements that follow each other in a matrix and in a tile, or in each row of a tile.
