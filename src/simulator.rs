@@ -341,10 +341,10 @@ fn arguments(
                     Role::B => (&operands.b, problem.offset.b),
                     Role::C => (&c, problem.offset.c),
                 };
-                // What a tensor has before its matrix is in memory, but nobody has stored anything there.
+                // What a tensor has before its matrix is somebody else's: no number, so that whoever looks at it is found out.
                 let before = binding.bytes_before(&param.sym);
                 let start = ((elements_before * matrix.dtype().bytes() - before) % LINE) as usize;
-                let bytes = [&vec![0; before as usize], matrix.bytes()].concat();
+                let bytes = [&vec![0xff; before as usize], matrix.bytes()].concat();
                 arguments.tensors.insert(name, Tensor { bytes, start });
             }
         }

@@ -12,7 +12,7 @@
 // in elements, and in pieces of 8 and 16 bytes where rows consist of such and begin at multiples of them, on several grids. A block that
 // adds up leaves as many numbers as C has: where sums have to be the same every time, which rows a block adds up is settled beforehand, and so
 // each has a part of its own. What the same reads take where blocks leave nothing is in the table as the figure `reads`: no kernel that
-// multiplies has less to do, and none that adds up in a fixed order can do as little.
+// multiplies has less to do.
 // Prints a table (CSV) that bench/goals.py reads beside the one of `bench tsm --sweep strides` on the same GPU:
 //
 //     nvcc -O3 -std=c++17 -gencode=arch=compute_90a,code=sm_90a -o limits padded_copies.cu

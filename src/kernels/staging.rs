@@ -168,11 +168,17 @@ pub(super) const BY_CLASSES: &str = "classes";
 /// Its value by which rows that are some way apart arrive as boxes of a matrix.
 pub(super) const BOXES: &str = "boxes";
 
-/// Its value by which rows that are some way apart arrive with what lies between them, as the one piece of memory that they are then.
+/// Its value by which rows that are some way apart, or start anywhere, arrive with what lies between and before them, as the one piece of memory that
+/// they are then.
 pub(super) const SPAN: &str = "span";
 
+/// Whether a group of rows arrives by one bulk copy of the one piece of memory that it is.
+pub(super) fn arrives_as_one(choice: &Choice) -> bool {
+    matches!(choice.word(COPY), BULK | SPAN)
+}
+
 /// What it is about.
-pub(super) const ABOUT_COPY: &str = "how dense rows move between device and shared memory: as the one piece of memory that they are, shared out among threads or by one bulk copy; row by row, by asynchronous copies or through registers; or row by row in pieces of 16 bytes, those rows that start alike (classes) by blocks of their own. Rows that are some way apart move row by row, as boxes of the matrix by one copy each, or with what lies between them (span)";
+pub(super) const ABOUT_COPY: &str = "how dense rows move between device and shared memory: as the one piece of memory that they are, shared out among threads or by one bulk copy; row by row, by asynchronous copies or through registers; or row by row in pieces of 16 bytes, those rows that start alike (classes) by blocks of their own. Rows that are some way apart move row by row, as boxes of the matrix by one copy each, or with what lies between them (span), as may those that start anywhere with what lies before them";
 
 /// The name of the parameter that says when a group that a bulk copy has brought may be overwritten by the next one.
 pub(super) const RELEASE: &str = "release";

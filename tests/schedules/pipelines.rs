@@ -317,6 +317,12 @@ fn runs_come_by_bulk_copies() {
         }
     }
     refused(&RUNS.replace("32*k + e", "32*k + e - 1"), step, multiples);
+    let whole = RUNS.replace("32*k + e", "32*k + e + 1").replace(
+        "for t in threads(32@1) { acc[t] += s[31 - t] }",
+        "for t in threads(32@1) { acc[t] += s[31 - t] }
+      for e in threads(1@1) { bulk_write_f32(y[0 +: 32], s[:], 32) }",
+    );
+    refused(&whole, step, "instructions take `s`");
     refused(GROUPS, "pipeline(acc.ko, 2, via=bulk)", "inside another loop");
     refused(GROUPS, "pipeline(acc.ko, 2, via=bulk, across=acc.g)", "iterations of one loop");
 }

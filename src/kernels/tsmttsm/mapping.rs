@@ -325,7 +325,7 @@ pub(super) fn may_go_without_zeros(problem: &Problem, choice: &Choice) -> bool {
     let as_they_lie = numbers(problem, choice) != Numbers::Three
         && apart(choice) == 1
         && !strided::begins_behind(problem, choice);
-    [staging::BULK, staging::SPAN].contains(&choice.word(staging::COPY)) && as_they_lie && over
+    staging::arrives_as_one(choice) && as_they_lie && over
 }
 
 /// Whether the fragments of matrix instructions hold what is made of rows, rows that are some way apart, what follows rows, or rows that begin behind

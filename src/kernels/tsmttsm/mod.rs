@@ -450,8 +450,7 @@ const PARAMETERS: &[Parameter] = &[
         about: "how far apart the rows are that lanes read together for a matrix instruction: neighbours, or so many rows apart that dense ones are in different banks",
         values: |c, problem, _| {
             let three = staging::numbers(problem, c) == Numbers::Three;
-            let as_one = [staging::BULK, staging::SPAN].contains(&c.word(staging::COPY));
-            if as_one && !three && !runs::in_runs(c) {
+            if staging::arrives_as_one(c) && !three && !runs::in_runs(c) {
                 with_mma(c, mapping::distances(problem, c))
             } else {
                 Vec::new()

@@ -146,8 +146,8 @@
 //! ```
 //!
 //! A fill must copy consecutive elements of device memory to a buffer of one dimension, and give 0 for what hangs over the end. Copies begin at
-//! multiples of 16 bytes; where the elements do so behind others, these are copied too, and read by nobody. A buffer of two dimensions gets a copy for each of its rows, between which there may be padding
-//! (`storage_align`), so that rows that are read together begin in different banks:
+//! multiples of 16 bytes; where the elements come behind others, these are copied too, and read by nobody. A buffer of two dimensions gets a copy for
+//! each of its rows, between which there may be padding (`storage_align`), so that rows that are read together begin in different banks:
 //!
 //! ```
 //! # use warpwright_core::{ir::parse, schedule::Schedule};
