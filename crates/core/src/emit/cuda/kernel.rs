@@ -33,7 +33,7 @@ pub(super) fn kernel(
 ) -> Result<(Kernel, String), Diagnosis> {
     let unit = writer.unit;
     let mut body = Body::new(unit, launch, std::mem::take(&mut writer.prelude));
-    if neighbours.before {
+    if neighbours.waits() {
         body.written_before.clone_from(&writer.written);
         if unit.program.begins_early {
             // By another call, for all that is known.
@@ -66,7 +66,7 @@ pub(super) fn kernel(
         dynamic_shared_bytes: if launch.shared.bytes > STATIC_SHARED_BYTES { launch.shared.bytes } else { 0 },
         shared_bytes: launch.shared.bytes,
         int_products: body.int_products.clone(),
-        waits: neighbours.before,
+        waits: neighbours.waits(),
     };
     let mut lines = Lines::at_depth(0);
     body.heading(&mut lines, launch, &grid, &kernel, ticket);
@@ -273,14 +273,25 @@ impl<'a> Body<'a> {
 
     /// Lets the launch behind begin, and waits for the one before before anything is read or written. Whoever waits for this one then waits
     /// for what it waits for too: no block ends without having waited.
+    ///
+    /// The last of several launches waits first. Otherwise blocks of the next call, which all wait, would be given to multiprocessors while the
+    /// first launch of this one still has them, by twos where they find room: a product that ran at one block a multiprocessor took
+    /// more than twice as long then (bench/results/h200-2026-11-29-boxes-and-calls-that-begin-early.txt).
     fn neighbours(&mut self, neighbours: Neighbours) {
-        if neighbours.after {
+        let mut steps = Vec::new();
+        if neighbours.lets_next_begin() {
             self.prelude.require(&between::LET_NEXT_LAUNCH_BEGIN);
-            self.line("let_next_launch_begin();");
+            steps.push("let_next_launch_begin();");
         }
-        if neighbours.before {
+        if neighbours.waits() {
             self.prelude.require(&between::WAIT_FOR_LAUNCH_BEFORE);
-            self.line("wait_for_launch_before();");
+            steps.push("wait_for_launch_before();");
+        }
+        if neighbours.before && !neighbours.after {
+            steps.reverse();
+        }
+        for step in steps {
+            self.line(step);
         }
     }
 

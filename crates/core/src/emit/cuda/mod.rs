@@ -80,9 +80,8 @@ fn emit_up_to(valid: &Valid, largest_size: i64) -> Result<Source, Diagnosis> {
     let mut unit = Unit::new(program, target, largest_size);
     unit.allot_scratch();
     let mut writer = Writer::new(&unit, Launch::all(&program.body)?.len());
-    // What else is launched comes before and after a call.
-    let others = Neighbours { before: program.begins_early, after: program.begins_early };
-    let host = writer.steps(&program.body, others)?;
+    let alone = Neighbours { calls: program.begins_early, ..Neighbours::default() };
+    let host = writer.steps(&program.body, alone)?;
     let text = writer.text(&writer.texts);
     let units = writer.texts.iter().map(|kernel| writer.text(std::slice::from_ref(kernel))).collect();
     let mut scratch = unit.scratch.clone();
@@ -112,11 +111,24 @@ struct Writer<'a> {
     written: HashSet<Sym>,
 }
 
-/// Whether other launches come before and after one: those of the same call, or of others where the program begins early.
+/// Whether other launches of the same call come before and after one, and whether calls overlap, as those of a program that begins early do.
 #[derive(Clone, Copy, Debug, Default)]
 struct Neighbours {
     before: bool,
     after: bool,
+    calls: bool,
+}
+
+impl Neighbours {
+    /// Whether it may begin before what was launched before it has ended, and has to wait for that.
+    fn waits(self) -> bool {
+        self.before || self.calls
+    }
+
+    /// Whether what is launched after it may begin before it has ended.
+    fn lets_next_begin(self) -> bool {
+        self.after || self.calls
+    }
 }
 
 impl<'a> Writer<'a> {
@@ -139,6 +151,7 @@ impl<'a> Writer<'a> {
             let neighbours = Neighbours {
                 before: outside.before || !Launch::all(&stmts[..at])?.is_empty(),
                 after: outside.after || !Launch::all(&stmts[at + 1..])?.is_empty(),
+                ..outside
             };
             if let Stmt::If(i) = stmt {
                 let (then, otherwise) =

@@ -33,14 +33,20 @@ fn a_call_that_begins_early_waits_for_whatever_was_launched_before() {
         }";
     let source = source(program);
     assert!(source.begins_early && source.kernels.iter().all(|k| k.waits));
-    for kernel in source.text.split("__global__").skip(1) {
-        assert!(
-            kernel.contains("{\n    let_next_launch_begin();\n    wait_for_launch_before();\n"),
-            "{kernel}"
-        );
+    // Blocks of the next call do not take room while the first launch of this one still needs it.
+    let orders = [
+        "{\n    let_next_launch_begin();\n    wait_for_launch_before();\n",
+        "{\n    wait_for_launch_before();\n    let_next_launch_begin();\n",
+    ];
+    for (kernel, order) in source.text.split("__global__").skip(1).zip(orders) {
+        assert!(kernel.contains(order), "{kernel}");
         // Another call may write what this one reads.
         assert!(!kernel.contains("__restrict__ x") && !kernel.contains("__restrict__ y"), "{kernel}");
     }
+    let single = self::source(
+        "program p(n: size, y: out f32[n]) begins_early { for b in block.x(n) { for t in threads(1@1) { y[b] = 0 } } }",
+    );
+    assert!(single.text.contains(orders[0]), "{}", single.text);
     let older = source_for("a100-80gb", program);
     assert!(!older.begins_early && !older.text.contains("launch_be"), "{}", older.text);
 }
