@@ -14,7 +14,7 @@ use warpwright_core::target::Target;
 use crate::bind::Binding;
 use crate::compile;
 use crate::kernels::family::{Choice, Family, Permissions};
-use crate::kernels::{self, Kernel, Recipe, Variant};
+use crate::kernels::{self, Kernel, Recipe, Variant, granularity};
 use crate::problem::{Alignment, Problem};
 use crate::report::ChosenBy;
 use crate::tune::alike::{is_near, is_same_but_long};
@@ -130,6 +130,8 @@ fn of_neighbours<'a>(
     key: &Key,
     near: &[(f64, &'a Record)],
 ) -> Vec<(&'a Record, Choice)> {
+    let near: Vec<&(f64, &Record)> =
+        near.iter().filter(|(_, r)| granularity::suits(&r.trial.choice, problem, target)).collect();
     let is_same = |record: &Record| is_same_but_long(family, problem, key, &record.problem);
     // What has to be permitted need not be faster: of the nearest that need this or that, the one with the most done in a second.
     let mut needing: Vec<&Record> = Vec::new();

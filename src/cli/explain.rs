@@ -139,7 +139,8 @@ fn chosen(
             return Ok((family.build(problem, &choice)?, ChosenBy::Named));
         }
         let known = wisdom(family.name);
-        match choose::parameters(family, problem, gpu, &Gpu::of_target(gpu), &known, Permissions::NONE) {
+        match choose::parameters(family, problem, gpu, &Gpu::of_target(gpu), &known, Permissions::OWN_CONTEXT)
+        {
             Ok(found) => return Ok(found),
             Err(refusal) => notice(&format!("a general kernel is explained: {refusal}")),
         }

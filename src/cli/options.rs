@@ -135,6 +135,10 @@ pub struct PermissionOptions {
     /// than 38, 21 complex ones, by kernels that do not add them up in pieces. For longer ones it is not, and they need no permission.
     #[arg(long)]
     pub allow_split: bool,
+    /// Leave the CUDA context as it is. Otherwise kernels for rows that stand apart may have it set so that device memory gives 32 bytes at a time
+    /// instead of 64, which holds for whatever else runs in this process.
+    #[arg(long)]
+    pub keep_context: bool,
 }
 
 impl PermissionOptions {
@@ -144,6 +148,7 @@ impl PermissionOptions {
             any_order: self.allow_atomics,
             three_multiplications: self.allow_three_multiplications,
             split: self.allow_split,
+            context: !self.keep_context,
         }
     }
 }

@@ -137,7 +137,8 @@ impl Executable {
         notices
     }
 
-    /// Everything that is needed to launch the program on the operands of a problem, worked out beforehand.
+    /// Everything that is needed to launch the program on the operands of a problem, worked out beforehand. The GPU fetches from then on as the program
+    /// wants it: of several that are prepared, the last one decides.
     pub fn prepare(
         &self,
         device: &Device,
@@ -157,6 +158,8 @@ impl Executable {
         for set in 0..arguments.sets() {
             alias::check(&self.program, arguments, set)?;
         }
+        let fetched = self.source.fetches.and_then(|bytes| usize::try_from(bytes).ok());
+        device.fetch_at_most(fetched).map_err(diagnosis)?;
         let mut scratch = Vec::new();
         for wanted in &self.source.scratch {
             let bytes = wanted.bytes(&value).map_err(unknown)?;

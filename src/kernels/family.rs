@@ -14,7 +14,7 @@ use warpwright_core::target::Target;
 pub use super::choice::{Choice, Value, Word, parse_parameter};
 use super::classes::Classes;
 use super::gemm::{self, Fixed, Numbers, Strides};
-use super::{Kernel, Variant, staging};
+use super::{Kernel, Variant, granularity, staging};
 use crate::problem::{Multiplications, Precision, Problem};
 use crate::reference::bound;
 
@@ -27,20 +27,26 @@ pub struct Permissions {
     pub three_multiplications: bool,
     /// Make f32 products on matrix units of three products of tf32 parts where their error is bounded by more: in short sums.
     pub split: bool,
+    /// Have the CUDA context set for them, which holds for whatever else runs in it. No result depends on it.
+    pub context: bool,
 }
 
 impl Permissions {
     /// None of it: the bits are the same every time, and the bound is that of the definition of the product.
     pub const NONE: Permissions =
-        Permissions { any_order: false, three_multiplications: false, split: false };
+        Permissions { any_order: false, three_multiplications: false, split: false, context: false };
+    /// What changes no number, where the CUDA context is one's own.
+    pub const OWN_CONTEXT: Permissions = Permissions { context: true, ..Permissions::NONE };
     /// All of it.
-    pub const ALL: Permissions = Permissions { any_order: true, three_multiplications: true, split: true };
+    pub const ALL: Permissions =
+        Permissions { any_order: true, three_multiplications: true, split: true, context: true };
 
     /// Whether everything that is needed is permitted.
     pub fn cover(self, needed: Permissions) -> bool {
         (self.any_order || !needed.any_order)
             && (self.three_multiplications || !needed.three_multiplications)
             && (self.split || !needed.split)
+            && (self.context || !needed.context)
     }
 
     /// What either permits.
@@ -50,6 +56,7 @@ impl Permissions {
             any_order: self.any_order || other.any_order,
             three_multiplications: self.three_multiplications || other.three_multiplications,
             split: self.split || other.split,
+            context: self.context || other.context,
         }
     }
 }
@@ -217,7 +224,7 @@ impl Family {
     }
 
     /// What the kernel of a choice does, for sums of so many terms, that is chosen only where somebody asks for it or permits it:
-    /// what has a larger bound of its error than the definition of the product, or not the same bits every time.
+    /// what has a larger bound of its error than the definition of the product, not the same bits every time, or a context that is set for it.
     pub fn needs(&self, precision: Precision, terms: i64, choice: &Choice) -> Permissions {
         self.needs_by(precision, terms, choice, self.multiplications(choice))
     }
@@ -245,6 +252,7 @@ impl Family {
             any_order: (self.any_order)(choice),
             three_multiplications: has_larger_bound && by == Multiplications::Three,
             split: has_larger_bound && matches!(by, Multiplications::Split { .. }),
+            ..granularity::needs(choice)
         }
     }
 

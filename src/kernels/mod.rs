@@ -10,6 +10,7 @@ mod dgemm;
 mod early;
 pub mod family;
 pub mod gemm;
+pub(crate) mod granularity;
 mod hgemm;
 mod sgemm;
 mod staging;

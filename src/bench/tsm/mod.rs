@@ -133,7 +133,7 @@ impl Figure {
 
     /// What its kernels may do.
     pub fn permissions(self) -> Permissions {
-        Permissions { split: self == Figure::Split, ..Permissions::NONE }
+        Permissions { split: self == Figure::Split, ..Permissions::OWN_CONTEXT }
     }
 }
 

@@ -79,6 +79,7 @@ use self::mapping::{
 use super::early::{self, EARLY};
 use super::family::{Choice, Family, Parameter, Value};
 use super::gemm::{Fixed, Strides};
+use super::granularity::{self, GRANULARITY};
 use super::staging::{self, By, Moved, ceil};
 use crate::problem::{Op, Problem, alignment};
 
@@ -105,7 +106,7 @@ pub const FAMILY: Family = Family {
     reproducible: |_| Choice::default().with("unit", "fma").with("staging", "registers"),
     schedule: |problem, choice| {
         let schedule = if is_staged(choice) { schedule::from_shared } else { schedule::by_threads };
-        early::scheduled(schedule(problem, choice), choice)
+        granularity::scheduled(early::scheduled(schedule(problem, choice), choice), choice)
     },
     footprint: footprint::footprint,
 };
@@ -190,6 +191,7 @@ fn with_tiles(choice: &Choice, values: impl IntoIterator<Item = impl Into<Value>
 }
 
 const PARAMETERS: &[Parameter] = &[
+    GRANULARITY,
     Parameter {
         name: "unit",
         about: "what multiplies: fma (threads) or mma (matrix units)",

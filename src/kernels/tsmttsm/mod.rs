@@ -106,6 +106,7 @@ use self::warps::{EVEN, OMIT};
 use super::early::{self, EARLY};
 use super::family::{Choice, Family, Parameter, Value};
 use super::gemm::{Fixed, Numbers};
+use super::granularity::{self, GRANULARITY};
 use super::staging::{self, ACROSS, By, Copied, Moved, ceil};
 use crate::problem::{Alignment, Op, Problem};
 
@@ -136,7 +137,7 @@ pub const FAMILY: Family = Family {
             _ if choice.word("staging") == "shared" => schedule::by_threads_from_shared,
             _ => schedule::by_threads,
         };
-        early::scheduled(schedule(problem, choice), choice)
+        granularity::scheduled(early::scheduled(schedule(problem, choice), choice), choice)
     },
     footprint: footprint::footprint,
 };
@@ -204,6 +205,7 @@ fn with_mma(choice: &Choice, values: impl IntoIterator<Item = impl Into<Value>>)
 }
 
 const PARAMETERS: &[Parameter] = &[
+    GRANULARITY,
     Parameter {
         name: "unit",
         about: "what multiplies: fma (threads) or mma (matrix units)",

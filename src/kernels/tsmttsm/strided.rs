@@ -1,6 +1,6 @@
 //! Rows that are some way apart, or start anywhere: how groups of them may come to shared memory.
 //!
-//! Device memory gives 64 bytes at a time. Where less than that lies between two rows, it is read in any case; so a group of rows may come
+//! Device memory gives 64 bytes at a time, or 32 ([`super::super::granularity`]). Where less than that lies between two rows, it is read in any case; so a group of rows may come
 //! by one bulk copy, with what lies between them (`copy=span`), as dense rows do. Rows that do not start at a multiple of 16 bytes come with the elements
 //! before the first, which the memory that they are a part of has. Nobody looks at what lies between and before, and what lies behind the last row is
 //! not touched. A kernel has to know how far apart rows are and where they start, so each way has a kernel of its own.
@@ -11,12 +11,9 @@ use super::boxes;
 use super::mapping;
 use crate::kernels::family::{Choice, Value};
 use crate::kernels::gemm::{Span, Strides};
+use crate::kernels::granularity::granularity;
 use crate::kernels::staging;
 use crate::problem::{Alignment, Problem};
-
-/// From so many bytes between two rows on there may be a piece of device memory between them that nobody needs, and then it is faster to read
-/// rows one by one: f64, 32 columns of 40, takes 770 us instead of the 940 of all 2 GiB (H200, 2026-11-29).
-const PIECE: i64 = 64;
 
 /// What kernels know of strides.
 pub(super) fn strides(problem: &Problem, choice: &Choice) -> Strides {
@@ -60,7 +57,7 @@ pub(super) fn may_arrive_in_spans(problem: &Problem, choice: &Choice, target: &T
     let as_they_are = between == [0; 2] && [starts.a, starts.b] == [Alignment::MOST; 2];
     choice.word("unit") == "mma"
         && !as_they_are
-        && between.iter().all(|elements| elements * problem.dtype().bytes() < PIECE)
+        && between.iter().all(|elements| elements * problem.dtype().bytes() < granularity(choice))
         && mapping::areas(problem, choice) == 1
         && target.has(Capability::Tma)
 }

@@ -228,6 +228,9 @@ impl Printer {
         if program.begins_early {
             self.line("  begins_early");
         }
+        if let Some(bytes) = program.fetches {
+            self.line(format!("  fetches {bytes}"));
+        }
         self.line("{");
         self.block(&program.body);
         self.line("}");

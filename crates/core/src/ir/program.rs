@@ -23,6 +23,8 @@ pub struct Program {
     /// Whether a call may begin while what was launched before it still runs: each of its launches waits itself until that has ended, before it
     /// reads or writes anything.
     pub begins_early: bool,
+    /// How many bytes device memory is asked to give at a time at most, where the program says so: a hint to caches, of which no result depends.
+    pub fetches: Option<i64>,
     /// The host list: scratch buffers, conditions and launches, in order.
     pub body: Vec<Stmt>,
 }
@@ -61,6 +63,7 @@ impl Program {
             params: self.params.clone(),
             assumes: self.assumes.clone(),
             begins_early: self.begins_early,
+            fetches: self.fetches,
             body,
         }
     }

@@ -372,13 +372,15 @@ impl Machine<'_> {
     }
 
     /// Bytes from and to device memory: once where the second-level cache holds everything, else once for each wave of blocks, and
-    /// never more than all requests together ask for.
+    /// never more than all requests together ask for; with what lies between rows that stand apart, as far as it comes with them.
     fn memory_bytes(&self, counts: &Counts, traffic: &[Traffic]) -> f64 {
         let all: f64 = traffic.iter().map(|t| t.compulsory).sum();
         let fits = all <= self.target.l2_bytes.value as f64;
         let of = |t: &Traffic| if fits { t.compulsory } else { t.by_waves.max(t.compulsory) };
         let once: f64 = traffic.iter().map(of).sum();
-        once.min(self.requested(counts))
+        // Of rows that stand apart device memory gives what lies beside them too.
+        let given: f64 = traffic.iter().map(|t| of(t) * if fits { 1.0 } else { t.spread }).sum();
+        once.min(self.requested(counts)) * if once > 0.0 { given / once } else { 1.0 }
     }
 
     /// How much of the lines that are asked for is not, in sectors for each that is, over all bytes that come from device memory.

@@ -33,6 +33,8 @@ pub struct Traffic {
     pub by_waves: f64,
     /// Bytes that the launch touches at all, twice where it reads and writes them: the least that device memory has to give and take.
     pub compulsory: f64,
+    /// How many bytes device memory gives for each that is wanted, where rows stand apart: 1 or more.
+    pub spread: f64,
 }
 
 impl Traffic {
@@ -41,6 +43,9 @@ impl Traffic {
         ways(self.reads, self.writes)
     }
 }
+
+/// Bytes that device memory gives at a time where nobody says otherwise (`bench/limits/granularity.cu` on an H200, 2026-11-29).
+const FETCHED: i64 = 64;
 
 fn ways(reads: bool, writes: bool) -> f64 {
     if reads && writes { 2.0 } else { 1.0 }
@@ -66,11 +71,12 @@ pub fn launches(
     let flags: HashMap<Sym, i64> =
         program.params.iter().filter(is_flag).map(|p| (p.sym.clone(), value(&p.sym).unwrap_or(0))).collect();
     let buffers = program.buffers();
+    let piece = program.fetches.unwrap_or(FETCHED);
     let launches = super::made(&program.body, value)?;
     Ok(launches
         .iter()
         .enumerate()
-        .map(|(at, launch)| of_launch(launch, &known, &flags, &buffers, resident(at)))
+        .map(|(at, launch)| of_launch(launch, &known, &flags, &buffers, resident(at), piece))
         .collect())
 }
 
@@ -80,6 +86,7 @@ fn of_launch(
     flags: &HashMap<Sym, i64>,
     buffers: &HashMap<Sym, Buffer>,
     resident: i64,
+    piece: i64,
 ) -> Vec<Traffic> {
     let extents: Vec<i64> =
         launch.blocks.iter().map(|b| known.of(&b.extent).hi.unwrap_or(0).max(0)).collect();
@@ -129,6 +136,7 @@ fn of_launch(
                 by_blocks: by_one(&whole.buffer) * blocks as f64,
                 by_waves: ways * by_wave * waves,
                 compulsory: ways * whole.bytes(known, buffers),
+                spread: if whole.reads { whole.spread(known, buffers, piece) } else { 1.0 },
             }
         })
         .collect()
@@ -149,6 +157,26 @@ impl Hull {
     fn visited(&self, buffers: &HashMap<Sym, Buffer>) -> f64 {
         let bytes = buffers.get(&self.buffer).map_or(0, Buffer::element_bytes);
         self.visits[0].max(self.visits[1]) * bytes as f64
+    }
+
+    /// How many bytes device memory gives for each of a row, by pieces of so many bytes.
+    fn spread(&self, known: &Ranges, buffers: &HashMap<Sym, Buffer>, piece: i64) -> f64 {
+        let of_rows = || {
+            let buffer = buffers.get(&self.buffer)?;
+            let stride = known.get(buffer.row_stride.as_ref()?).hi?.checked_mul(buffer.element_bytes())?;
+            let columns = self.dims.last()?;
+            let width = (columns.hi? - columns.lo? + 1).checked_mul(buffer.element_bytes())?;
+            if width <= 0 || stride <= width {
+                return None;
+            }
+            // After as many rows as a piece has bytes they stand in the same places again.
+            let given = (0..piece).fold((0, 0), |(all, next), row| {
+                let (first, end) = (row * stride / piece, (row * stride + width - 1) / piece + 1);
+                (all + end - first.max(next), end)
+            });
+            Some((given.0 * piece) as f64 / (piece * width) as f64)
+        };
+        of_rows().unwrap_or(1.0).max(1.0)
     }
 
     /// Bytes of the elements that are there.

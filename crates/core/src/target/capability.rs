@@ -56,6 +56,9 @@ pub enum Capability {
     Wgmma,
     /// Tensor memory and its matrix multiply (`tcgen05`).
     Tcgen05,
+    /// A second-level cache whose context says how many bytes device memory gives at a time at most (`CU_LIMIT_MAX_L2_FETCH_GRANULARITY`), and that
+    /// follows it. No feature of PTX: the driver calls it a hint, and it is known to be followed where it was measured (bench/limits/granularity.cu).
+    FetchGranularity,
     /// A register file of two banks, of even and of odd registers, that give a warp one register each in a cycle, and machine code whose
     /// multiply-adds are known well enough to change places. No feature of PTX: measured (bench/limits/register_file.py).
     TwoRegisterBanks,
@@ -63,7 +66,7 @@ pub enum Capability {
 
 impl Capability {
     /// Every capability, for lists and tests.
-    pub const ALL: [Capability; 25] = [
+    pub const ALL: [Capability; 26] = [
         Capability::AtomicAddF64,
         Capability::FmaF16,
         Capability::FmaBf16,
@@ -88,6 +91,7 @@ impl Capability {
         Capability::SetMaxRegisters,
         Capability::Wgmma,
         Capability::Tcgen05,
+        Capability::FetchGranularity,
         Capability::TwoRegisterBanks,
     ];
 
@@ -116,7 +120,7 @@ impl Capability {
             | Capability::RedVector
             | Capability::SetMaxRegisters => at_least(9, 0),
             Capability::FmaF32x2 => at_least(10, 0),
-            Capability::Wgmma | Capability::TwoRegisterBanks => {
+            Capability::Wgmma | Capability::TwoRegisterBanks | Capability::FetchGranularity => {
                 compute == ComputeCapability { major: 9, minor: 0 }
             }
             Capability::Tcgen05 => compute.major == 10 || compute.major == 11,

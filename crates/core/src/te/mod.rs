@@ -82,6 +82,7 @@ impl Expression {
             params: Vec::new(),
             assumes: Vec::new(),
             begins_early: false,
+            fetches: None,
             body: Vec::new(),
         };
         Expression { program }

@@ -95,6 +95,7 @@ fn emit_up_to(valid: &Valid, largest_size: i64) -> Result<Source, Diagnosis> {
         host,
         largest_size,
         begins_early: program.begins_early && unit.has(Capability::DependentLaunch),
+        fetches: program.fetches.filter(|_| unit.has(Capability::FetchGranularity)),
         needs: needs(program),
     })
 }

@@ -35,6 +35,9 @@ pub struct Source {
     pub largest_size: i64,
     /// Whether the first launch of a call may begin before the launch before it in the stream has ended: its kernel waits for it itself.
     pub begins_early: bool,
+    /// How many bytes device memory should give at a time at most (`CU_LIMIT_MAX_L2_FETCH_GRANULARITY` of the context); otherwise as many as the driver
+    /// has it give.
+    pub fetches: Option<i64>,
     /// What the target must have, for choosing the architecture to compile for.
     pub needs: Vec<Capability>,
 }

@@ -90,11 +90,12 @@ impl Parser {
             }
         }
         let begins_early = self.take_name("begins_early");
+        let fetches = if self.take_name("fetches") { Some(self.constant_expr()?) } else { None };
         let body = self.body()?;
         if self.peek() != &Kind::End {
             return Err(self.error("expected the end of the text after the program"));
         }
-        Ok(Program { name, doc: Vec::new(), params, assumes, begins_early, body })
+        Ok(Program { name, doc: Vec::new(), params, assumes, begins_early, fetches, body })
     }
 
     /// Parameters may refer to sizes and row strides declared anywhere in the list, so names come first.

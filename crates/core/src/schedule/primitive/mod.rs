@@ -9,6 +9,7 @@ mod compute_at;
 mod compute_with;
 mod decompose_reduction;
 mod fetch_ends;
+mod fetch_granularity;
 mod fuse;
 mod lane_base;
 mod partition;
@@ -44,6 +45,7 @@ pub use compute_at::ComputeAt;
 pub use compute_with::ComputeWith;
 pub use decompose_reduction::DecomposeReduction;
 pub use fetch_ends::FetchEnds;
+pub use fetch_granularity::FetchGranularity;
 pub use fuse::Fuse;
 pub use lane_base::LaneBase;
 pub use partition::Partition;
@@ -100,6 +102,11 @@ const PRIMITIVES: &[Entry] = &[
     Entry { name: "rotate", usage: rotate::USAGE, read: |c| Ok(Box::new(Rotate::read(c)?)) },
     Entry { name: "bind", usage: bind::USAGE, read: |c| Ok(Box::new(Bind::read(c)?)) },
     Entry { name: "begin_early", usage: begin_early::USAGE, read: |c| Ok(Box::new(BeginEarly::read(c)?)) },
+    Entry {
+        name: "fetch_granularity",
+        usage: fetch_granularity::USAGE,
+        read: |c| Ok(Box::new(FetchGranularity::read(c)?)),
+    },
     Entry { name: "unroll", usage: unroll::USAGE, read: |c| Ok(Box::new(Unroll::read(c)?)) },
     Entry { name: "unswitch", usage: unswitch::USAGE, read: |c| Ok(Box::new(Unswitch::read(c)?)) },
     Entry { name: "vectorize", usage: vectorize::USAGE, read: |c| Ok(Box::new(Vectorize::read(c)?)) },
