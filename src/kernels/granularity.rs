@@ -40,22 +40,26 @@ pub(crate) fn suits(choice: &Choice, problem: &Problem, target: &Target) -> bool
     !needs_context(choice) || matters(problem, target)
 }
 
+/// Bytes between rows that device memory gives with those that the kernel of a choice reads.
+pub(super) fn between_rows(problem: &Problem, choice: &Choice) -> f64 {
+    let wanted = |(rows, columns): (i64, i64)| (rows * columns * problem.dtype().bytes()) as f64;
+    let b = if problem.same { 0.0 } else { wanted(problem.stored_b()) };
+    in_pieces(problem, granularity(choice)) - wanted(problem.stored_a()) - b
+}
+
 /// Whether rows that are read touch fewer bytes in pieces of 32 than in pieces of 64, and come from device memory.
 fn matters(problem: &Problem, target: &Target) -> bool {
-    let read = [
-        (problem.stored_a(), problem.ld.a, problem.offset.a),
-        (problem.stored_b(), problem.ld.b, problem.offset.b),
-    ];
-    let in_pieces = |piece| {
-        let bytes = read.map(|(extents, stride, before)| {
-            touched_bytes(extents, stride, before, problem.dtype().bytes(), piece)
-        });
-        bytes[0] + bytes[1]
-    };
-    let most = in_pieces(USUAL);
+    let most = in_pieces(problem, USUAL);
     target.has(Capability::FetchGranularity)
         && most > target.l2_bytes.value as f64
-        && in_pieces(LEAST) < WORTH * most
+        && in_pieces(problem, LEAST) < WORTH * most
+}
+
+/// Bytes of all pieces of so many bytes of device memory that hold some of A or B.
+fn in_pieces(problem: &Problem, piece: i64) -> f64 {
+    let of = |extents, stride, before| touched_bytes(extents, stride, before, problem.dtype().bytes(), piece);
+    let a = of(problem.stored_a(), problem.ld.a, problem.offset.a);
+    if problem.same { a } else { a + of(problem.stored_b(), problem.ld.b, problem.offset.b) }
 }
 
 /// A setting that saves less than this is not worth changing it.

@@ -309,6 +309,24 @@ fn blocks_that_take_every_so_many_rows_read_what_they_visit() {
 }
 
 #[test]
+fn of_rows_that_stand_apart_memory_gives_what_lies_between_too() {
+    let (kernel, mut problem) =
+        of_family("tsmttsm", "f64", "tn", "4x4x10000000", "unit=fma,staging=registers");
+    [problem.ld.a, problem.ld.b] = [8, 8];
+    let bytes = |fetches: Option<i64>| {
+        let program = warpwright_core::ir::Program { fetches, ..kernel.program().clone() };
+        let h200 = target::Target::by_name("h200").unwrap();
+        let valid = validated(&program, h200).unwrap_or_else(|e| panic!("{e}"));
+        let binding = Binding::new(valid.program(), &problem, 8).unwrap();
+        let time = time::of(valid.program(), &|s| binding.value(s), h200, None).unwrap();
+        time.launches[0].memory_bytes / 640e6
+    };
+    // Rows of 32 bytes, 64 apart: as many pieces of 64 bytes, half as many bytes by sectors.
+    let [usual, sectors] = [bytes(None), bytes(Some(32))];
+    assert!((1.9..2.1).contains(&usual) && (0.95..1.05).contains(&sectors), "{usual} {sectors}");
+}
+
+#[test]
 fn a_second_pass_of_few_blocks_waits_for_its_loads() {
     // 51 sums of each of 528 parts, that three blocks read: measured 972 us, of which a profiler gave the first launch 368 (H100).
     let slow = "block=256,bounded=false,copy=bulk,depth=204,panel=false,parts=528,reduction=two-pass,\

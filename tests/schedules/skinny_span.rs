@@ -23,7 +23,7 @@ fn what_is_computed_stays_the_same() {
         ("f64", (9, 9), [10, 12], "release=block,depth=16,stages=3"),
         ("f64", (23, 20), [21, 24], "release=warps,depth=32,stages=2,zeros=false"),
         ("f64", (16, 16), [17, 18], "release=role,depth=32,stages=2"),
-        ("c128", (9, 12), [13, 13], "numbers=parts,release=role,depth=16,stages=2"),
+        ("c128", (9, 12), [13, 12], "numbers=parts,release=role,depth=16,stages=2"),
         ("c128", (12, 9), [10, 14], "numbers=whole,release=block,depth=16,stages=4,reduction=global"),
         ("c128", (9, 7), [8, 11], "numbers=three,release=role,depth=16,stages=3"),
         ("c64", (24, 24), [25, 27], "numbers=split-parts,release=role,depth=32,stages=2"),
@@ -99,9 +99,9 @@ fn only_rows_with_little_between_them_arrive_so() {
         family.complete(&given, problem, Target::by_name(gpu).unwrap()).is_ok()
     };
     let padded = |strides| padded(family, (16, 16), "f64", strides);
-    assert!(spans(&padded([17, 24]), "h200"));
-    // 72 bytes between rows, dense rows of aligned matrices, and GPUs without bulk copies.
-    assert!(!spans(&padded([17, 25]), "h200") && !spans(&padded([16, 16]), "h200"));
+    assert!(spans(&padded([17, 23]), "h200"));
+    // 64 bytes between rows, dense rows of aligned matrices, and GPUs without bulk copies.
+    assert!(!spans(&padded([17, 24]), "h200") && !spans(&padded([16, 16]), "h200"));
     assert!(!spans(&padded([17, 17]), "a100-80gb"));
     let mut shifted = padded([16, 16]);
     shifted.offset.a = 1;

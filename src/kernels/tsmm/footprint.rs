@@ -12,6 +12,7 @@ use super::mapping::{
 use super::schedule::{columns, pieces_are_aligned, written_at_once};
 use crate::kernels::family::{Choice, Footprint};
 use crate::kernels::gemm::Numbers;
+use crate::kernels::granularity::between_rows;
 use crate::kernels::staging::{self, ACROSS, Moved, WarpTile, ceil, copied_at_once};
 use crate::problem::Problem;
 
@@ -59,7 +60,7 @@ fn staged_footprint(problem: &Problem, choice: &Choice, target: &Target) -> Foot
         blocks: (blocks * bands) as f64,
         threads: threads_with_role(problem, choice),
         shared_bytes: staged_bytes(problem, choice),
-        dram_bytes: m * (k + passes_over_c * n) * bytes as f64 / faster,
+        dram_bytes: (m * (k + passes_over_c * n) * bytes as f64 + between_rows(problem, choice)) / faster,
         // A is written, the result written and read.
         wavefronts: m * (over_bands * k + 2.0 * n) * bytes as f64 / 128.0
             + (copies_of_a + copies_of_c) / 32.0
@@ -294,7 +295,7 @@ fn thread_footprint(problem: &Problem, choice: &Choice) -> Footprint {
         shared_bytes,
         multiply_adds: blocks * (rows * unroll * across * columns) as f64 * k * parts_of_number,
         matrix_units: false,
-        dram_bytes: m * (k + passes_over_c * n) * size / FASTER,
+        dram_bytes: (m * (k + passes_over_c * n) * size + between_rows(problem, choice)) / FASTER,
         wavefronts: warps * (a_passes + b_passes + c_passes) + fill,
         instructions: warps
             * (unroll as f64 * k / read

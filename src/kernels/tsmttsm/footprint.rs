@@ -15,6 +15,7 @@ use super::reduction;
 use super::warps::{self, warp_tile};
 use crate::kernels::family::{Choice, Footprint};
 use crate::kernels::gemm::Numbers;
+use crate::kernels::granularity::between_rows;
 use crate::kernels::staging::{self, ACROSS, Copied, WarpTile, ceil, numbers};
 use crate::problem::Problem;
 
@@ -48,7 +49,8 @@ pub(super) fn footprint(problem: &Problem, choice: &Choice, target: &Target) -> 
     };
     let common = Footprint {
         blocks: (parts * areas(problem, choice)) as f64,
-        dram_bytes: (k * if problem.same { m } else { m + n } + left_behind) * problem.dtype().bytes() as f64,
+        dram_bytes: (k * if problem.same { m } else { m + n } + left_behind) * problem.dtype().bytes() as f64
+            + between_rows(problem, choice),
         launches,
         uneven: None,
         steps: around,

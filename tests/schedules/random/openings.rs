@@ -40,6 +40,7 @@ const OF_TILES: &[&str] = &[
     "fetch_ends(C.i, 1)",
     "fetch_ends(C.i, 4)",
     "begin_early()",
+    "fetch_granularity(32)",
     "decompose_reduction(acc.i)",
     "decompose_reduction(acc.ko)",
     "split_reduce(acc.ko, 2) -> half, h",

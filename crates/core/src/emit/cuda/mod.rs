@@ -188,7 +188,14 @@ impl<'a> Writer<'a> {
     fn text(&self, kernels: &[String]) -> String {
         let mut parts = Vec::new();
         let doc: String = self.unit.program.doc.iter().map(|line| format!("// {line}\n")).collect();
-        parts.extend([doc, self.prelude.text()].into_iter().filter(|t| !t.is_empty()));
+        let fetches = match self.unit.program.fetches.filter(|_| self.unit.has(Capability::FetchGranularity))
+        {
+            Some(bytes) => format!(
+                "// Faster in a context that fetches {bytes} bytes at a time: cudaDeviceSetLimit(cudaLimitMaxL2FetchGranularity, {bytes}).\n"
+            ),
+            None => String::new(),
+        };
+        parts.extend([doc, fetches, self.prelude.text()].into_iter().filter(|t| !t.is_empty()));
         parts.extend(kernels.iter().cloned());
         parts.join("\n")
     }

@@ -25,6 +25,21 @@ fn a_launch_waits_for_those_before_it_and_lets_the_next_one_begin() {
 }
 
 #[test]
+fn a_program_says_how_many_bytes_are_fetched_where_a_gpu_follows() {
+    let program = "program p(n: size, x: in f32[n], y: out f32[n]) fetches 32 {
+            for b in block.x(n) { for t in threads(1@1) { y[b] = x[b] } }
+        }";
+    let here = source(program);
+    assert!(
+        here.fetches == Some(32) && here.text.contains("(cudaLimitMaxL2FetchGranularity, 32)"),
+        "{}",
+        here.text
+    );
+    let older = source_for("a100-80gb", program);
+    assert!(older.fetches.is_none() && !older.text.contains("Granularity"), "{}", older.text);
+}
+
+#[test]
 fn a_call_that_begins_early_waits_for_whatever_was_launched_before() {
     let program = "program p(n: size, x: in f32[n], y: out f32[n]) begins_early {
             alloc ws: f32[n] global
