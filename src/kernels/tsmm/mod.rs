@@ -191,7 +191,6 @@ fn with_tiles(choice: &Choice, values: impl IntoIterator<Item = impl Into<Value>
 }
 
 const PARAMETERS: &[Parameter] = &[
-    GRANULARITY,
     Parameter {
         name: "unit",
         about: "what multiplies: fma (threads) or mma (matrix units)",
@@ -199,6 +198,7 @@ const PARAMETERS: &[Parameter] = &[
             staging::units(problem, target, problem.shape.k.min(problem.shape.n), problem.shape.k == 1)
         },
     },
+    GRANULARITY,
     Parameter {
         name: "staging",
         about: "where threads read rows from: their own registers, or shared memory",

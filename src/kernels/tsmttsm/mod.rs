@@ -205,7 +205,6 @@ fn with_mma(choice: &Choice, values: impl IntoIterator<Item = impl Into<Value>>)
 }
 
 const PARAMETERS: &[Parameter] = &[
-    GRANULARITY,
     Parameter {
         name: "unit",
         about: "what multiplies: fma (threads) or mma (matrix units)",
@@ -219,6 +218,7 @@ const PARAMETERS: &[Parameter] = &[
             units
         },
     },
+    GRANULARITY,
     Parameter {
         name: STAGING,
         about: "where threads read rows from: their own registers, or shared memory",
