@@ -30,12 +30,6 @@ def mean(values):
     return math.exp(sum(map(math.log, values)) / len(values)) if values else float("nan")
 
 
-def touched(width, stride, piece):
-    """Pieces of so many bytes that a row of `width` bytes touches in the mean, of rows that stand `stride` bytes apart."""
-    rows = piece  # Where rows stand repeats after as many rows as a piece has bytes.
-    return len({p for row in range(rows) for p in range(row * stride // piece, (row * stride + width - 1) // piece + 1)}) / rows
-
-
 class Point:
     """A measured product, tall and skinny."""
 
@@ -72,13 +66,6 @@ class Point:
     def of_launches(self, machine):
         """The part of two empty launches and its bytes."""
         return (2 * number(self.row["empty_launch_seconds"]) + self.of_memory(machine)) / self.seconds
-
-    def by_64_bytes(self):
-        """The part of R that is left where device memory gives 64 bytes at a time; what writing rows with gaps costs is not counted."""
-        a, b, c = (int(x) for x in self.row["row_strides"].split())
-        matrices = [(self.k, a, 64), (self.n, c, 32)] if self.operation == "tsmm" else [(self.m, a, 64), (self.n, b, 64)]
-        of = lambda width, stride, piece: piece * touched(width * BYTES[self.dtype], stride * BYTES[self.dtype], piece)
-        return sum(of(w, s, 32) for w, s, _ in matrices) / sum(of(*matrix) for matrix in matrices)
 
     def rows(self):
         """The long extent."""
@@ -211,9 +198,6 @@ def skinny(files, machine, judge):
         judge.of(f"{what}: 0.98 times cuBLAS", [(p, p.times_cublas, 0.98) for p in points])
         if figure == "strides":
             judge.at_limit([p for p in points if p.width <= 32 and part(p) < 0.90 - 5e-4])
-        cannot = sum(p.by_64_bytes() < 0.90 for p in points if figure == "strides" and p.width <= 32)
-        if cannot:
-            judge.say(f"               {cannot} of them cannot reach 0.90, since device memory gives 64 bytes at a time, whoever reads")
     short = [Point(row) for row in rows if row["figure"] == "short"]
     length = lambda p: max(p.m, p.k)
     judge.of("short, 1e4: as fast as cuBLAS", [(p, p.times_cublas, 1.0) for p in short if length(p) == 10_000])
