@@ -5,6 +5,7 @@
 //! of stored columns.
 
 mod place;
+mod touched;
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,6 +15,7 @@ use warpwright_core::diag::Diagnosis;
 use warpwright_core::dtype::DType;
 
 pub use place::{Alignment, Offsets, Strides, alignment};
+pub(crate) use touched::touched_bytes;
 
 /// The extents of a product, written `MxNxK`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

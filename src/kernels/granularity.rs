@@ -6,8 +6,7 @@
 use warpwright_core::target::{Capability, Target};
 
 use super::family::{Choice, Parameter, Permissions};
-use crate::problem::Problem;
-use crate::roofline::touched_bytes;
+use crate::problem::{Problem, touched_bytes};
 
 /// The parameter that says how many bytes device memory should give at a time at most.
 pub(super) const GRANULARITY: Parameter = Parameter {

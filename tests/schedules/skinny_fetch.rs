@@ -44,6 +44,34 @@ fn sectors_of_gaps_are_asked_for_ahead() {
 }
 
 #[test]
+fn sectors_that_are_stored_in_part_may_be_copied_and_waited_for() {
+    let family = kernels::family("tsmm").unwrap();
+    for (dtype, widths, form) in [
+        ("f64", (24, 24), "unit=mma,team=part,rows=64,wm=4,wn=1,groups=1"),
+        ("f32", (24, 24), "unit=mma,team=block,rows=64,wm=2,wn=1,groups=1"),
+        ("c64", (9, 10), "unit=fma,team=part,wm=2,wn=1,groups=1"),
+        ("c128", (5, 7), "unit=mma,team=block,rows=32,wm=2,wn=1,groups=1"),
+    ] {
+        let problem = padded(family, widths, dtype);
+        for (ends, before, behind) in [
+            ("parts", "prefetch_l2_before(C", "prefetch_l2_behind(C"),
+            ("copies", "copy_l2_before(C", "copy_l2_behind(C"),
+        ] {
+            let choice = chosen(family, &problem, &format!("{FETCHED},{form},ends={ends}"));
+            let text = family.build(&problem, &choice).unwrap().program().to_string();
+            // They belong to the group of copies that brings rows of A, for which everybody waits before the first store.
+            let [before, behind, copied, waited] =
+                [before, behind, "cp.commit", "cp.wait"].map(|word| text.find(word));
+            let stored = text.rfind("C[");
+            assert!(before.is_some() && before < copied && behind.is_some() && behind < copied, "{text}");
+            assert!(copied < waited && waited < stored, "{choice}:\n{text}");
+            let rows = choice.int("rows").max(64);
+            holds(family, &problem, &choice, &[0, 1, rows - 1, rows + 1, 3 * rows + 3]);
+        }
+    }
+}
+
+#[test]
 fn every_step_towards_them_changes_nothing() {
     let family = kernels::family("tsmm").unwrap();
     for (dtype, form) in [

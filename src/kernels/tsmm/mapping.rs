@@ -104,6 +104,18 @@ pub(super) fn stores_through_shared(choice: &Choice) -> bool {
 /// The name of the parameter by which sectors that are stored in part are brought to the second-level cache ahead.
 pub(super) const FETCH: &str = "fetch";
 
+/// The name of the parameter that says how they are brought.
+pub(super) const ENDS: &str = "ends";
+/// What it may be: prefetches of the sectors of both ends of a row, or of those alone that are stored in part, or copies of a word of each of those.
+pub(super) const SECTORS: &str = "sectors";
+pub(super) const PARTS: &str = "parts";
+pub(super) const COPIES: &str = "copies";
+
+/// Bytes of shared memory to which such copies go.
+fn landing(problem: &Problem, choice: &Choice) -> i64 {
+    if choice.word(ENDS) == COPIES { 4 * threads(problem, choice) } else { 0 }
+}
+
 /// Whether that is worth trying: rows of C lie some way apart, and leave through shared memory from blocks that make room after one group
 /// of them, so that many others are at work meanwhile. By hand, kernels of 2 GiB became 0.67 to 1.07 times as fast (an H200, 2026-11-29).
 pub(super) fn may_fetch(problem: &Problem, choice: &Choice) -> bool {
@@ -509,7 +521,7 @@ pub(super) fn staged_bytes(problem: &Problem, choice: &Choice) -> i64 {
     if result == 0 {
         return after_rows;
     }
-    begin(after_rows, result, c) + parts * ceil(part(result), 16) * 16
+    begin(after_rows, result, c) + parts * ceil(part(result), 16) * 16 + landing(problem, choice)
 }
 
 /// Terms that a thread reads of a row of A at once: as many as divide what is copied of the row, in 16 bytes at most.

@@ -514,6 +514,15 @@ const PARAMETERS: &[Parameter] = &[
         },
     },
     Parameter {
+        name: mapping::ENDS,
+        about: "how they are: by prefetches of the sectors of both ends of a row (sectors), of those alone that are stored in part (parts), or by copies of a word of each of those (copies)",
+        values: |c, _, target| match (c.flag(mapping::FETCH), target.has(Capability::CpAsync)) {
+            (false, _) => Vec::new(),
+            (true, false) => [mapping::SECTORS, mapping::PARTS].map(Into::into).to_vec(),
+            (true, true) => [mapping::SECTORS, mapping::PARTS, mapping::COPIES].map(Into::into).to_vec(),
+        },
+    },
+    Parameter {
         name: IN_PLACE,
         about: "whether results lie in shared memory where the rows lay that they were made of, so that more blocks fit there, or more parts",
         values: |c, problem, _| match mapping::may_be_in_place(problem, c) {

@@ -3,8 +3,8 @@
 use super::banks::{self, Small};
 use super::bulk::{IN_BULK, take_turns};
 use super::mapping::{
-    FETCH, IN_PLACE, REST, Tiles, band, bands, chain, copied_a, depth, group, in_parts, is_three, moved_a,
-    moved_c, numbers, paddings, passing_groups, staged, steps_of_a_row, stored_extents,
+    ENDS, FETCH, IN_PLACE, REST, SECTORS, Tiles, band, bands, chain, copied_a, depth, group, in_parts,
+    is_three, moved_a, moved_c, numbers, paddings, passing_groups, staged, steps_of_a_row, stored_extents,
     stores_through_shared, takes_one_group, team, terms_at_once, threads, warp_tile, wider,
 };
 use warpwright_core::dtype::DType;
@@ -145,7 +145,11 @@ pub(super) fn from_shared(problem: &Problem, choice: &Choice) -> String {
     let (through_shared, in_bulk) = (stores_through_shared(choice), choice.word("store") == IN_BULK);
     let (tiled, sum) = if through_shared { ("acc", "mine") } else { ("C", "acc") };
     let (copy_in_registers, result) = if through_shared {
-        let fetched = if choice.flag(FETCH) { format!("fetch_ends(C.i, {team})\n") } else { String::new() };
+        let fetched = match (choice.flag(FETCH), choice.word(ENDS)) {
+            (false, _) => String::new(),
+            (true, SECTORS) => format!("fetch_ends(C.i, {team})\n"),
+            (true, ends) => format!("fetch_ends(C.i, {team}, by={ends})\n"),
+        };
         let out = format!(
             "{fetched}fuse(C.i, C.j) -> f
 {whole}split(C.f, {piece_c}) -> f, e

@@ -39,6 +39,8 @@ const OF_TILES: &[&str] = &[
     "fuse(acc.i, acc.j) -> f",
     "fetch_ends(C.i, 1)",
     "fetch_ends(C.i, 4)",
+    "fetch_ends(C.i, 4, by=parts)",
+    "fetch_ends(C.i, 4, by=copies)",
     "begin_early()",
     "fetch_granularity(32)",
     "decompose_reduction(acc.i)",

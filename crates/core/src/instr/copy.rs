@@ -1,8 +1,8 @@
 //! Asynchronous copies: `cp.async` and the tensor memory accelerator.
 
 use super::{
-    Behaviour, Completion, Extent, OperandAccess, OperandSpec, Place, Record, WindowSpec, integer, read,
-    write,
+    Around, Behaviour, By, Completion, Extent, OperandAccess, OperandSpec, Place, Record, WindowSpec,
+    integer, read, write,
 };
 use crate::dtype::DType;
 use crate::ir::Space;
@@ -108,20 +108,26 @@ const fn bulk_copy(name: &'static str, operands: &'static [OperandSpec]) -> Reco
 }
 
 /// `prefetch_l2(a)`: the sector of an element is brought to the second-level cache, where what is stored to a part of it then finds the
-/// rest. Nothing is read, so nobody has to have written it.
-const PREFETCH: Record = Record {
-    name: "prefetch_l2",
-    threads: 1,
-    operands: &[OperandSpec {
-        name: "a",
-        access: OperandAccess::Named,
-        window: Some(WindowSpec { dtype: None, space: None, shape: S1, place: Place::Element }),
-    }],
-    meaning: "",
-    completion: Completion::InOrder,
-    behaviour: Behaviour::Prefetch,
-    needs: &[],
-};
+/// rest. Nothing is read, so nobody has to have written it. `_before` and `_behind` leave it out where the element begins or ends it: where
+/// nothing of it belongs to somebody else. `copy_l2...` does so by an asynchronous copy for which the thread waits with its others.
+const fn prefetch(name: &'static str, around: Around, by: By) -> Record {
+    Record {
+        name,
+        threads: 1,
+        operands: &[OperandSpec {
+            name: "a",
+            access: OperandAccess::Named,
+            window: Some(WindowSpec { dtype: None, space: None, shape: S1, place: Place::Element }),
+        }],
+        meaning: "",
+        completion: Completion::InOrder,
+        behaviour: Behaviour::Prefetch(around, by),
+        needs: match by {
+            By::Asking => &[],
+            By::Copying => &[Capability::CpAsync],
+        },
+    }
+}
 
 /// The most elements of a run: as many as shared memory could hold of the smallest.
 const LONGEST: i64 = 1 << 16;
@@ -177,7 +183,11 @@ pub(super) const RECORDS: &[Record] = &[
     cp_async("cp_async8_f64", 8, &pieces(DType::F64, S1, 8)),
     cp_async("cp_async8_c64", 8, &pieces(DType::C64, S1, 8)),
     cp_async("cp_async4_f32", 4, &pieces(DType::F32, S1, 4)),
-    PREFETCH,
+    prefetch("prefetch_l2", Around::Element, By::Asking),
+    prefetch("prefetch_l2_before", Around::Before, By::Asking),
+    prefetch("prefetch_l2_behind", Around::Behind, By::Asking),
+    prefetch("copy_l2_before", Around::Before, By::Copying),
+    prefetch("copy_l2_behind", Around::Behind, By::Copying),
     bulk_copy("bulk_copy_f32", &runs(DType::F32, RUN4)),
     bulk_copy("bulk_copy_f64", &runs(DType::F64, RUN2)),
     bulk_copy("bulk_copy_c64", &runs(DType::C64, RUN2)),

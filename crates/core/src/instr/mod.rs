@@ -196,7 +196,27 @@ pub enum Behaviour {
     /// The sum of what the earlier blocks of an ordered launch gave, by decoupled look-back.
     ChainedSum,
     /// What is around an element is brought to the second-level cache. No value is read.
-    Prefetch,
+    Prefetch(Around, By),
+}
+
+/// Which sectors are brought to the second-level cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Around {
+    /// That of an element.
+    Element,
+    /// That of an element, unless it begins there.
+    Before,
+    /// That of an element, unless it ends there.
+    Behind,
+}
+
+/// How a sector is brought to the second-level cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// By asking for it. Nobody waits, and as much comes with it as the cache likes.
+    Asking,
+    /// By an asynchronous copy of a word of it, which belongs to the thread's group of copies, to a place where nobody looks.
+    Copying,
 }
 
 impl Behaviour {
@@ -205,7 +225,7 @@ impl Behaviour {
     pub fn moves(self) -> &'static [i64] {
         match self {
             Behaviour::Shuffle(_) => &[4, 8, 16],
-            Behaviour::Prefetch => &[1, 2, 4, 8, 16],
+            Behaviour::Prefetch(..) => &[1, 2, 4, 8, 16],
             _ => &[4],
         }
     }

@@ -26,7 +26,7 @@ impl<'a> Machine<'a> {
             // Real numbers are their own conjugates.
             Behaviour::Multiply { m, n, k, .. } => self.warp_product(job, m, n, k),
             Behaviour::Shuffle(lane) => self.take_lanes(job, lane),
-            Behaviour::ChainedSum | Behaviour::Prefetch => Ok(Vec::new()),
+            Behaviour::ChainedSum | Behaviour::Prefetch(..) => Ok(Vec::new()),
         }
     }
 
@@ -98,7 +98,7 @@ impl<'a> Machine<'a> {
             Behaviour::Multiply { .. } | Behaviour::WarpgroupMultiply { .. } => {
                 self.accumulate(job, values)?;
             }
-            Behaviour::ChainedSum | Behaviour::Prefetch => {}
+            Behaviour::ChainedSum | Behaviour::Prefetch(..) => {}
         }
         Ok(())
     }

@@ -68,7 +68,7 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
                     self.write_one(call, d, &[e], value, false);
                 }
             }
-            (Behaviour::Prefetch, [a]) => {
+            (Behaviour::Prefetch(..), [a]) => {
                 let (index, at) = self.find(a, &[0]);
                 if at.is_none() {
                     self.missing(call, a.memory, &index);

@@ -59,7 +59,7 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
             ) => {
                 self.copy_async(call, bytes, d, a, valid, mask);
             }
-            (Behaviour::Prefetch, [Argument::Memory(a)]) => self.prefetch(call, a, mask),
+            (Behaviour::Prefetch(..), [Argument::Memory(a)]) => self.prefetch(call, a, mask),
             (Behaviour::BulkCopy, [Argument::Memory(d), Argument::Memory(a), Argument::Integer(valid)]) => {
                 self.bulk_copy(call, d, a, valid, mask);
             }

@@ -9,7 +9,7 @@ use super::threads::Executing;
 use crate::diag::Diagnosis;
 use crate::dtype::DType;
 use crate::index::Index;
-use crate::instr::{self, Behaviour, Lane, Record};
+use crate::instr::{self, Around, Behaviour, By, Lane, Record};
 use crate::ir::{Access, Instruction, Operand, Span, Window};
 use crate::sym::Sym;
 use crate::target::Capability;
@@ -44,7 +44,7 @@ impl Body<'_> {
             (Behaviour::BulkStore, [d, a], _) => self.bulk_store(record, d, a),
             (Behaviour::Shuffle(lane), [t, v], Some(d)) => self.shuffle(lane, t, v, d),
             (Behaviour::ChainedSum, [before, total, chain], _) => self.chained_sum(before, total, chain),
-            (Behaviour::Prefetch, [a], _) => self.prefetch(a),
+            (Behaviour::Prefetch(around, by), [a], _) => self.prefetch(around, by, a),
             _ => Err(Diagnosis::new(format!("`{}` has operands that its record has not", call.name))),
         }
     }
@@ -176,10 +176,25 @@ impl Body<'_> {
         Ok(())
     }
 
-    fn prefetch(&mut self, a: &Window) -> Result<(), Diagnosis> {
-        self.prelude.require(&async_copy::PREFETCH_L2);
+    fn prefetch(&mut self, around: Around, by: By, a: &Window) -> Result<(), Diagnosis> {
         let at = self.address(&Self::start(a))?;
-        self.line(format!("prefetch_l2({at});"));
+        let (call, helper): (_, &Helper) = match by {
+            By::Asking => (format!("prefetch_l2({at});"), &async_copy::PREFETCH_L2),
+            By::Copying => (format!("copy_l2(&landing[threadIdx.x], {at});"), &async_copy::COPY_L2),
+        };
+        self.prelude.require(helper);
+        let unless = match around {
+            Around::Element => "",
+            Around::Before => {
+                self.prelude.require(&async_copy::BEGINS_SECTOR);
+                "if (!begins_sector(AT)) "
+            }
+            Around::Behind => {
+                self.prelude.require(&async_copy::BEGINS_SECTOR);
+                "if (!begins_sector(AT + 1)) "
+            }
+        };
+        self.line(format!("{}{call}", unless.replace("AT", &at)));
         Ok(())
     }
 

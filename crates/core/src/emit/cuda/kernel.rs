@@ -375,6 +375,12 @@ impl<'a> Body<'a> {
                 }
             });
         }
+        if let Some(offset) = launch.shared.landing {
+            self.line(match dynamic {
+                true => format!("unsigned* const landing = (unsigned*)(smem + {offset});"),
+                false => format!("__shared__ unsigned landing[{}];", launch.threads),
+            });
+        }
         for (ring, offset) in &launch.shared.rings {
             let name = self.names.of(&ring.sym).to_string();
             self.line(if dynamic {

@@ -50,6 +50,7 @@ const RESERVED: &[&str] = &[
     "int",
     "int2",
     "int4",
+    "landing",
     "long",
     "max",
     "min",

@@ -218,7 +218,7 @@ impl Walk {
             Behaviour::BulkCopy | Behaviour::BulkWrite | Behaviour::BulkLoad | Behaviour::BulkStore => {
                 self.bulk(&windows, i)
             }
-            Behaviour::Shuffle(_) | Behaviour::ChainedSum | Behaviour::Prefetch => {}
+            Behaviour::Shuffle(_) | Behaviour::ChainedSum | Behaviour::Prefetch(..) => {}
         }
     }
 

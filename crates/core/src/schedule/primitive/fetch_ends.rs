@@ -26,6 +26,10 @@
 //! asked for the rest of them. That happens when the second-level cache makes room, unless it has been asked before: so many threads do
 //! that at the beginning of the body around the loop, for all of its rows. No value is read.
 //!
+//! With `by=parts` sectors that a row fills to their end are left out. With `by=copies` those that are not are brought by asynchronous copies of a
+//! word each, which the body waits for where it waits for its others (`pipeline(..., via=cp_async)`): a prefetch that is still on its way when its
+//! sector is stored to has done nothing, and as much comes with it as the cache likes, where a copy brings what the context says.
+//!
 //! The loop is serial, of a constant number of rows, and holds one other loop, over their columns. Where the body around is pipelined later, what is
 //! asked for belongs to what is brought ahead.
 
@@ -41,10 +45,40 @@ use crate::sym::Sym;
 
 use super::Primitive;
 
-pub(super) const USAGE: &str = "fetch_ends(label.loop, THREADS)";
+pub(super) const USAGE: &str =
+    "fetch_ends(label.loop, THREADS, by=sectors), where by is sectors, parts or copies";
 
-/// The instruction that asks.
-const PREFETCH: &str = "prefetch_l2";
+/// What brings the sectors around the ends of rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ends {
+    /// Prefetches of the sectors of the first and the last element.
+    Sectors,
+    /// Prefetches of those of them that are stored in part.
+    Parts,
+    /// Copies of a word of each of those.
+    Copies,
+}
+
+impl Ends {
+    const ALL: [Ends; 3] = [Ends::Sectors, Ends::Parts, Ends::Copies];
+
+    fn word(self) -> &'static str {
+        match self {
+            Ends::Sectors => "sectors",
+            Ends::Parts => "parts",
+            Ends::Copies => "copies",
+        }
+    }
+
+    /// The instructions for the first and for the last element of a row.
+    fn instructions(self) -> [&'static str; 2] {
+        match self {
+            Ends::Sectors => ["prefetch_l2"; 2],
+            Ends::Parts => ["prefetch_l2_before", "prefetch_l2_behind"],
+            Ends::Copies => ["copy_l2_before", "copy_l2_behind"],
+        }
+    }
+}
 
 /// See the module documentation.
 #[derive(Clone, Debug)]
@@ -53,6 +87,8 @@ pub struct FetchEnds {
     pub target: LoopRef,
     /// The threads that ask.
     pub threads: i64,
+    /// What they ask for, and how.
+    pub by: Ends,
 }
 
 impl FetchEnds {
@@ -61,7 +97,12 @@ impl FetchEnds {
         if !(1..=1024).contains(&threads) {
             return Err(call.wrong("it takes 1 to 1024 threads"));
         }
-        Ok(FetchEnds { target: call.loop_at(0)?, threads })
+        let by = match call.option_of("by") {
+            None => Ends::Sectors,
+            Some(word) => (Ends::ALL.into_iter().find(|ends| ends.word() == word))
+                .ok_or_else(|| call.wrong("`by` is sectors, parts or copies"))?,
+        };
+        Ok(FetchEnds { target: call.loop_at(0)?, threads, by })
     }
 
     fn refuse(&self, because: impl Into<String>) -> Diagnosis {
@@ -134,7 +175,12 @@ impl FetchEnds {
             all_there = Cond::lt(row.clone(), count.into());
             facts.assume(&all_there);
         }
-        for column in if width > 1 { vec![0, width - 1] } else { vec![0] } {
+        let mut ends = vec![0, width - 1];
+        if self.by == Ends::Sectors {
+            // Both elements are one.
+            ends.dedup();
+        }
+        for (column, instruction) in ends.into_iter().zip(self.by.instructions()) {
             let at = |s: &Sym| match s {
                 s if *s == rows.var => Some(row.clone()),
                 s if *s == columns.var => Some(column.into()),
@@ -142,7 +188,7 @@ impl FetchEnds {
             };
             let index: Vec<Index> = stored.index.iter().map(|i| i.substitute(&at)).collect();
             let inside = guard_bounds(&Access::new(&stored.buffer, index.clone()), buffer, &facts);
-            asks.push((inside, ask(&stored.buffer, index)));
+            asks.push((inside, ask(instruction, &stored.buffer, index)));
         }
         let same = asks.windows(2).all(|pair| pair[0].0 == pair[1].0);
         let body = if same {
@@ -175,11 +221,11 @@ impl FetchEnds {
     }
 }
 
-fn ask(buffer: &Sym, mut index: Vec<Index>) -> Stmt {
+fn ask(instruction: &str, buffer: &Sym, mut index: Vec<Index>) -> Stmt {
     let last = index.pop().unwrap_or_default();
     let dims = index.into_iter().map(Span::At).chain([Span::Slice(last, 1)]).collect();
     let window = Operand::Window(Window { buffer: buffer.clone(), dims });
-    Stmt::Instruction(Instruction { name: PREFETCH.into(), operands: vec![window], signal: None })
+    Stmt::Instruction(Instruction { name: instruction.into(), operands: vec![window], signal: None })
 }
 
 fn only_if(cond: Cond, then: Vec<Stmt>) -> Vec<Stmt> {
@@ -192,7 +238,8 @@ fn only_if(cond: Cond, then: Vec<Stmt>) -> Vec<Stmt> {
 
 impl Primitive for FetchEnds {
     fn call(&self) -> Call {
-        Call::new("fetch_ends").target(&self.target).int(self.threads)
+        let call = Call::new("fetch_ends").target(&self.target).int(self.threads);
+        if self.by == Ends::Sectors { call } else { call.option("by", self.by.word()) }
     }
 
     fn apply(&self, program: &Program) -> Result<Program, Diagnosis> {
@@ -242,6 +289,20 @@ mod tests {
     }
 
     #[test]
+    fn sectors_that_are_filled_may_be_left_out() {
+        for (by, before, behind) in [
+            ("parts", "prefetch_l2_before", "prefetch_l2_behind"),
+            ("copies", "copy_l2_before", "copy_l2_behind"),
+        ] {
+            let steps = format!("fetch_ends(y.i, 40, by={by})");
+            let text = after(STORES, &steps).unwrap();
+            assert!(text.contains(&format!("{before}(y[40*b + t, 0 +: 1])")), "{text}");
+            assert!(text.contains(&format!("{behind}(y[40*b + t, 4 +: 1])")), "{text}");
+            assert_eq!(parse::program(&text).unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
     fn what_is_no_nest_of_rows_is_refused() {
         for (steps, because) in [
             ("fuse(y.i, y.j) -> f\nfetch_ends(y.f, 32)", "it holds more than one loop"),
@@ -249,6 +310,7 @@ mod tests {
             ("bind(y.j, threads)\nfetch_ends(y.i, 32)", "not serial"),
             ("fetch_ends(y.k, 32)", "fetch_ends"),
             ("fetch_ends(y.i, 0)", "1 to 1024 threads"),
+            ("fetch_ends(y.i, 32, by=rows)", "sectors, parts or copies"),
         ] {
             let refused = after(STORES, steps).unwrap_err();
             assert!(refused.contains(because), "{steps}: {refused}");

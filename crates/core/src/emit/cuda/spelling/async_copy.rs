@@ -56,6 +56,23 @@ __device__ __forceinline__ void prefetch_l2(const void* p) {
 }"#,
 };
 
+pub(in crate::emit::cuda) static BEGINS_SECTOR: Helper = Helper {
+    needs: &[],
+    text: r#"// Whether a sector of device memory begins here.
+__device__ __forceinline__ bool begins_sector(const void* p) {
+    return (unsigned long long)p % 32 == 0;
+}"#,
+};
+
+pub(in crate::emit::cuda) static COPY_L2: Helper = Helper {
+    needs: &[&barrier::SHARED_ADDRESS],
+    text: r#"// Brings the sector of an element to the second-level cache by a copy to where nobody looks; it belongs to the thread's group of copies.
+__device__ __forceinline__ void copy_l2(unsigned* landing, const void* p) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;"
+                 :: "r"(shared_address(landing)), "l"((unsigned long long)p & ~3ull) : "memory");
+}"#,
+};
+
 pub(in crate::emit::cuda) static BULK_COPY_WHOLE: Helper = Helper {
     needs: &[&mbarrier::INIT],
     text: r#"// One thread of a warp copies so many bytes to shared memory, which are reported to a barrier.

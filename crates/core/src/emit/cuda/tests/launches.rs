@@ -25,6 +25,39 @@ fn a_launch_waits_for_those_before_it_and_lets_the_next_one_begin() {
 }
 
 #[test]
+fn copies_that_nobody_looks_at_have_a_word_of_each_thread() {
+    let program = |rows: i64| {
+        format!(
+            "program p(n: size, x: in f64[n], y: out f64[n, 3; ldy]) {{
+                for b in block.x(n) {{
+                    alloc s: f64[{rows}] shared
+                    for t in threads(64@1) {{
+                        s[t] = x[b]
+                        copy_l2_before(y[b, 0 +: 1])
+                        copy_l2_behind(y[b, 2 +: 1])
+                    }}
+                    cp.commit
+                    cp.wait 0
+                    barrier
+                    for t in threads(1@1) {{ for j in 0..3 {{ y[b, j] = s[j] }} }}
+                }}
+            }}"
+        )
+    };
+    let few = source(&program(64));
+    assert!(few.text.contains("__shared__ unsigned landing[64];"), "{}", few.text);
+    assert!(
+        few.text.contains("if (!begins_sector(&y[")
+            && few.text.contains("copy_l2(&landing[threadIdx.x], &y[")
+    );
+    assert_eq!((few.kernels[0].shared_bytes, few.kernels[0].dynamic_shared_bytes), (64 * 8 + 64 * 4, 0));
+    // Behind everything else where shared memory has to be asked for.
+    let many = source(&program(6144));
+    assert!(many.text.contains("landing = (unsigned*)(smem + 49152);"), "{}", many.text);
+    assert_eq!(many.kernels[0].dynamic_shared_bytes, 49152 + 256);
+}
+
+#[test]
 fn a_program_says_how_many_bytes_are_fetched_where_a_gpu_follows() {
     let program = "program p(n: size, x: in f32[n], y: out f32[n]) fetches 32 {
             for b in block.x(n) { for t in threads(1@1) { y[b] = x[b] } }
