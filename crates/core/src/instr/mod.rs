@@ -6,8 +6,11 @@
 //! and the compiler then lists the places to extend: simulator, emitter and model.
 
 mod copy;
+mod landing;
 mod matrix;
 mod warp;
+
+pub use landing::{landing, shared_bytes};
 
 use crate::dtype::DType;
 use crate::ir::Space;

@@ -8,7 +8,6 @@ use super::statement::{Axis, For, Mode, Range, Role, Stmt};
 use super::walk;
 use crate::diag::Diagnosis;
 use crate::index::Index;
-use crate::instr::{self, Behaviour, By};
 use crate::layout::Layout;
 use crate::sym::Sym;
 
@@ -49,9 +48,6 @@ pub struct SharedPlan {
     pub buffers: Vec<SharedBuffer>,
     /// The rings of mbarriers, each slot 8 bytes.
     pub rings: Vec<(Ring, i64)>,
-    /// The first byte of a word for each thread to which it copies what nobody looks at, if there are such copies
-    /// ([`instr::By::Copying`]).
-    pub landing: Option<i64>,
     /// Bytes in all.
     pub bytes: i64,
 }
@@ -115,7 +111,7 @@ impl<'a> Launch<'a> {
                 .because("no device has a tenth of that")
                 .instead("bind smaller loops to threads, the others to blocks"));
         }
-        Ok(Some(Launch { blocks, body, threads, roles, shared: shared_plan(body, threads)? }))
+        Ok(Some(Launch { blocks, body, threads, roles, shared: shared_plan(body)? }))
     }
 
     /// All launches of a host list, in order, at any depth of host conditions.
@@ -173,10 +169,9 @@ pub(crate) fn alignment(buffer: &Buffer) -> i64 {
 }
 
 /// One after another, in the order of the text. Buffers do not overlap.
-fn shared_plan(body: &[Stmt], threads: i64) -> Result<SharedPlan, Diagnosis> {
+fn shared_plan(body: &[Stmt]) -> Result<SharedPlan, Diagnosis> {
     let mut plan = SharedPlan::default();
     let mut failure = None;
-    let mut lands = false;
     walk::for_each(body, &mut |stmt| match stmt {
         Stmt::Alloc(buffer) if buffer.space == Space::Shared && failure.is_none() => {
             match shared_elements(buffer) {
@@ -190,20 +185,11 @@ fn shared_plan(body: &[Stmt], threads: i64) -> Result<SharedPlan, Diagnosis> {
             }
         }
         Stmt::AllocRing(ring) => plan.rings.push((ring.clone(), 0)),
-        Stmt::Instruction(call) => {
-            let behaviour = instr::by_name(&call.name).map(|record| record.behaviour);
-            lands |= matches!(behaviour, Some(Behaviour::Prefetch(_, By::Copying)));
-        }
         _ => {}
     });
     for (ring, offset) in &mut plan.rings {
         *offset = (plan.bytes + 7) / 8 * 8;
         plan.bytes = offset.saturating_add(ring.depth.saturating_mul(8));
-    }
-    if lands {
-        let offset = (plan.bytes + 3) / 4 * 4;
-        plan.landing = Some(offset);
-        plan.bytes = offset.saturating_add(threads.saturating_mul(4));
     }
     failure.map_or(Ok(plan), Err)
 }

@@ -18,6 +18,7 @@
 
 use crate::diag::Diagnosis;
 use crate::dtype::DType;
+use crate::instr;
 use crate::ir::{Launch, Program};
 use crate::occupancy::{Demand, Occupancy};
 use crate::sym::Sym;
@@ -213,7 +214,7 @@ pub fn with(
             u32::try_from(launch.threads).unwrap_or(u32::MAX),
             u32::try_from(given.unwrap_or(needed.min(most))).unwrap_or(u32::MAX),
         )
-        .with_shared(u32::try_from(launch.shared.bytes).unwrap_or(u32::MAX));
+        .with_shared(u32::try_from(instr::shared_bytes(launch)).unwrap_or(u32::MAX));
         let spilled = (needed - most).max(0) as f64 / needed.max(1) as f64;
         asked.push((demand, given.is_none(), Occupancy::of(&demand, target.limits), spilled));
     }

@@ -13,6 +13,7 @@ use super::threads::Executing;
 use super::{Neighbours, Writer};
 use crate::diag::Diagnosis;
 use crate::index::{Index, Interval};
+use crate::instr;
 use crate::ir::{Axis, For, ParamKind, Role, Space, Stmt, alignment, walk};
 use crate::ir::{BlockLoop, Launch};
 use crate::sym::Sym;
@@ -58,13 +59,14 @@ pub(super) fn kernel(
         });
     }
     arguments.extend(body.maps.iter().map(|(_, map)| Argument::TensorMap(map.clone())));
+    let shared_bytes = instr::shared_bytes(launch);
     let kernel = Kernel {
         name,
         arguments,
         grid: grid.axes.clone(),
         threads: launch.threads,
-        dynamic_shared_bytes: if launch.shared.bytes > STATIC_SHARED_BYTES { launch.shared.bytes } else { 0 },
-        shared_bytes: launch.shared.bytes,
+        dynamic_shared_bytes: if shared_bytes > STATIC_SHARED_BYTES { shared_bytes } else { 0 },
+        shared_bytes,
         int_products: body.int_products.clone(),
         waits: neighbours.waits(),
     };
@@ -353,7 +355,7 @@ impl<'a> Body<'a> {
     }
 
     fn shared_memory(&mut self, launch: &Launch<'_>) -> Result<(), Diagnosis> {
-        let dynamic = launch.shared.bytes > STATIC_SHARED_BYTES;
+        let dynamic = instr::shared_bytes(launch) > STATIC_SHARED_BYTES;
         if dynamic {
             self.line("extern __shared__ __align__(1024) unsigned char smem[];");
         }
@@ -375,7 +377,7 @@ impl<'a> Body<'a> {
                 }
             });
         }
-        if let Some(offset) = launch.shared.landing {
+        if let Some(offset) = instr::landing(launch) {
             self.line(match dynamic {
                 true => format!("unsigned* const landing = (unsigned*)(smem + {offset});"),
                 false => format!("__shared__ unsigned landing[{}];", launch.threads),

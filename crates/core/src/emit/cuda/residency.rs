@@ -1,6 +1,7 @@
 //! How many blocks the assembler is asked to make fit on a multiprocessor.
 
 use crate::dtype::DType;
+use crate::instr;
 use crate::ir::{Dim, Launch, Space, Stmt, walk};
 use crate::target::{Limits, Target};
 
@@ -34,7 +35,7 @@ pub(super) fn blocks_per_sm(target: &Target, launch: &Launch<'_>) -> Option<i64>
     let up = |value: i64, of: i64| (value + of - 1) / of;
     let warps = up(launch.threads, Limits::WARP.into());
     let given = |blocks: i64| limits.most_registers(blocks * warps);
-    let shared = launch.shared.bytes + i64::from(limits.shared_reserved_per_block);
+    let shared = instr::shared_bytes(launch) + i64::from(limits.shared_reserved_per_block);
     let fits = |blocks: i64| {
         given(blocks) >= needed
             && blocks * launch.threads <= i64::from(limits.threads_per_sm())

@@ -63,7 +63,7 @@ pub(super) fn of(
         let register_words = words(launch.body, &mut registers);
         out.push(LaunchFacts {
             threads: launch.threads,
-            shared_bytes: launch.shared.bytes,
+            shared_bytes: instr::shared_bytes(launch),
             barriers,
             registers,
             register_words,

@@ -82,14 +82,14 @@ pub(super) fn limits(launch: &Launch<'_>, target: &Target) -> Vec<Diagnosis> {
         );
     }
     let shared = i64::from(target.limits.shared_per_block_opt_in);
-    if launch.shared.bytes > shared {
+    if instr::shared_bytes(launch) > shared {
         let largest = launch.shared.buffers.iter().max_by_key(|b| b.elements * b.buffer.element_bytes());
         let largest = largest
             .map(|b| format!(", {} of them for `{}`", b.elements * b.buffer.element_bytes(), b.buffer.sym));
         faults.push(
             Diagnosis::new(format!(
                 "a block uses {} bytes of shared memory{}",
-                launch.shared.bytes,
+                instr::shared_bytes(launch),
                 largest.unwrap_or_default()
             ))
             .because(format!("{} offers {shared}", target.product))

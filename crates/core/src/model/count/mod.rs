@@ -16,6 +16,7 @@ mod sums;
 use crate::diag::Diagnosis;
 use crate::dtype::DType;
 use crate::index::{Cond, Index};
+use crate::instr;
 use crate::ir::{
     Access, Assign, AssignOp, BinaryOp, BlockLoop, Buffer, For, If, Launch, Mode, On, Own, Program, Range,
     Role, Span, Stmt, Sync, Tasks, Value as Data,
@@ -242,7 +243,7 @@ impl Walk {
         self.counts = Counts {
             blocks,
             threads: launch.threads,
-            shared_bytes: launch.shared.bytes,
+            shared_bytes: instr::shared_bytes(launch),
             ..Counts::default()
         };
         self.roles.clone_from(&launch.roles);
