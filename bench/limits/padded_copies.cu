@@ -8,8 +8,10 @@
 //   fetched    the same, the sectors of gaps fetched to the second-level cache in the same turn, or one or two turns ahead
 //   a chunk a block    chunks, or chunks with the sectors of gaps fetched first, by blocks that make room after one: all that are on the GPU
 //              at a time have neighbouring chunks
+//   prefetched, loaded    the same, but sectors that are written in part, and no others, are prefetched, by each block for itself or by every 16th for
+//              16; or loaded and waited for. Chunks are of about 2, 8 and 16 KB, and blocks have room for all that fit or for four or two of them
 //
-// in elements, and in pieces of 8 and 16 bytes where rows consist of such and begin at multiples of them, on several grids. A block that
+// where rows touch less memory by 32 bytes than by 64 with either granularity of device memory (granularity.cu); in elements, and in pieces of 8 and 16 bytes where rows consist of such and begin at multiples of them, on several grids. A block that
 // adds up leaves as many numbers as C has: where sums have to be the same every time, which rows a block adds up is settled beforehand, and so
 // each has a part of its own. What the same reads take where blocks leave nothing is in the table as the figure `reads`: no kernel that
 // multiplies has less to do.
@@ -92,6 +94,20 @@ __global__ void fill(float* numbers, size_t count, unsigned seed) {
     }
 }
 
+// Copies by blocks that make room after one chunk of about so many bytes.
+template <class T, int WIDTH, int ROWS> void by_one_chunk(Best& best, size_t rows, int stride, const std::string& of) {
+    const T* from = (const T*)a;
+    T* to = (T*)c;
+    const size_t all = rows / ROWS;
+    for (int room : {0, 48 << 10, 90 << 10}) {
+        cudaFuncSetAttribute(one_chunk<T, WIDTH, ROWS, PREFETCHED>, cudaFuncAttributeMaxDynamicSharedMemorySize, 90 << 10);
+        cudaFuncSetAttribute(one_chunk<T, WIDTH, ROWS, LOADED>, cudaFuncAttributeMaxDynamicSharedMemorySize, 90 << 10);
+        best.take(timed([=] { one_chunk<T, WIDTH, ROWS, PREFETCHED><<<all, THREADS, room>>>(from, to, all, stride, 1); }), "prefetched" + of);
+        best.take(timed([=] { one_chunk<T, WIDTH, ROWS, PREFETCHED><<<all, THREADS, room>>>(from, to, all, stride, 16); }), "prefetched by every 16th" + of);
+        best.take(timed([=] { one_chunk<T, WIDTH, ROWS, LOADED><<<all, THREADS, room>>>(from, to, all, stride, 1); }), "loaded" + of);
+    }
+}
+
 template <class T, int WIDTH, bool COPY, int LEFT> void tried(Best& best, size_t rows, int stride) {
     const std::string of = " of " + std::to_string(sizeof(T)) + " bytes";
     const T *from = (const T*)a, *second = (const T*)b;
@@ -113,6 +129,12 @@ template <class T, int WIDTH, bool COPY, int LEFT> void tried(Best& best, size_t
     best.take(timed([=] { chunks<T, WIDTH, ROWS, NEVER, COPY, LEFT><<<all, THREADS>>>(from, second, to, rows, stride); }), "a chunk a block" + of);
     if constexpr (COPY) {
         best.take(timed([=] { chunks<T, WIDTH, ROWS, 0, true><<<all, THREADS>>>(from, second, to, rows, stride); }), "a fetched chunk a block" + of);
+        // Rows are a multiple of 2048.
+        constexpr int FEW = 256 / int(sizeof(T)) * 8 / WIDTH;
+        constexpr int POWER = FEW >= 64 ? 64 : FEW >= 32 ? 32 : FEW >= 16 ? 16 : FEW >= 8 ? 8 : 4;
+        by_one_chunk<T, WIDTH, POWER>(best, rows, stride, of);
+        by_one_chunk<T, WIDTH, POWER * 4>(best, rows, stride, of);
+        by_one_chunk<T, WIDTH, POWER * 8>(best, rows, stride, of);
     }
 }
 
@@ -132,6 +154,17 @@ template <int WIDTH, bool COPY, int LEFT> Best words(size_t rows, int stride, in
 static const char* date;
 static std::string name;
 
+// Pieces of so many bytes that hold some of 64 rows of `width` bytes that stand `stride` bytes apart.
+static int pieces(int width, int stride, int piece) {
+    int all = 0, next = 0;
+    for (int row = 0; row < 64; ++row) {
+        const int behind = (row * stride + width - 1) / piece + 1;
+        all += behind - std::max(row * stride / piece, next);
+        next = behind;
+    }
+    return all;
+}
+
 template <int WIDTH, int WORDS> void measure(std::initializer_list<const char*> dtypes, std::initializer_list<int> strides) {
     for (int stride : strides) {
         const size_t rows = BYTES / (stride * 4 * WORDS) / 2048 * 2048;
@@ -140,9 +173,17 @@ template <int WIDTH, int WORDS> void measure(std::initializer_list<const char*> 
         const int most = dense ? WORDS : 4;
         const auto start = [=](int elements) { return dense ? elements * 4 * WORDS : 0; };
         a = of_a + start(1), b = of_b + start(2), c = of_c + start(3);
-        const Best copied = words<WIDTH * WORDS, true, 0>(rows, stride * WORDS, most);
-        const Best read = words<WIDTH * WORDS, false, WIDTH * WIDTH * WORDS>(rows, stride * WORDS, most);
-        const Best alone = words<WIDTH * WORDS, false, 0>(rows, stride * WORDS, most);
+        Best copied, read, alone;
+        for (int bytes : {64, 32}) {
+            if (bytes == 32 && pieces(WIDTH * WORDS * 4, stride * WORDS * 4, 32) * 32 == pieces(WIDTH * WORDS * 4, stride * WORDS * 4, 64) * 64) continue;
+            cudaDeviceSetLimit(cudaLimitMaxL2FetchGranularity, bytes);
+            const std::string at = bytes == 32 ? " at 32 bytes" : "";
+            const auto take = [&](Best& best, const Best& found) { best.take(found.seconds, found.way + at); };
+            take(copied, words<WIDTH * WORDS, true, 0>(rows, stride * WORDS, most));
+            take(read, words<WIDTH * WORDS, false, WIDTH * WIDTH * WORDS>(rows, stride * WORDS, most));
+            take(alone, words<WIDTH * WORDS, false, 0>(rows, stride * WORDS, most));
+        }
+        cudaDeviceSetLimit(cudaLimitMaxL2FetchGranularity, 64);
         for (const char* dtype : dtypes) {
             printf("strides,tsmm,%s,%zu,%d,%d,%d %d %d,%.9g,%s,%s,%s\n", dtype, rows, WIDTH, WIDTH, stride, WIDTH, stride,
                    copied.seconds, copied.way.c_str(), name.c_str(), date);
