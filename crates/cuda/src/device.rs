@@ -1,5 +1,6 @@
 //! The GPUs of this machine, and a GPU in use.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
@@ -164,6 +165,20 @@ fn total_memory(device: sys::CUdevice) -> Result<usize> {
     Ok(bytes)
 }
 
+const FETCH_LIMIT: sys::CUlimit = sys::CUlimit::CU_LIMIT_MAX_L2_FETCH_GRANULARITY;
+
+/// How many bytes the current context asks for at most; none where the driver knows no such limit.
+fn fetch_limit() -> Result<Option<usize>> {
+    let mut bytes = 0;
+    // SAFETY: a context is current.
+    let status = unsafe { sys::cuCtxGetLimit(&mut bytes, FETCH_LIMIT) };
+    if status == sys::CUresult::CUDA_ERROR_UNSUPPORTED_LIMIT {
+        return Ok(None);
+    }
+    check("cuCtxGetLimit", status)?;
+    Ok(Some(bytes))
+}
+
 /// A GPU in use. Clones share it; it is released when the last clone, and everything made from it, is gone.
 #[derive(Clone)]
 pub struct Device {
@@ -175,17 +190,22 @@ struct Context {
     info: DeviceInfo,
     device: sys::CUdevice,
     context: sys::CUcontext,
-    fetches: Mutex<Fetches>,
 }
 
-/// How many bytes the second-level cache asks device memory for at most.
+/// How many bytes the second-level cache of a GPU asks its memory for at most. A process has one primary context for each GPU, and so one such setting,
+/// however often the GPU is taken into use.
 #[derive(Default)]
 struct Fetches {
-    /// What the driver had it ask for when the GPU was taken into use; none before anything else was wanted.
+    /// How often it is in use.
+    users: usize,
+    /// What the driver had in the beginning; none before anything else was wanted.
     usual: Option<usize>,
-    /// What was wanted last, if anything was.
+    /// What is wanted now; none where that is the usual.
     wanted: Option<usize>,
 }
+
+/// By the numbers of GPUs.
+static FETCHES: Mutex<BTreeMap<usize, Fetches>> = Mutex::new(BTreeMap::new());
 
 // SAFETY: the driver's functions may be called from any thread; the context is made current before each use.
 unsafe impl Send for Context {}
@@ -194,6 +214,20 @@ unsafe impl Sync for Context {}
 
 impl Drop for Context {
     fn drop(&mut self) {
+        let mut known = FETCHES.lock().unwrap_or_else(PoisonError::into_inner);
+        let fetches = known.entry(self.info.ordinal).or_default();
+        fetches.users = fetches.users.saturating_sub(1);
+        // Others in this process may use the primary context: they find it as it was.
+        if fetches.users == 0
+            && let (Some(usual), Some(_)) = (fetches.usual, fetches.wanted.take())
+        {
+            // SAFETY: the context is alive; where the driver refuses, a hint stays as it is.
+            unsafe {
+                if sys::cuCtxSetCurrent(self.context) == sys::CUresult::CUDA_SUCCESS {
+                    sys::cuCtxSetLimit(FETCH_LIMIT, usual);
+                }
+            }
+        }
         // SAFETY: retained once in `Device::open`; whatever was made from it holds the context and so is gone.
         unsafe { sys::cuDevicePrimaryCtxRelease_v2(self.device) };
     }
@@ -212,7 +246,8 @@ impl Device {
         let mut context = std::ptr::null_mut();
         // SAFETY: the device exists.
         check("cuDevicePrimaryCtxRetain", unsafe { sys::cuDevicePrimaryCtxRetain(&mut context, device) })?;
-        let opened = Self { context: Arc::new(Context { info, device, context, fetches: Mutex::default() }) };
+        FETCHES.lock().unwrap_or_else(PoisonError::into_inner).entry(ordinal).or_default().users += 1;
+        let opened = Self { context: Arc::new(Context { info, device, context }) };
         opened.bind()?;
         Ok(opened)
     }
@@ -238,6 +273,12 @@ impl Device {
         check("cuCtxSynchronize", unsafe { sys::cuCtxSynchronize() })
     }
 
+    /// How many bytes the second-level cache asks device memory for at a time at most; none where the driver knows no such limit.
+    pub fn fetches_at_most(&self) -> Result<Option<usize>> {
+        self.bind()?;
+        fetch_limit()
+    }
+
     /// Lets the second-level cache ask device memory for so many bytes at a time at most, 32, 64 or 128, or for as many as the driver had it ask for
     /// in the beginning. It holds for everything that runs in the primary context of this process, what runs already too. A change takes the host 0.2 to
     /// 0.5 ms on an H200 (`bench/limits/granularity.cu`), and cannot be made while a stream of the context is recorded; what holds already costs nothing.
@@ -245,27 +286,21 @@ impl Device {
     /// # Errors
     /// What the driver says. Where it knows no such limit nothing is changed, which is no error: it is a hint.
     pub fn fetch_at_most(&self, bytes: Option<usize>) -> Result<()> {
-        let mut fetches = self.context.fetches.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = FETCHES.lock().unwrap_or_else(PoisonError::into_inner);
+        let fetches = known.entry(self.info().ordinal).or_default();
         if fetches.wanted == bytes {
             return Ok(());
         }
         self.bind()?;
-        const LIMIT: sys::CUlimit = sys::CUlimit::CU_LIMIT_MAX_L2_FETCH_GRANULARITY;
         let usual = match fetches.usual {
             Some(usual) => usual,
-            None => {
-                let mut usual = 0;
-                // SAFETY: the context is current.
-                let status = unsafe { sys::cuCtxGetLimit(&mut usual, LIMIT) };
-                if status == sys::CUresult::CUDA_ERROR_UNSUPPORTED_LIMIT {
-                    return Ok(());
-                }
-                check("cuCtxGetLimit", status)?;
-                *fetches.usual.insert(usual)
-            }
+            None => match fetch_limit()? {
+                Some(usual) => *fetches.usual.insert(usual),
+                None => return Ok(()),
+            },
         };
         // SAFETY: the context is current.
-        check("cuCtxSetLimit", unsafe { sys::cuCtxSetLimit(LIMIT, bytes.unwrap_or(usual)) })?;
+        check("cuCtxSetLimit", unsafe { sys::cuCtxSetLimit(FETCH_LIMIT, bytes.unwrap_or(usual)) })?;
         fetches.wanted = bytes;
         Ok(())
     }

@@ -37,6 +37,7 @@ pub const ALL: &[Check] = &[
     Check { name: "wrong launches are refused", body: wrong_launches },
     Check { name: "dynamic shared memory", body: dynamic_shared },
     Check { name: "a copy between other bytes", body: between },
+    Check { name: "how much memory gives at a time", body: fetched },
     Check { name: "pinned copies", body: pinned_copies },
     Check { name: "too large an allocation", body: too_large },
     Check { name: "graph timing", body: graph_timing },
@@ -190,6 +191,28 @@ fn between(device: &Device) -> Checked {
     let wanted = [&[1; 12][..], &[2, 0, 0, 0, 3, 0, 0, 0], &[4; 5]].concat();
     ensure(bytes == wanted, || format!("{bytes:?}"))?;
     passed("25 bytes")
+}
+
+fn fetched(device: &Device) -> Checked {
+    let Some(usual) = device.fetches_at_most()? else {
+        return Ok(Outcome::Skipped("the driver knows no such limit"));
+    };
+    let other = Device::open(0)?;
+    for bytes in [32, 128] {
+        other.fetch_at_most(Some(bytes))?;
+        let found = device.fetches_at_most()?;
+        if found != Some(bytes) {
+            // It is a hint.
+            return Ok(Outcome::Skipped("the driver does not follow, and need not: it is a hint"));
+        }
+    }
+    drop(other);
+    let found = device.fetches_at_most()?;
+    ensure(found == Some(128), || format!("{found:?} while the GPU is in use"))?;
+    device.fetch_at_most(None)?;
+    let found = device.fetches_at_most()?;
+    ensure(found == Some(usual), || format!("{found:?} is not what it was"))?;
+    passed(format!("{usual} bytes unless somebody says otherwise"))
 }
 
 fn pinned_copies(device: &Device) -> Checked {
