@@ -181,6 +181,21 @@ fn short_sums_are_right_in_every_type() {
 }
 
 #[test]
+fn the_context_is_left_alone_where_that_is_asked_for() {
+    let product = "4x4x33514070 --dtype f64 --layout tn --lda 8 --ldb 8";
+    let tuned = |options: &str| {
+        json(&format!("tune {product} --param unit=fma --device sim:h200 --json {options}"), 0)
+    };
+    let [usual, kept] = ["", "--keep-context"].map(tuned);
+    assert_eq!(usual["best"][0]["parameters"]["granularity"], 32, "half as many bytes are read");
+    assert_eq!(kept["best"][0]["parameters"]["granularity"], 64);
+    assert!(usual["candidates"].as_u64().unwrap() > kept["candidates"].as_u64().unwrap());
+    // What ships for this GPU is found again.
+    let explained = json(&format!("explain {product} --gpu h200 --json"), 0);
+    assert_eq!(explained["kernel"]["parameters"]["granularity"], 32, "{}", explained["kernel"]);
+}
+
+#[test]
 fn three_multiplications_are_used_where_they_are_asked_for() {
     let product = "24x20x5000 --dtype c128 --layout cn --device sim --json";
     let report = json(&format!("gemm {product} --trials 1 --param unit=mma,numbers=three"), 0);

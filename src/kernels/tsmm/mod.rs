@@ -53,8 +53,9 @@
 //! Blocks stay on their multiprocessors and take every so many groups of rows, or each takes a few neighbouring ones (`groups`) and makes room for
 //! the next (`passing`): it has to bring the small matrix anew, but all that are on the GPU at a time read and write neighbouring rows,
 //! which device memory does faster (`bench/limits/walks.cu`). Where rows of C stand apart, such a block may ask for the sectors at their ends first
-//! (`fetch`, by `fetch_ends`): what is stored to a part of a sector has to be put together with the rest of it. Short products may begin while
-//! the call before them ends (`early`; see `early.rs`).
+//! (`fetch`, by `fetch_ends`): what is stored to a part of a sector has to be put together with the rest of it. Of rows of A that
+//! stand apart device memory may give 32 bytes at a time (`granularity`; see `granularity.rs`). Short products may begin while the call before
+//! them ends (`early`; see `early.rs`).
 //!
 //! Where rows are staged, a large small matrix may be divided into `bands` of columns, each for blocks of its own, which
 //! read the same rows of A; and long rows of A may be copied in pieces of `depth` terms, one after the other, so that

@@ -71,7 +71,8 @@
 //!
 //! Rows that are some way apart, by whole pieces of 16 bytes, may come as boxes of a matrix (`copy=boxes`), one of A and one of B for each
 //! group, which the tensor memory accelerator finds by itself; see `boxes.rs`. Those that stand apart by little may come with what lies between
-//! them as the one piece of memory that they are then (`copy=span`), by kernels that know their stride; see `strided.rs`.
+//! them as the one piece of memory that they are then (`copy=span`), by kernels that know their stride; see `strided.rs`. Of those
+//! that stand farther apart device memory may give 32 bytes at a time (`granularity`; see `granularity.rs`).
 //!
 //! Where whole instructions would leave most of a tile over, threads add up the last rows and columns of C (`border`), from the same
 //! copies and in the same pass: see `border.rs`. Up to half an instruction of rows may be turned instead, so that they are columns of
