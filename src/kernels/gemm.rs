@@ -190,7 +190,7 @@ pub fn specification_at(variant: Variant, fixed: Fixed) -> Program {
     };
     let mut operand_of = |name: &str, matrix: (&Index, Index, Option<Span>), align: i64| {
         let tensor = te.placeholder(name, declared, &extents(&matrix).iter().collect::<Vec<_>>());
-        let known = matches!(fixed.strides, Strides::Constant(_));
+        let known = matrix.2.is_some() && matches!(fixed.strides, Strides::Constant(_));
         te.align(&tensor, if known { Alignment::MOST } else { align });
         if fixed.strides == Strides::OfWholePieces && declared.bytes() < Alignment::MOST {
             te.assume_stride(&tensor, Alignment::MOST / declared.bytes());

@@ -107,3 +107,31 @@ fn only_rows_with_little_between_them_arrive_so() {
     shifted.offset.a = 1;
     assert!(spans(&shifted, "h200"));
 }
+
+#[test]
+fn rows_of_a_tall_matrix_arrive_so_too() {
+    let family = kernels::family("tsmm").unwrap();
+    for (dtype, widths, stride, start, form) in [
+        ("f32", (32, 32), 32, 1, "numbers=split,store=shared,rows=32,wm=2,wn=1,stages=2"),
+        ("f32", (9, 7), 8, 3, "numbers=split,store=direct,rows=64,wm=2,wn=1,stages=3"),
+        ("f64", (16, 16), 17, 0, "store=shared,rows=32,wm=2,wn=1,stages=2,release=role"),
+        ("f64", (24, 23), 24, 1, "store=direct,rows=32,wm=2,wn=2,stages=2,release=warps"),
+        ("c64", (12, 16), 18, 1, "numbers=split,store=shared,rows=32,wm=2,wn=1,stages=2"),
+        ("c128", (9, 9), 10, 0, "numbers=whole,store=direct,rows=32,wm=2,wn=1,stages=2"),
+        ("c128", (5, 9), 11, 0, "numbers=parts,store=direct,rows=32,wm=2,wn=1,stages=2"),
+        ("c128", (8, 8), 9, 0, "numbers=expanded,store=direct,rows=32,wm=2,wn=1,stages=2"),
+        ("c128", (8, 8), 9, 0, "numbers=three,store=direct,rows=32,wm=2,wn=1,stages=2"),
+    ] {
+        let mut problem = crate::tall_skinny::problem(family, widths, dtype);
+        problem.ld.a = stride;
+        (problem.ld.b, problem.ld.c) = (widths.0 + 1, widths.0 + 2);
+        [problem.offset.a, problem.offset.b, problem.offset.c] = [start, 1, 1];
+        let choice = chosen(family, &problem, &format!("unit=mma,copy=span,team=block,{form}"));
+        let kernel = family.build(&problem, &choice).unwrap_or_else(|e| panic!("{choice}: {e}"));
+        let program = kernel.program().to_string();
+        assert!(program.contains("bulk_copy_") && !program.contains("cp_async"), "{program}");
+        assert!(kernel.name.contains(&format!("lda{stride}_")), "{}", kernel.name);
+        let rows = choice.int("rows");
+        holds(family, &problem, &choice, &[0, 1, rows, rows + 1, 5 * rows - 3]);
+    }
+}

@@ -502,7 +502,9 @@ fn what_cannot_be_chosen_is_refused_with_what_to_change() {
         let choice = Choice::default().with(name, value);
         family.complete(&choice, &problem, target::DEFAULT).map(|c| c.to_string())
     };
-    assert!(complete("tx", 1).unwrap_err().to_string().contains("use one of unit, staging, areas"));
+    assert!(
+        complete("tx", 1).unwrap_err().to_string().contains("use one of unit, granularity, staging, areas")
+    );
     assert!(complete("tm", 64).unwrap_err().to_string().contains("cannot be made with"));
     // No number is 0, negative or beyond counting, and none is a word.
     for number in [0, -4, i64::MAX] {

@@ -7,7 +7,9 @@
 //! so many columns. The small matrix is read accordingly; where lanes would then meet there, it has its columns in shared memory in the
 //! order in which they take them.
 
-use super::mapping::{self, band, depth, is_three, moved_a, moved_c, numbers, staged, warp_tile, wider};
+use super::mapping::{
+    self, band, depth, makes_fragments, moved_a, moved_c, numbers, staged, warp_tile, wider,
+};
 use super::schedule::pieces_are_aligned;
 use crate::kernels::family::Choice;
 use crate::kernels::gemm::Numbers;
@@ -84,7 +86,7 @@ fn worth_trying(of: i64, passes: impl Fn(i64) -> f64) -> Vec<i64> {
 /// itself are as long as it takes to have none.
 pub(super) fn reads(problem: &Problem, choice: &Choice, apart: i64) -> f64 {
     // Of what fragments of three real products are made is read in pairs.
-    if moved_a(problem, choice) != Moved::AsOne || is_three(problem, choice) {
+    if moved_a(problem, choice) != Moved::AsOne || makes_fragments(problem, choice) {
         return 1.0;
     }
     let (dtype, of_a_number) = staged(problem, choice);

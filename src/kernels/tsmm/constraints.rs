@@ -200,7 +200,7 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
     Constraint {
         about: "a warp that waits for nobody else asks for a group while another is multiplied: there are two at least",
         on: &[staging::COPY, "stages"],
-        holds: |c, _, _| c.word(staging::COPY) != staging::BULK || c.int("stages") > 1,
+        holds: |c, _, _| !staging::arrives_as_one(c) || c.int("stages") > 1,
     },
     // The last of these three is the condition. The others follow from it, and are known before most parameters have values: where a
     // GPU has little shared memory, tens of thousands of choices need not be looked at.

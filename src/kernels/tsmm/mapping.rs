@@ -5,6 +5,7 @@ use warpwright_core::index::gcd;
 
 use super::banks::{self, Small};
 use super::bulk::{IN_BULK, take_turns};
+use super::spans;
 use crate::kernels::family::Choice;
 use crate::kernels::gemm::Numbers;
 use crate::kernels::staging::{self, ACROSS, By, Copied, Moved, WarpTile, ceil, copied_at_once};
@@ -53,6 +54,11 @@ pub(super) fn staged(problem: &Problem, choice: &Choice) -> (DType, i64) {
 /// Whether a product of complex numbers is made of three real ones.
 pub(super) fn is_three(problem: &Problem, choice: &Choice) -> bool {
     numbers(problem, choice) == Numbers::Three
+}
+
+/// Whether the fragments of A hold what is made of its rows: what three real products share, or rows that lie among others of a span.
+pub(super) fn makes_fragments(problem: &Problem, choice: &Choice) -> bool {
+    is_three(problem, choice) || spans::in_spans(choice)
 }
 
 /// Terms of the rows of A that a block copies at a time: all of them, or some.
@@ -138,6 +144,7 @@ pub(super) fn may_be_in_place(problem: &Problem, choice: &Choice) -> bool {
         && shape.k == shape.n
         && depth(problem, choice) == shape.k
         && bands(problem, choice) == 1
+        && !spans::in_spans(choice)
         && !is_three(problem, choice)
         && [moved_a(problem, choice), moved_c(problem, choice)] == [Moved::AsOne; 2]
 }
@@ -334,6 +341,9 @@ pub(super) fn moved_a(problem: &Problem, choice: &Choice) -> Moved {
 /// How they would be if the choice were to `copy` dense rows so. Pieces of rows are no whole rows.
 pub(super) fn moved_a_as(copy: &str, problem: &Problem, choice: &Choice) -> Moved {
     let k = problem.shape.k;
+    if copy == staging::SPAN {
+        return Moved::AsOne;
+    }
     match Moved::of(copy, problem.dtype(), k, problem.ld.a == k, problem.alignment().a) {
         Moved::AsOne if depth(problem, choice) < k => Moved::Rows,
         moved => moved,
@@ -505,7 +515,10 @@ pub(super) fn staged_bytes(problem: &Problem, choice: &Choice) -> i64 {
     };
     // What is there at a time is a group of each part, or so many of all.
     let at_a_time = if take_turns(choice) { group(problem, choice) } else { rows };
-    let of_rows = choice.int("stages") * at_a_time * (of_a_number * depth + a);
+    let of_rows = match spans::in_spans(choice) {
+        true => choice.int("stages") * spans::bytes(problem, at_a_time) / dtype.bytes(),
+        false => choice.int("stages") * at_a_time * (of_a_number * depth + a),
+    };
     let of_b = of_an_element
         * rows_of_b
         * (of_a_number * columns_of_b + b + between_tiles(problem, choice))

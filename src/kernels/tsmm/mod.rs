@@ -53,8 +53,9 @@
 //! Blocks stay on their multiprocessors and take every so many groups of rows, or each takes a few neighbouring ones (`groups`) and makes room for
 //! the next (`passing`): it has to bring the small matrix anew, but all that are on the GPU at a time read and write neighbouring rows,
 //! which device memory does faster (`bench/limits/walks.cu`). Where rows of C stand apart, such a block may ask for the sectors at their ends first
-//! (`fetch`, by `fetch_ends`): what is stored to a part of a sector has to be put together with the rest of it. Of rows of A that
-//! stand apart device memory may give 32 bytes at a time (`granularity`; see `granularity.rs`). Short products may begin while the call before
+//! (`fetch`, by `fetch_ends`): what is stored to a part of a sector has to be put together with the rest of it. Rows of A that
+//! stand apart by little, or start anywhere, may come with what lies between them by one bulk copy for each group (`copy=span`; see `spans.rs`); of those that
+//! stand farther apart device memory may give 32 bytes at a time (`granularity`; see `granularity.rs`). Short products may begin while the call before
 //! them ends (`early`; see `early.rs`).
 //!
 //! Where rows are staged, a large small matrix may be divided into `bands` of columns, each for blocks of its own, which
@@ -68,6 +69,7 @@ mod constraints;
 mod footprint;
 mod mapping;
 mod schedule;
+mod spans;
 
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::dtype::DType;
@@ -79,7 +81,7 @@ use self::mapping::{
 };
 use super::early::{self, EARLY};
 use super::family::{Choice, Family, Parameter, Value};
-use super::gemm::{Fixed, Strides};
+use super::gemm::Fixed;
 use super::granularity::{self, GRANULARITY};
 use super::staging::{self, By, Moved, ceil};
 use crate::problem::{Op, Problem, alignment};
@@ -93,7 +95,7 @@ pub const FAMILY: Family = Family {
         let dense = |moved: Moved| is_staged(choice) && moved != Moved::Strided;
         [dense(moved_a(problem, choice)), false, dense(moved_c(problem, choice))]
     },
-    strides: |_, _| Strides::Arguments,
+    strides: spans::strides,
     numbers: mapping::numbers,
     classes: |_, _| None,
     suits: |problem| {
@@ -465,6 +467,12 @@ const PARAMETERS: &[Parameter] = &[
             };
             if bulk::may_bring(problem, c, target) {
                 ways.push(staging::BULK);
+            }
+            if spans::may_arrive_in_spans(problem, c, target) {
+                if ways.is_empty() {
+                    ways.push(staging::BY_ROWS);
+                }
+                ways.push(staging::SPAN);
             }
             with_stages(c, ways)
         },

@@ -4,8 +4,8 @@ use super::banks::{self, Small};
 use super::bulk::{IN_BULK, take_turns};
 use super::mapping::{
     ENDS, FETCH, IN_PLACE, REST, SECTORS, Tiles, band, bands, chain, copied_a, depth, group, in_parts,
-    is_three, moved_a, moved_c, numbers, paddings, passing_groups, staged, steps_of_a_row, stored_extents,
-    stores_through_shared, takes_one_group, team, terms_at_once, threads, warp_tile, wider,
+    is_three, makes_fragments, moved_a, moved_c, numbers, paddings, passing_groups, staged, steps_of_a_row,
+    stored_extents, stores_through_shared, takes_one_group, team, terms_at_once, threads, warp_tile, wider,
 };
 use warpwright_core::dtype::DType;
 
@@ -202,7 +202,7 @@ reorder({sum}.ko, {p}{sum}.i, {sum}.j, {sum}.k)
     } + if choice.flag(staging::SPLIT_ONCE) { "store_split(Bs)\n" } else { "" };
     let (small_dtype, small_extents) = small_stage(problem, choice);
     // Of what fragments are made where three real products share them, they are made later.
-    let read_a = if is_three(problem, choice) {
+    let read_a = if makes_fragments(problem, choice) {
         String::new()
     } else {
         format!("cache_read(As, {sum}, reg{}) -> a\n", in_rows(of_a, Moved::AsOne))
@@ -256,11 +256,8 @@ fn by_matrix_units(problem: &Problem, choice: &Choice, [block, tiled, sum]: [&st
     let [of_sum, of_tiled] = [sum, tiled].map(|stage| over_products(problem, choice, stage));
     // What is stored of C has no products of its own.
     let of_tiled = if tiled == "C" { String::new() } else { of_tiled };
-    let (of_a, of_b) = match numbers {
-        Numbers::Three => ("a.io", "b.jo"),
-        Numbers::Embedded => ("a.ro", "b.jo"),
-        _ => ("a.ro", "b.co"),
-    };
+    let of_a = if makes_fragments(problem, choice) { "a.io" } else { "a.ro" };
+    let of_b = if matches!(numbers, Numbers::Three | Numbers::Embedded) { "b.jo" } else { "b.co" };
     let below = if rows > high { format!(", {of_a}, {tiled}.io") } else { String::new() };
     let beside = if columns > ACROSS * banks::columns_apart(choice) {
         format!(", {of_b}, {tiled}.jo")
@@ -290,7 +287,7 @@ bind({tiled}.wm, {tiled}.wn, threads@32)
 "
         )
     };
-    let fragments = fragments(numbers, block, sum);
+    let fragments = fragments(makes_fragments(problem, choice), numbers, block, sum);
     let three = numbers == Numbers::Three;
     let (steps, chain) = (steps_of_a_row(problem, choice), chain(problem, choice));
     // Threads add to the sum what matrix units have added up of some of the steps.
@@ -392,25 +389,22 @@ reorder({tiled}.v, {tiled}.i, {tiled}.j)
 
 /// The steps that make the fragments of matrix units, and bring the small matrix to shared memory: where a fragment is more
 /// than a copy of what is staged, it is made of that as soon as all of it is there.
-fn fragments(numbers: Numbers, block: &str, sum: &str) -> String {
+fn fragments(made: bool, numbers: Numbers, block: &str, sum: &str) -> String {
+    let precomputed = format!("precompute({sum}.ks, 1) -> a\n");
+    // What is made of rows can be asked for when the small matrix has its place.
+    let [read_a, made_a] = match made {
+        true => [String::new(), precomputed],
+        false => [format!("compute_at(a, {sum}.ks)\n"), String::new()],
+    };
     match numbers {
-        Numbers::Three => format!(
-            "compute_at(Bs, {block})
-precompute({sum}.ks, 1) -> a
-precompute({sum}.ks, 2) -> b
-storage_order(b, c, r)
-"
-        ),
-        Numbers::Embedded => format!(
-            "compute_at(a, {sum}.ks)
-compute_at(Bs, {block})
-precompute({sum}.ks, 2) -> b
+        Numbers::Three | Numbers::Embedded => format!(
+            "{read_a}compute_at(Bs, {block})
+{made_a}precompute({sum}.ks, 2) -> b
 storage_order(b, c, r)
 "
         ),
         _ => format!(
-            "compute_at(a, {sum}.ks)
-cache_read(Bs, {sum}, reg) -> b
+            "{read_a}{made_a}cache_read(Bs, {sum}, reg) -> b
 compute_at(b, {sum}.ks)
 compute_at(Bs, {block})
 "
