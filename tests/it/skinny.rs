@@ -42,6 +42,21 @@ fn rows_that_stand_apart_arrive_as_boxes_or_with_what_lies_between_them() {
             assert_eq!(report["kernel"]["parameters"]["copy"], *copy, "{product}");
         }
     }
+    for (arguments, stores) in [
+        ("700x12x9 --dtype c128 --lda 10 --ldb 14 --beta 0.5", &["direct", "shared"][..]),
+        ("700x32x32 --dtype f32 --offset 1,2,3", &["shared"]),
+        ("700x9x24 --dtype f64 --lda 25 --offset 1,0,1 --beta 2", &["shared"]),
+        ("700x16x16 --dtype c64 --lda 18 --ldc 17 --offset 1,1,0 --alpha 2", &["shared"]),
+    ] {
+        for store in stores {
+            let form = format!("unit=mma,team=block,rows=32,wm=2,wn=1,store={store},copy=span");
+            let product =
+                format!("gemm {arguments} --kernel tsmm --param {form} --device sim:h200 --trials 1 --json");
+            let report = json(&product, 0);
+            assert_eq!(report["check"]["passed"], true, "{product}");
+            assert_eq!(report["kernel"]["parameters"]["copy"], "span", "{product}");
+        }
+    }
     let dense = refusal(
         "gemm 9x9x700 --layout tn --kernel tsmttsm --param unit=mma --param copy=span --device sim:h200",
     );

@@ -130,7 +130,9 @@ fn rows_of_a_tall_matrix_arrive_so_too() {
         let kernel = family.build(&problem, &choice).unwrap_or_else(|e| panic!("{choice}: {e}"));
         let program = kernel.program().to_string();
         assert!(program.contains("bulk_copy_") && !program.contains("cp_async"), "{program}");
-        assert!(kernel.name.contains(&format!("lda{stride}_")), "{}", kernel.name);
+        let after = if start > 0 { format!("_after{start}_0") } else { String::new() };
+        let known = format!("_lda{stride}_ldb{}{after}", widths.0 + 1);
+        assert!(kernel.name.contains(&known), "{} without {known}", kernel.name);
         let rows = choice.int("rows");
         holds(family, &problem, &choice, &[0, 1, rows, rows + 1, 5 * rows - 3]);
     }
