@@ -14,7 +14,7 @@ use warpwright_core::target::Target;
 pub use super::choice::{Choice, Value, Word, parse_parameter};
 use super::classes::Classes;
 use super::gemm::{self, Fixed, Numbers, Strides};
-use super::{Kernel, Variant, granularity, staging};
+use super::{Kernel, Variant, staging};
 use crate::problem::{Multiplications, Precision, Problem};
 use crate::reference::bound;
 
@@ -155,6 +155,8 @@ pub struct Family {
     pub constraints: &'static [Constraint],
     /// Whether the kernel of a choice adds up the terms of a sum in any order, by atomic additions.
     pub any_order: fn(&Choice) -> bool,
+    /// Whether the kernel of a choice wants the CUDA context set for it.
+    pub context: fn(&Choice) -> bool,
     /// What is chosen for a problem where the bits have to be the same on every GPU: all that decides in which order
     /// terms are added, from nothing but the problem, and forms that every GPU has.
     pub reproducible: fn(&Problem) -> Choice,
@@ -252,7 +254,7 @@ impl Family {
             any_order: (self.any_order)(choice),
             three_multiplications: has_larger_bound && by == Multiplications::Three,
             split: has_larger_bound && matches!(by, Multiplications::Split { .. }),
-            ..granularity::needs(choice)
+            context: (self.context)(choice),
         }
     }
 

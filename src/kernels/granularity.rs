@@ -5,7 +5,7 @@
 
 use warpwright_core::target::{Capability, Target};
 
-use super::family::{Choice, Parameter, Permissions};
+use super::family::{Choice, Parameter};
 use crate::problem::{Problem, touched_bytes};
 
 /// The parameter that says how many bytes device memory should give at a time at most.
@@ -71,9 +71,4 @@ pub(super) fn scheduled(schedule: String, choice: &Choice) -> String {
     } else {
         schedule
     }
-}
-
-/// What a choice needs of whoever launches it.
-pub(super) fn needs(choice: &Choice) -> Permissions {
-    Permissions { context: needs_context(choice), ..Permissions::NONE }
 }

@@ -76,6 +76,7 @@ pub const FAMILY: Family = Family {
     parameters: PARAMETERS,
     constraints: constraints::CONSTRAINTS,
     any_order: |_| false,
+    context: |_| false,
     // The terms of an element are added up one after the other, or by so many sets of threads that each take every so many fours.
     reproducible: |problem| match Height::of(problem) {
         Height::Low => by_threads().with(A_TILE, ROWS).with("sets", 16).with("parts", 1),

@@ -105,6 +105,7 @@ pub const FAMILY: Family = Family {
     parameters: PARAMETERS,
     constraints: constraints::CONSTRAINTS,
     any_order: |_| false,
+    context: granularity::needs_context,
     // A thread adds up the terms of an element one after the other.
     reproducible: |_| Choice::default().with("unit", "fma").with("staging", "registers"),
     schedule: |problem, choice| {

@@ -131,6 +131,7 @@ pub const FAMILY: Family = Family {
     parameters: PARAMETERS,
     constraints: constraints::CONSTRAINTS,
     any_order: |choice| matches!(choice.word("reduction"), "global" | "local"),
+    context: granularity::needs_context,
     reproducible,
     schedule: |problem, choice| {
         let schedule = match choice.word("unit") {
