@@ -15,7 +15,7 @@ use warpwright_core::diag::Diagnosis;
 use warpwright_core::dtype::DType;
 
 pub use place::{Alignment, Offsets, Strides, alignment};
-pub(crate) use touched::touched_bytes;
+pub(crate) use touched::{moved_to_write, touched_bytes};
 
 /// The extents of a product, written `MxNxK`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

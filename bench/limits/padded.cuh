@@ -63,6 +63,40 @@ __global__ void __launch_bounds__(THREADS) chunks(const T* a, const T* b, T* c, 
 
 enum Ends { AS_THEY_ARE, PREFETCHED, LOADED };
 
+// What a thread copies to shared memory, which arrives later: 4, 8 or 16 bytes.
+template <class T> __device__ __forceinline__ void copy_later(const void* to, size_t from) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(unsigned(__cvta_generic_to_shared(to))), "l"(from), "n"(sizeof(T)) : "memory");
+}
+
+enum Words { NO_WORDS, WORDS_FIRST, WORDS_BEHIND };
+
+// A block of so many threads copies one chunk through shared memory, and makes room. A word of each sector that is written in part is copied too, before the
+// chunk or behind it, to where nobody looks, and everybody stores when all is there.
+template <class T, int WIDTH, int ROWS, int SIZE, int WORDS> __global__ void __launch_bounds__(SIZE) staged_chunk(const T* a, T* c, int stride) {
+    constexpr int ELEMENTS = ROWS * WIDTH;
+    __shared__ __align__(16) unsigned char held[ELEMENTS * sizeof(T)];
+    __shared__ unsigned landing[SIZE];
+    const T* from = a + size_t(blockIdx.x) * ROWS * stride;
+    T* to = c + size_t(blockIdx.x) * ROWS * stride;
+    const auto words = [&] {
+        for (int r = threadIdx.x; r < ROWS; r += SIZE) {
+            const size_t begin = size_t(&to[size_t(r) * stride]), end = begin + WIDTH * sizeof(T), before = begin - (stride - WIDTH) * sizeof(T);
+            // The row before may end in the sector in which this one begins.
+            const bool asked = r > 0 && before % 32 != 0 && before / 32 == begin / 32;
+            if (begin % 32 != 0 && !asked) copy_later<unsigned>(&landing[threadIdx.x], begin / 32 * 32);
+            if (end % 32 != 0) copy_later<unsigned>(&landing[threadIdx.x], end / 32 * 32);
+        }
+    };
+    if (WORDS == WORDS_FIRST) words();
+#pragma unroll 4
+    for (int i = threadIdx.x; i < ELEMENTS; i += SIZE) copy_later<T>(&((T*)held)[i], size_t(&from[size_t(i / WIDTH) * stride + i % WIDTH]));
+    if (WORDS == WORDS_BEHIND) words();
+    asm volatile("cp.async.commit_group;\ncp.async.wait_group 0;" ::: "memory");
+    __syncthreads();
+#pragma unroll 4
+    for (int i = threadIdx.x; i < ELEMENTS; i += SIZE) to[size_t(i / WIDTH) * stride + i % WIDTH] = ((T*)held)[i];
+}
+
 // A block copies one chunk, and makes room. Sectors that rows of the copy share with gaps, those alone that are written in part, are prefetched, by
 // every `group`th block for as many chunks; or loaded, and everybody stores when they are there.
 template <class T, int WIDTH, int ROWS, int ENDS> __global__ void __launch_bounds__(THREADS) one_chunk(const T* a, T* c, size_t all, int stride, int group) {

@@ -10,8 +10,10 @@
 //              at a time have neighbouring chunks
 //   prefetched, loaded    the same, but sectors that are written in part, and no others, are prefetched, by each block for itself or by every 16th for
 //              16; or loaded and waited for. Chunks are of about 2, 8 and 16 KB, and blocks have room for all that fit or for four or two of them
+//   staged     the same through shared memory, in blocks of 64, 128 and 256 threads; sectors that are written in part are asked for by a copy of a word of each,
+//              before rows or behind them
 //
-// where rows touch less memory by 32 bytes than by 64 with either granularity of device memory (granularity.cu); in elements, and in pieces of 8 and 16 bytes where rows consist of such and begin at multiples of them, on several grids. A block that
+// where rows touch less memory by 32 bytes than by 64, or are written to parts of sectors, with either granularity of device memory (granularity.cu); in elements, and in pieces of 8 and 16 bytes where rows consist of such and begin at multiples of them, on several grids. A block that
 // adds up leaves as many numbers as C has: where sums have to be the same every time, which rows a block adds up is settled beforehand, and so
 // each has a part of its own. What the same reads take where blocks leave nothing is in the table as the figure `reads`: no kernel that
 // multiplies has less to do.
@@ -108,6 +110,20 @@ template <class T, int WIDTH, int ROWS> void by_one_chunk(Best& best, size_t row
     }
 }
 
+// Copies through shared memory, 64 bytes of a thread.
+template <class T, int WIDTH, int SIZE> void staged(Best& best, size_t rows, int stride, const std::string& of) {
+    constexpr int FEW = 64 * SIZE / int(sizeof(T)) / WIDTH;
+    // Rows are a multiple of 2048.
+    constexpr int ROWS = FEW >= 512 ? 512 : FEW >= 256 ? 256 : FEW >= 128 ? 128 : FEW >= 64 ? 64 : FEW >= 32 ? 32 : FEW >= 16 ? 16 : FEW >= 8 ? 8 : 4;
+    const T* from = (const T*)a;
+    T* to = (T*)c;
+    const int all = rows / ROWS;
+    best.take(timed([=] { staged_chunk<T, WIDTH, ROWS, SIZE, NO_WORDS><<<all, SIZE>>>(from, to, stride); }), "staged" + of);
+    if (WIDTH * sizeof(T) % 32 == 0 && stride * sizeof(T) % 32 == 0) return;
+    best.take(timed([=] { staged_chunk<T, WIDTH, ROWS, SIZE, WORDS_FIRST><<<all, SIZE>>>(from, to, stride); }), "staged behind words" + of);
+    best.take(timed([=] { staged_chunk<T, WIDTH, ROWS, SIZE, WORDS_BEHIND><<<all, SIZE>>>(from, to, stride); }), "staged before words" + of);
+}
+
 template <class T, int WIDTH, bool COPY, int LEFT> void tried(Best& best, size_t rows, int stride) {
     const std::string of = " of " + std::to_string(sizeof(T)) + " bytes";
     const T *from = (const T*)a, *second = (const T*)b;
@@ -135,6 +151,9 @@ template <class T, int WIDTH, bool COPY, int LEFT> void tried(Best& best, size_t
         by_one_chunk<T, WIDTH, POWER>(best, rows, stride, of);
         by_one_chunk<T, WIDTH, POWER * 4>(best, rows, stride, of);
         by_one_chunk<T, WIDTH, POWER * 8>(best, rows, stride, of);
+        staged<T, WIDTH, 64>(best, rows, stride, of);
+        staged<T, WIDTH, 128>(best, rows, stride, of);
+        staged<T, WIDTH, 256>(best, rows, stride, of);
     }
 }
 
@@ -175,11 +194,16 @@ template <int WIDTH, int WORDS> void measure(std::initializer_list<const char*> 
         a = of_a + start(1), b = of_b + start(2), c = of_c + start(3);
         Best copied, read, alone;
         for (int bytes : {64, 32}) {
-            if (bytes == 32 && pieces(WIDTH * WORDS * 4, stride * WORDS * 4, 32) * 32 == pieces(WIDTH * WORDS * 4, stride * WORDS * 4, 64) * 64) continue;
+            constexpr int ROW = WIDTH * WORDS * 4;
+            const int apart = stride * WORDS * 4;
+            const bool fewer = pieces(ROW, apart, 32) * 32 < pieces(ROW, apart, 64) * 64;
+            const bool in_part = !dense && (ROW % 32 != 0 || apart % 32 != 0);
+            if (bytes == 32 && !fewer && !in_part) continue;
             cudaDeviceSetLimit(cudaLimitMaxL2FetchGranularity, bytes);
             const std::string at = bytes == 32 ? " at 32 bytes" : "";
             const auto take = [&](Best& best, const Best& found) { best.take(found.seconds, found.way + at); };
             take(copied, words<WIDTH * WORDS, true, 0>(rows, stride * WORDS, most));
+            if (bytes == 32 && !fewer) continue;
             take(read, words<WIDTH * WORDS, false, WIDTH * WIDTH * WORDS>(rows, stride * WORDS, most));
             take(alone, words<WIDTH * WORDS, false, 0>(rows, stride * WORDS, most));
         }

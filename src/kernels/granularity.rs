@@ -6,7 +6,7 @@
 use warpwright_core::target::{Capability, Target};
 
 use super::family::{Choice, Parameter};
-use crate::problem::{Problem, touched_bytes};
+use crate::problem::{Problem, moved_to_write, touched_bytes};
 
 /// The parameter that says how many bytes device memory should give at a time at most.
 pub(super) const GRANULARITY: Parameter = Parameter {
@@ -46,12 +46,37 @@ pub(super) fn between_rows(problem: &Problem, choice: &Choice) -> f64 {
     in_pieces(problem, granularity(choice)) - wanted(problem.stored_a()) - b
 }
 
-/// Whether rows that are read touch fewer bytes in pieces of 32 than in pieces of 64, and come from device memory.
+/// Whether rows that are read touch fewer bytes in pieces of 32 than in pieces of 64, or rows of C share sectors with what lies between them, which may
+/// be read before they are written; and these come from device memory.
 fn matters(problem: &Problem, target: &Target) -> bool {
-    let most = in_pieces(problem, USUAL);
+    let far = |bytes: f64| bytes > target.l2_bytes.value as f64;
+    let (most, fewest) = (in_pieces(problem, USUAL), in_pieces(problem, LEAST));
+    let touched = touched_of_c(problem);
+    let shared = written_of_c(problem, Some(LEAST)) - touched;
     target.has(Capability::FetchGranularity)
-        && most > target.l2_bytes.value as f64
-        && in_pieces(problem, LEAST) < WORTH * most
+        && (far(most) && fewest < WORTH * most || far(touched) && shared > (1.0 - WORTH) * touched)
+}
+
+/// Bytes of all sectors that hold some of C.
+fn touched_of_c(problem: &Problem) -> f64 {
+    touched_bytes(problem.stored_c(), problem.ld.c, problem.offset.c, problem.result_dtype().bytes(), LEAST)
+}
+
+/// Bytes that device memory moves where C is written, the sectors that it shares with gaps brought by so many bytes each.
+fn written_of_c(problem: &Problem, brought: Option<i64>) -> f64 {
+    let size = problem.result_dtype().bytes();
+    moved_to_write(problem.stored_c(), problem.ld.c, problem.offset.c, size, brought)
+}
+
+/// Bytes that device memory moves beside those of C, where sectors that are written in part may have been `completed` before. C is read in any case if there
+/// is a beta, and so are they.
+pub(super) fn beside_c(problem: &Problem, choice: &Choice, completed: bool) -> f64 {
+    let (rows, columns) = problem.stored_c();
+    let wanted = (rows * columns * problem.result_dtype().bytes()) as f64;
+    if problem.beta.norm() != 0.0 {
+        return 2.0 * (touched_of_c(problem) - wanted);
+    }
+    written_of_c(problem, completed.then_some(granularity(choice))) - wanted
 }
 
 /// Bytes of all pieces of so many bytes of device memory that hold some of A or B.

@@ -1,5 +1,7 @@
 //! What memory a matrix touches whose rows stand apart.
 
+use warpwright_core::model::rows::Rows;
+
 /// Bytes of a matrix where its rows follow each other; else of all pieces of memory, of `piece` bytes each, that hold some of it. `stride` and `before`
 /// are the elements from row to row and before the first.
 pub(crate) fn touched_bytes(
@@ -9,29 +11,31 @@ pub(crate) fn touched_bytes(
     size: i64,
     piece: i64,
 ) -> f64 {
-    if stride == columns || rows <= 1 || columns == 0 {
-        return rows as f64 * columns as f64 * size as f64;
+    match spaced((rows, columns), stride, before, size) {
+        None => rows as f64 * columns as f64 * size as f64,
+        Some(spaced) => piece as f64 * spaced.pieces(rows, piece).touched,
     }
-    let up_to = |rows: i64| pieces(rows, columns * size, stride * size, before * size, piece);
-    // After as many rows as a piece has bytes everything stands in the same places of its pieces again.
-    let (first, period) = (rows % piece + piece, rows / piece - 1);
-    if period <= 0 {
-        return (piece * up_to(rows)) as f64;
-    }
-    let repeated = up_to(2 * piece) - up_to(piece);
-    piece as f64 * (up_to(first) as f64 + period as f64 * repeated as f64)
 }
 
-/// Pieces that hold something of `rows` rows of so many bytes, `stride` bytes apart, that begin `before` bytes behind the start of a piece.
-fn pieces(rows: i64, bytes: i64, stride: i64, before: i64, piece: i64) -> i64 {
-    let (mut all, mut next) = (0, 0);
-    for row in 0..rows {
-        let start = before + row * stride;
-        let (first, behind) = ((start / piece).max(next), (start + bytes - 1) / piece + 1);
-        all += (behind - first).max(0);
-        next = behind;
+/// The same of the bytes that device memory moves where the matrix is written: sectors that it shares with gaps are read first, by so many bytes each if they
+/// are `brought` to the second-level cache before.
+pub(crate) fn moved_to_write(
+    (rows, columns): (i64, i64),
+    stride: i64,
+    before: i64,
+    size: i64,
+    brought: Option<i64>,
+) -> f64 {
+    match spaced((rows, columns), stride, before, size) {
+        None => rows as f64 * columns as f64 * size as f64,
+        Some(spaced) => spaced.moved_to_write(rows, brought),
     }
-    all
+}
+
+/// The rows of a matrix, if they stand apart.
+fn spaced((rows, columns): (i64, i64), stride: i64, before: i64, size: i64) -> Option<Rows> {
+    let apart = stride != columns && rows > 1 && columns > 0;
+    apart.then_some(Rows { bytes: columns * size, stride: stride * size, before: before * size })
 }
 
 #[cfg(test)]

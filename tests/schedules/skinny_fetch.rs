@@ -56,6 +56,7 @@ fn sectors_that_are_stored_in_part_may_be_copied_and_waited_for() {
         for (ends, before, behind) in [
             ("parts", "prefetch_l2_before(C", "prefetch_l2_behind(C"),
             ("copies", "copy_l2_before(C", "copy_l2_behind(C"),
+            ("copies-behind", "copy_l2_before(C", "copy_l2_behind(C"),
         ] {
             let choice = chosen(family, &problem, &format!("{FETCHED},{form},ends={ends}"));
             let text = family.build(&problem, &choice).unwrap().program().to_string();
@@ -65,9 +66,38 @@ fn sectors_that_are_stored_in_part_may_be_copied_and_waited_for() {
             let stored = text.rfind("C[");
             assert!(before.is_some() && before < copied && behind.is_some() && behind < copied, "{text}");
             assert!(copied < waited && waited < stored, "{choice}:\n{text}");
+            let rows_first = text.find("cp_async").is_some_and(|of_a| Some(of_a) < before);
+            assert_eq!(rows_first, ends == "copies-behind", "{choice}:\n{text}");
             let rows = choice.int("rows").max(64);
             holds(family, &problem, &choice, &[0, 1, rows - 1, rows + 1, 3 * rows + 3]);
         }
+    }
+}
+
+#[test]
+fn results_of_rows_that_stand_apart_may_lie_where_the_rows_lay() {
+    let family = kernels::family("tsmm").unwrap();
+    for (dtype, width, form) in [
+        ("f64", 24, "fetch=true,ends=copies,passing=true,groups=1,team=block,rows=64,wm=4,wn=1"),
+        ("f64", 17, "fetch=true,ends=copies-behind,passing=true,groups=1,team=part,rows=64,wm=2,wn=1"),
+        ("f32", 32, "fetch=false,passing=true,groups=1,team=block,rows=64,wm=2,wn=2,numbers=split"),
+        (
+            "c64",
+            24,
+            "fetch=true,ends=copies,passing=true,groups=1,team=block,rows=64,wm=2,wn=1,numbers=split",
+        ),
+        ("c128", 9, "fetch=true,ends=parts,passing=true,groups=1,team=block,rows=32,wm=2,wn=1"),
+        ("c128", 16, "fetch=false,passing=true,groups=1,team=part,rows=64,wm=2,wn=1"),
+    ] {
+        let problem = padded(family, (width, width), dtype);
+        let bytes = [false, true].map(|in_place| {
+            let given = format!("unit=mma,store=shared,{form},in_place={in_place}");
+            let choice = chosen(family, &problem, &given);
+            let rows = choice.int("rows");
+            holds(family, &problem, &choice, &[0, 1, rows - 1, rows + 1, 5 * rows + 3]);
+            (family.footprint)(&problem, &choice, target::DEFAULT).shared_bytes
+        });
+        assert!(bytes[1] < bytes[0], "{dtype} {width}: {bytes:?}");
     }
 }
 

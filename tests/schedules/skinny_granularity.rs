@@ -64,6 +64,17 @@ fn it_matters_where_rows_touch_less_memory_by_32_bytes() {
 }
 
 #[test]
+fn it_matters_where_rows_of_the_result_share_sectors_with_gaps() {
+    let family = kernels::family("tsmm").unwrap();
+    // With a gap of 8 bytes, with none, and with one that whole sectors leave out.
+    for (c, matters) in [(25, true), (24, false), (32, false)] {
+        let problem = padded(family, (24, 24), "f64", [24, 24, c]);
+        let choice = family.complete(&Choice::default(), &problem, Target::by_name("h200").unwrap());
+        assert_eq!(choice.unwrap().get("granularity").is_some(), matters, "{c}");
+    }
+}
+
+#[test]
 fn a_context_is_set_only_with_permission() {
     let family = kernels::family("tsmttsm").unwrap();
     let problem = padded(family, (16, 16), "f32", [24, 24, 16]);

@@ -171,15 +171,35 @@ fn rows_are_on_their_way_before_the_small_matrix_is_copied() {
 #[test]
 fn choices_with_results_in_place_can_be_made() {
     let family = kernels::family("tsmm").unwrap();
-    for (dtype, width) in [("f32", 33), ("f32", 64), ("f64", 48), ("f64", 97), ("c64", 50), ("c128", 12)] {
-        let problem = problem(family, (width, width), dtype);
+    // Dense rows, and rows that stand so many elements apart from each other.
+    for (dtype, width, gap) in [
+        ("f32", 33, 0),
+        ("f32", 64, 0),
+        ("f64", 48, 0),
+        ("f64", 97, 0),
+        ("c64", 50, 0),
+        ("c128", 12, 0),
+        ("f32", 9, 1),
+        ("f32", 32, 4),
+        ("f64", 24, 1),
+        ("f64", 17, 2),
+        ("c64", 24, 3),
+        ("c128", 9, 1),
+    ] {
+        let mut problem = problem(family, (width, width), dtype);
+        problem.ld.a += gap;
+        problem.ld.c += gap;
         let given = Choice::default().with("in_place", true);
         let mut choices = Vec::new();
         family.choices(&problem, target::DEFAULT, Permissions::ALL, &given, &mut |choice| {
             choices.push(choice.clone());
             true
         });
-        assert!(choices.len() > 500, "{dtype} {width}: {} choices", choices.len());
+        assert!(
+            choices.len() > if gap > 0 { 100 } else { 500 },
+            "{dtype} {width} {gap}: {} choices",
+            choices.len()
+        );
         for choice in choices.iter().skip(3).step_by(choices.len() / 9) {
             let kernel = family.build(&problem, choice).unwrap_or_else(|e| panic!("{e}"));
             compile::validated(kernel.program(), target::DEFAULT)

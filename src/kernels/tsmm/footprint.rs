@@ -12,7 +12,7 @@ use super::mapping::{
 use super::schedule::{columns, pieces_are_aligned, written_at_once};
 use crate::kernels::family::{Choice, Footprint};
 use crate::kernels::gemm::Numbers;
-use crate::kernels::granularity::between_rows;
+use crate::kernels::granularity::{beside_c, between_rows};
 use crate::kernels::staging::{self, ACROSS, Moved, WarpTile, ceil, copied_at_once};
 use crate::problem::Problem;
 
@@ -60,7 +60,7 @@ fn staged_footprint(problem: &Problem, choice: &Choice, target: &Target) -> Foot
         blocks: (blocks * bands) as f64,
         threads: threads_with_role(problem, choice),
         shared_bytes: staged_bytes(problem, choice),
-        dram_bytes: (m * (k + passes_over_c * n) * bytes as f64 + between_rows(problem, choice)) / faster,
+        dram_bytes: (m * (k + passes_over_c * n) * bytes as f64 + beside_rows(problem, choice)) / faster,
         // A is written, the result written and read.
         wavefronts: m * (over_bands * k + 2.0 * n) * bytes as f64 / 128.0
             + (copies_of_a + copies_of_c) / 32.0
@@ -88,6 +88,12 @@ fn staged_footprint(problem: &Problem, choice: &Choice, target: &Target) -> Foot
         uneven: staging::uneven(choice, choice.int("wm") * choice.int("wn"), target),
         ..Footprint::default()
     }
+}
+
+/// Bytes that device memory moves beside those of the rows.
+fn beside_rows(problem: &Problem, choice: &Choice) -> f64 {
+    let completed = mapping::ALL_COPIES.contains(&choice.word(mapping::ENDS));
+    between_rows(problem, choice) + beside_c(problem, choice, completed)
 }
 
 /// How much faster rows are read and written by blocks that take a group each than by blocks that stay. Not fitted: 26 products, 7 to 64
@@ -295,7 +301,7 @@ fn thread_footprint(problem: &Problem, choice: &Choice) -> Footprint {
         shared_bytes,
         multiply_adds: blocks * (rows * unroll * across * columns) as f64 * k * parts_of_number,
         matrix_units: false,
-        dram_bytes: (m * (k + passes_over_c * n) * size + between_rows(problem, choice)) / FASTER,
+        dram_bytes: (m * (k + passes_over_c * n) * size + beside_rows(problem, choice)) / FASTER,
         wavefronts: warps * (a_passes + b_passes + c_passes) + fill,
         instructions: warps
             * (unroll as f64 * k / read

@@ -112,14 +112,16 @@ pub(super) const FETCH: &str = "fetch";
 
 /// The name of the parameter that says how they are brought.
 pub(super) const ENDS: &str = "ends";
-/// What it may be: prefetches of the sectors of both ends of a row, or of those alone that are stored in part, or copies of a word of each of those.
+/// What it may be: prefetches of the sectors of both ends of a row, or of those alone that are stored in part, or copies of a word of each of those,
+/// asked for before rows of A or behind them.
 pub(super) const SECTORS: &str = "sectors";
 pub(super) const PARTS: &str = "parts";
-pub(super) const COPIES: &str = "copies";
+pub(super) const COPIES_BEHIND: &str = "copies-behind";
+pub(super) const ALL_COPIES: &[&str] = &["copies", COPIES_BEHIND];
 
 /// Bytes of shared memory to which such copies go.
 fn landing(problem: &Problem, choice: &Choice) -> i64 {
-    if choice.word(ENDS) == COPIES { 4 * threads(problem, choice) } else { 0 }
+    if ALL_COPIES.contains(&choice.word(ENDS)) { 4 * threads(problem, choice) } else { 0 }
 }
 
 /// Whether that is worth trying: rows of C lie some way apart, and leave through shared memory from blocks that make room after one group
@@ -135,7 +137,7 @@ pub(super) fn may_fetch(problem: &Problem, choice: &Choice) -> bool {
 /// The name of the parameter that lets results lie in shared memory where the rows lay that they were made of.
 pub(super) const IN_PLACE: &str = "in_place";
 
-/// Whether they may: rows and results are both moved as one piece of memory and have as many numbers. Where several warps make results of
+/// Whether they may: rows and results are both moved as one piece of memory, or both stand apart there, one group of a block, and have as many numbers. Where several warps make results of
 /// the same rows, all of them have read before one stores; with several stages results lie in the slot of the ring that the rows came to.
 pub(super) fn may_be_in_place(problem: &Problem, choice: &Choice) -> bool {
     let shape = problem.shape;
@@ -146,7 +148,11 @@ pub(super) fn may_be_in_place(problem: &Problem, choice: &Choice) -> bool {
         && bands(problem, choice) == 1
         && !spans::in_spans(choice)
         && !is_three(problem, choice)
-        && [moved_a(problem, choice), moved_c(problem, choice)] == [Moved::AsOne; 2]
+        && match [moved_a(problem, choice), moved_c(problem, choice)] {
+            [Moved::AsOne, Moved::AsOne] => true,
+            [Moved::Strided, Moved::Strided] => takes_one_group(choice),
+            _ => false,
+        }
 }
 
 /// Rows of a group by which so many multiprocessors have one or two groups each, in multiples of eight, where they have few rows each.
@@ -531,10 +537,12 @@ pub(super) fn staged_bytes(problem: &Problem, choice: &Choice) -> i64 {
         choice.int("stages") * staging::barrier_bytes(choice)
     };
     let after_rows = begin(of_b, of_rows, a) + parts * ceil(part(of_rows), 16) * 16 + barriers;
-    if result == 0 {
-        return after_rows;
-    }
-    begin(after_rows, result, c) + parts * ceil(part(result), 16) * 16 + landing(problem, choice)
+    let of_result = if result == 0 {
+        after_rows
+    } else {
+        begin(after_rows, result, c) + parts * ceil(part(result), 16) * 16
+    };
+    of_result + landing(problem, choice)
 }
 
 /// Terms that a thread reads of a row of A at once: as many as divide what is copied of the row, in 16 bytes at most.

@@ -52,8 +52,8 @@
 //!
 //! Blocks stay on their multiprocessors and take every so many groups of rows, or each takes a few neighbouring ones (`groups`) and makes room for
 //! the next (`passing`): it has to bring the small matrix anew, but all that are on the GPU at a time read and write neighbouring rows,
-//! which device memory does faster (`bench/limits/walks.cu`). Where rows of C stand apart, such a block may ask for the sectors at their ends first
-//! (`fetch`, by `fetch_ends`): what is stored to a part of a sector has to be put together with the rest of it. Rows of A that
+//! which device memory does faster (`bench/limits/walks.cu`). Where rows of C stand apart, such a block may ask for the sectors at their ends too, while
+//! rows of A come (`fetch`, by `fetch_ends`): what is stored to a part of a sector has to be put together with the rest of it. Rows of A that
 //! stand apart by little, or start anywhere, may come with what lies between them by one bulk copy for each group (`copy=span`; see `spans.rs`); of those that
 //! stand farther apart device memory may give 32 bytes at a time (`granularity`; see `granularity.rs`). Short products may begin while the call before
 //! them ends (`early`; see `early.rs`).
@@ -525,11 +525,11 @@ const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: mapping::ENDS,
-        about: "how they are: by prefetches of the sectors of both ends of a row (sectors), of those alone that are stored in part (parts), or by copies of a word of each of those (copies)",
-        values: |c, _, target| match (c.flag(mapping::FETCH), target.has(Capability::CpAsync)) {
-            (false, _) => Vec::new(),
-            (true, false) => [mapping::SECTORS, mapping::PARTS].map(Into::into).to_vec(),
-            (true, true) => [mapping::SECTORS, mapping::PARTS, mapping::COPIES].map(Into::into).to_vec(),
+        about: "how they are: by prefetches of the sectors of both ends of a row (sectors), of those alone that are stored in part (parts), or by copies of a word of each of those before rows of A (copies) or behind them (copies-behind)",
+        values: |c, _, target| {
+            let copies = if target.has(Capability::CpAsync) { mapping::ALL_COPIES } else { &[] };
+            let all = [mapping::SECTORS, mapping::PARTS].iter().chain(copies).map(|way| (*way).into());
+            if c.flag(mapping::FETCH) { all.collect() } else { Vec::new() }
         },
     },
     Parameter {

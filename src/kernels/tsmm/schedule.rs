@@ -3,9 +3,10 @@
 use super::banks::{self, Small};
 use super::bulk::{IN_BULK, take_turns};
 use super::mapping::{
-    ENDS, FETCH, IN_PLACE, REST, SECTORS, Tiles, band, bands, chain, copied_a, depth, group, in_parts,
-    is_three, makes_fragments, moved_a, moved_c, numbers, paddings, passing_groups, staged, steps_of_a_row,
-    stored_extents, stores_through_shared, takes_one_group, team, terms_at_once, threads, warp_tile, wider,
+    COPIES_BEHIND, ENDS, FETCH, IN_PLACE, REST, SECTORS, Tiles, band, bands, chain, copied_a, depth, group,
+    in_parts, is_three, makes_fragments, moved_a, moved_c, numbers, paddings, passing_groups, staged,
+    steps_of_a_row, stored_extents, stores_through_shared, takes_one_group, team, terms_at_once, threads,
+    warp_tile, wider,
 };
 use warpwright_core::dtype::DType;
 
@@ -148,6 +149,7 @@ pub(super) fn from_shared(problem: &Problem, choice: &Choice) -> String {
         let fetched = match (choice.flag(FETCH), choice.word(ENDS)) {
             (false, _) => String::new(),
             (true, SECTORS) => format!("fetch_ends(C.i, {team})\n"),
+            (true, COPIES_BEHIND) => format!("fetch_ends(C.i, {team}, by=copies, behind=As)\n"),
             (true, ends) => format!("fetch_ends(C.i, {team}, by={ends})\n"),
         };
         let out = format!(

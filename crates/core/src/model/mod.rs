@@ -1,7 +1,7 @@
 //! How long a program takes on a GPU, and why, without running it.
 //!
 //! [`count`] walks a program as a few of its warps would, and counts what a profiler would count on all of them: requests,
-//! sectors and wavefronts of memory, multiply-adds, barriers. [`traffic`] is which bytes of device memory that are. [`requests`] is
+//! sectors and wavefronts of memory, multiply-adds, barriers. [`traffic`] is which bytes of device memory that are, and [`rows`] what lies beside them. [`requests`] is
 //! what one request of a warp takes; the simulator asks the same function. [`sites`] is what each access in the text asks for. [`path`] is what one warp waits for. [`time`] makes seconds of
 //! all that, and says what limits them.
 
@@ -13,6 +13,7 @@ mod registers;
 pub mod count;
 pub mod path;
 pub mod requests;
+pub mod rows;
 pub mod sites;
 pub mod time;
 pub mod traffic;

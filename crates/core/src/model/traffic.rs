@@ -9,12 +9,14 @@ use std::collections::HashMap;
 
 use crate::diag::Diagnosis;
 use crate::index::{Index, Interval, Ranges};
-use crate::instr::{OperandAccess, by_name};
+use crate::instr::{Behaviour, By, OperandAccess, by_name};
 use crate::ir::{
     Access, AssignOp, Buffer, For, Launch, Mode, Operand, Param, ParamKind, Program, Range, Space, Span,
     Stmt, Value, Window,
 };
 use crate::sym::Sym;
+
+use super::rows::Rows;
 
 /// What a launch touches of one buffer in device memory.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,7 +35,7 @@ pub struct Traffic {
     pub by_waves: f64,
     /// Bytes that the launch touches at all, twice where it reads and writes them: the least that device memory has to give and take.
     pub compulsory: f64,
-    /// How many bytes device memory gives for each that is wanted, where rows stand apart: 1 or more.
+    /// How many bytes device memory gives or takes for each that is wanted, where rows stand apart: 1 or more.
     pub spread: f64,
 }
 
@@ -136,7 +138,7 @@ fn of_launch(
                 by_blocks: by_one(&whole.buffer) * blocks as f64,
                 by_waves: ways * by_wave * waves,
                 compulsory: ways * whole.bytes(known, buffers),
-                spread: if whole.reads { whole.spread(known, buffers, piece) } else { 1.0 },
+                spread: whole.spread(known, buffers, piece),
             }
         })
         .collect()
@@ -148,6 +150,8 @@ struct Hull {
     dims: Vec<Interval>,
     reads: bool,
     writes: bool,
+    /// Whether sectors that are written in part are brought to the second-level cache, and waited for, before.
+    completed: bool,
     /// How many elements loops visit, to read them and to write them.
     visits: [f64; 2],
 }
@@ -159,7 +163,8 @@ impl Hull {
         self.visits[0].max(self.visits[1]) * bytes as f64
     }
 
-    /// How many bytes device memory gives for each of a row, by pieces of so many bytes.
+    /// How many bytes device memory gives for each of a row, by pieces of so many bytes, or takes, with what it gives before where only some
+    /// of a sector is written.
     fn spread(&self, known: &Ranges, buffers: &HashMap<Sym, Buffer>, piece: i64) -> f64 {
         let of_rows = || {
             let buffer = buffers.get(&self.buffer)?;
@@ -169,12 +174,13 @@ impl Hull {
             if width <= 0 || stride <= width {
                 return None;
             }
-            // After as many rows as a piece has bytes they stand in the same places again.
-            let given = (0..piece).fold((0, 0), |(all, next), row| {
-                let (first, end) = (row * stride / piece, (row * stride + width - 1) / piece + 1);
-                (all + end - first.max(next), end)
-            });
-            Some((given.0 * piece) as f64 / (piece * width) as f64)
+            let rows = Rows { bytes: width, stride, before: 0 };
+            let moved = if self.reads {
+                piece as f64 * rows.pieces(piece, piece).touched
+            } else {
+                rows.moved_to_write(piece, self.completed.then_some(piece))
+            };
+            Some(moved / (piece * width) as f64)
         };
         of_rows().unwrap_or(1.0).max(1.0)
     }
@@ -268,11 +274,17 @@ impl Touched<'_> {
                 self.access(&a.target, true);
             }
             Stmt::Instruction(i) => {
-                let specs = by_name(&i.name).map_or(&[][..], |r| r.operands);
-                for (operand, spec) in i.operands.iter().zip(specs) {
+                let Some(record) = by_name(&i.name) else { return };
+                for (operand, spec) in i.operands.iter().zip(record.operands) {
                     if let Operand::Window(window) = operand {
                         self.window(window, spec.access);
                     }
+                }
+                if let (Behaviour::Prefetch(_, By::Copying), [Operand::Window(window)]) =
+                    (record.behaviour, &i.operands[..])
+                    && let Some(hull) = self.found.iter_mut().find(|hull| hull.buffer == window.buffer)
+                {
+                    hull.completed = true;
                 }
             }
             _ => {}
@@ -371,7 +383,7 @@ impl Touched<'_> {
         }
         let Some(known) = self.found.iter_mut().find(|b| b.buffer == *sym) else {
             let visits = [reads, writes].map(|does| if does { visits } else { 0.0 });
-            self.found.push(Hull { buffer: sym.clone(), dims, reads, writes, visits });
+            self.found.push(Hull { buffer: sym.clone(), dims, reads, writes, completed: false, visits });
             return;
         };
         for (all, one) in known.dims.iter_mut().zip(dims) {

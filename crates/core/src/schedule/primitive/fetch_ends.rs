@@ -24,7 +24,8 @@
 //!
 //! Of a row that does not start and end where sectors of 32 bytes do, the first and the last are stored in part, and device memory has to be
 //! asked for the rest of them. That happens when the second-level cache makes room, unless it has been asked before: so many threads do
-//! that at the beginning of the body around the loop, for all of its rows. No value is read.
+//! that at the beginning of the body around the loop, for all of its rows, or, with `behind=label`, behind the nest there that fills the buffer of that
+//! name, so that what is multiplied is asked for first. No value is read.
 //!
 //! With `by=parts` sectors that a row fills to their end are left out. With `by=copies` those that are not are brought by asynchronous copies of a
 //! word each, which the body waits for where it waits for its others (`pipeline(..., via=cp_async)`): a prefetch that is still on its way when its
@@ -38,15 +39,14 @@ use crate::index::{Cond, Index};
 use crate::ir::{
     Access, Assign, For, If, Instruction, Mode, Operand, Program, Range, Span, Stmt, Window, walk,
 };
-use crate::schedule::handle::LoopRef;
+use crate::schedule::handle::{LoopRef, writes};
 use crate::schedule::rewrite::{Changed, Place, guard_bounds, rewrite};
 use crate::schedule::step::Call;
 use crate::sym::Sym;
 
 use super::Primitive;
 
-pub(super) const USAGE: &str =
-    "fetch_ends(label.loop, THREADS, by=sectors), where by is sectors, parts or copies";
+pub(super) const USAGE: &str = "fetch_ends(label.loop, THREADS, by=sectors, behind=label), where by is sectors, parts or copies and behind may be left out";
 
 /// What brings the sectors around the ends of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +89,8 @@ pub struct FetchEnds {
     pub threads: i64,
     /// What they ask for, and how.
     pub by: Ends,
+    /// The buffer that is filled before they do.
+    pub behind: Option<String>,
 }
 
 impl FetchEnds {
@@ -102,7 +104,8 @@ impl FetchEnds {
             Some(word) => (Ends::ALL.into_iter().find(|ends| ends.word() == word))
                 .ok_or_else(|| call.wrong("`by` is sectors, parts or copies"))?,
         };
-        Ok(FetchEnds { target: call.loop_at(0)?, threads, by })
+        let behind = call.option_of("behind").map(str::to_string);
+        Ok(FetchEnds { target: call.loop_at(0)?, threads, by, behind })
     }
 
     fn refuse(&self, because: impl Into<String>) -> Diagnosis {
@@ -115,14 +118,24 @@ impl FetchEnds {
 
     /// The body in which the loop stands, behind what asks for the ends of its rows.
     fn in_body(&self, body: &[Stmt], place: &Place) -> Changed {
-        let meant = body.iter().find_map(|stmt| match stmt {
-            Stmt::For(l) if self.target.means(l) => Some(l),
+        let meant = body.iter().enumerate().find_map(|(at, stmt)| match stmt {
+            Stmt::For(l) if self.target.means(l) => Some((at, l)),
             _ => None,
         });
-        let Some(rows) = meant else { return Ok(None) };
-        let allocs = body.iter().take_while(|stmt| matches!(stmt, Stmt::Alloc(_))).count();
+        let Some((at, rows)) = meant else { return Ok(None) };
+        let first = match &self.behind {
+            None => body.iter().take_while(|stmt| matches!(stmt, Stmt::Alloc(_))).count(),
+            Some(label) => {
+                let fills = body[..at].iter().rposition(|stmt| writes(std::slice::from_ref(stmt), label));
+                1 + fills.ok_or_else(|| {
+                    self.refuse(format!("no nest before it, in the same body, fills `{label}`")).instead(
+                        "leave `behind` out, or attach the buffer to that body with compute_at first",
+                    )
+                })?
+            }
+        };
         let mut out = body.to_vec();
-        out.insert(allocs, self.asks(rows, place)?);
+        out.insert(first, self.asks(rows, place)?);
         Ok(Some(out))
     }
 
@@ -239,7 +252,11 @@ fn only_if(cond: Cond, then: Vec<Stmt>) -> Vec<Stmt> {
 impl Primitive for FetchEnds {
     fn call(&self) -> Call {
         let call = Call::new("fetch_ends").target(&self.target).int(self.threads);
-        if self.by == Ends::Sectors { call } else { call.option("by", self.by.word()) }
+        let call = if self.by == Ends::Sectors { call } else { call.option("by", self.by.word()) };
+        match &self.behind {
+            None => call,
+            Some(label) => call.option("behind", label),
+        }
     }
 
     fn apply(&self, program: &Program) -> Result<Program, Diagnosis> {
@@ -300,6 +317,20 @@ mod tests {
             assert!(text.contains(&format!("{behind}(y[40*b + t, 4 +: 1])")), "{text}");
             assert_eq!(parse::program(&text).unwrap().to_string(), text);
         }
+    }
+
+    #[test]
+    fn they_may_be_asked_for_behind_what_is_brought() {
+        let body = "for b in block.x(ceil(n, 40)) {
+            alloc s: f32[40, 5] shared
+            for r in 0..40 { for c in 0..5 { s[r, c] = 40*b + r < n ? x[40*b + r, c] : 0 } }
+            for i in 0..40 { for j in 0..5 { if 40*b + i < n { y[40*b + i, j] = s[i, j] } } }
+        }";
+        let text = after(body, "fetch_ends(y.i, 40, by=copies, behind=s)").unwrap();
+        let [filled, asked, stored] = ["s[r, c] =", "copy_l2_before(y", "] = s["].map(|what| text.find(what));
+        assert!(filled.is_some() && filled < asked && asked < stored, "{text}");
+        let refused = after(body, "fetch_ends(y.i, 40, behind=x)").unwrap_err();
+        assert!(refused.contains("fills `x`"), "{refused}");
     }
 
     #[test]

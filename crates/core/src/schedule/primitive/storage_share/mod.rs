@@ -19,7 +19,7 @@
 //! assert!(after.program().to_string().contains("s[t] = r[t]"));
 //! ```
 //!
-//! Elements take the places of those with the same number, counted in C order; what is left of the other buffer is not
+//! Elements take the places of those with the same number, counted in C order, in the layout of the other buffer; what is left of it is not
 //! used. In every list of statements those that touch the other buffer stand before those that touch this one, or both
 //! stand in a loop over threads whose iterations keep to elements of their own, or in one whose iterations write both
 //! anew, where it is so again: then nothing is overwritten that is read later. A loop over threads whose iterations do not keep to
@@ -146,14 +146,14 @@ impl StorageShare {
         Ok(map_elements(rest, &place))
     }
 
-    /// The extents of a plain buffer in shared memory.
+    /// The extents of a buffer in shared memory. How it lies there does not matter: no two elements of a layout have one place.
     fn extents(&self, buffer: &Buffer) -> Result<Vec<i64>, Diagnosis> {
         let refuse = |because: &str| Err(self.refuse(format!("`{}` {because}", buffer.sym)));
         if buffer.space != Space::Shared {
             return refuse("is not in shared memory");
         }
-        if buffer.layout.is_some() || buffer.split || buffer.role.is_some() {
-            return refuse("has a layout or a role, or stores parts of numbers");
+        if buffer.split || buffer.role.is_some() {
+            return refuse("has a role, or stores parts of numbers");
         }
         match buffer.constant_extents() {
             Some(extents) => Ok(extents),
@@ -503,11 +503,31 @@ mod tests {
     }
 
     #[test]
+    fn elements_lie_as_the_layout_of_the_other_buffer_says() {
+        let made = "for w in threads(1@32) {
+            alloc r: f32[2, 32@1] reg
+            for t in threads(32@1), u in 0..2 { r[u, t] = s[32*u + 31 - t] }
+            for t in threads(32@1), u in 0..2 { d[u, t] = r[u, t] }
+        }";
+        // Of either buffer: what is shared has the one of `s`.
+        let program = shared(&format!("{FILL} {made} {READ}"));
+        for (from, to) in [
+            ("s: f32[64] shared", "s: f32[64] shared layout (i) => 40*(i/32) + i%32"),
+            ("d: f32[2, 32] shared", "d: f32[2, 32] shared layout (r, c) => 33*r + c"),
+        ] {
+            let text = after(&program.replacen(from, to, 1)).expect("is legal").program().to_string();
+            assert!(!text.contains("33*r") && !text.contains("alloc d"), "{text}");
+            assert_eq!(text.contains("40*(i/32)"), from.starts_with('s'), "{text}");
+            assert!(text.contains("s[32*u + t] = r[u, t]"), "{text}");
+        }
+    }
+
+    #[test]
     fn only_plain_shared_memory_that_is_large_enough_is_taken() {
         let program = shared(&format!("{FILL} {READ}"));
         for (from, to, because) in [
             ("d: f32[2, 32] shared", "d: f32[2, 48] shared", "it has 96 elements, the other 64"),
-            ("d: f32[2, 32] shared", "d: f32[2, 32] shared layout (r, c) => 33*r + c", "has a layout"),
+            ("d: f32[2, 32] shared", "d: f32[2, 32] shared split", "stores parts of numbers"),
             ("s: f32[64] shared", "s: f64[64] shared", "it has elements of f32, not of f64"),
             ("d: f32[2, 32] shared", "e: f32[2, 32] shared", "nothing allocates the other around it"),
         ] {
