@@ -120,7 +120,8 @@ pub fn reset_c(
     if problem.beta.norm() == 0.0 { sets.poison_c(stream) } else { sets.restore_c(stream, operands) }
 }
 
-/// cuBLAS is compared with where it is there; that it is not is worth a line, not a failure.
+/// cuBLAS is compared with where it is there; that it is not is worth a line, not a failure. Device memory gives it as many bytes at a time as
+/// anybody else who asks for nothing.
 fn time_cublas(
     device: &Device,
     stream: &Stream,
@@ -133,5 +134,6 @@ fn time_cublas(
         notices.push(format!("not compared with cuBLAS, which was not found; get it: {advice}"));
         return Ok(None);
     }
+    device.fetch_at_most(None).map_err(diagnosis)?;
     cublas::time(device, stream, problem, sets, measuring).map_err(diagnosis)
 }
