@@ -95,7 +95,14 @@ fn results_of_rows_that_stand_apart_may_lie_where_the_rows_lay() {
             let choice = chosen(family, &problem, &given);
             let rows = choice.int("rows");
             holds(family, &problem, &choice, &[0, 1, rows - 1, rows + 1, 5 * rows + 3]);
-            (family.footprint)(&problem, &choice, target::DEFAULT).shared_bytes
+            let footprint = (family.footprint)(&problem, &choice, target::DEFAULT);
+            if let Some((_, rest)) = form.split_once("ends=copies,") {
+                let given = format!("unit=mma,store=shared,fetch=false,{rest},in_place={in_place}");
+                let alone = (family.footprint)(&problem, &chosen(family, &problem, &given), target::DEFAULT);
+                let of_words = footprint.shared_bytes - alone.shared_bytes;
+                assert_eq!(of_words, 4 * footprint.threads, "a word of each thread: {choice}");
+            }
+            footprint.shared_bytes
         });
         assert!(bytes[1] < bytes[0], "{dtype} {width}: {bytes:?}");
     }
