@@ -64,8 +64,8 @@ class Point:
         return max(self.of_memory(machine), self.arithmetic(machine)) / self.seconds
 
     def completed(self, machine):
-        """The part of R that there is where sectors of C that are written in part are read before at its bandwidth, as they have to be: a sector
-        is the least that goes to device memory."""
+        """The part of R that there is where sectors of C that are written in part are read before, as they have to be: a sector is the least that
+        goes to device memory. They are read at the bandwidth of reads, which is the largest."""
         size, strides = BYTES[self.dtype], self.row["row_strides"].split()
         if self.operation != "tsmm" or int(strides[2]) == self.n:
             return 1.0
@@ -78,7 +78,7 @@ class Point:
             filled += max(0, end // 32 - (start + 31) // 32)
         read = (len(touched) - filled) * self.m
         roofline = self.fraction * self.seconds
-        return roofline / (roofline + read / (machine.copy * 1e9))
+        return roofline / (roofline + read / (machine.read * 1e9))
 
     def of_launches(self, machine):
         """The part of two empty launches and its bytes."""
@@ -217,7 +217,7 @@ def skinny(files, machine, judge):
             below = [p for p in points if p.width <= 32 and part(p) < 0.90 - 5e-4]
             judge.at_limit(below)
             cannot = [p for p in below if p.completed(machine) < 0.90]
-            judge.say(f"               {len(cannot)} of them cannot: sectors that are written in part are read first, at the bandwidth of R or less")
+            judge.say(f"               {len(cannot)} of them cannot: sectors that are written in part are read first, at the bandwidth of reads or less")
             reach = sum(p.fraction / p.completed(machine) > 0.90 for p in below)
             judge.say(f"               {reach} of them reach 0.90 of R with those bytes")
     short = [Point(row) for row in rows if row["figure"] == "short"]

@@ -137,8 +137,9 @@ pub(super) fn may_fetch(problem: &Problem, choice: &Choice) -> bool {
 /// The name of the parameter that lets results lie in shared memory where the rows lay that they were made of.
 pub(super) const IN_PLACE: &str = "in_place";
 
-/// Whether they may: rows and results are both moved as one piece of memory, or both stand apart there, one group of a block, and have as many numbers. Where several warps make results of
-/// the same rows, all of them have read before one stores; with several stages results lie in the slot of the ring that the rows came to.
+/// Whether they may: rows and results have as many numbers, and are both moved as one piece of memory, or both stand apart there and are the one group
+/// of a block. Where several warps make results of the same rows, all of them have read before one stores; with several stages results lie in
+/// the slot of the ring that the rows came to.
 pub(super) fn may_be_in_place(problem: &Problem, choice: &Choice) -> bool {
     let shape = problem.shape;
     choice.word("unit") == "mma"

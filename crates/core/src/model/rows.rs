@@ -2,9 +2,9 @@
 
 use super::sites::SECTOR;
 
-/// Bytes that device memory moves for each sector that is written in part and was not brought to the second-level cache before: as many as take
-/// the time that products A C take beside what they touch. Between 104 and 167 on an H200 (16, 24 and 32 columns of f64 and c128, 32 of f32, rows one element
-/// longer; 2026-11-29). With it the model says 1.02 times (0.91 to 1.13) what the best of 43 such kernels took that prefetch them or do nothing about them.
+/// Bytes that a sector which is written in part, and was not brought to the second-level cache before, counts as. A profiler sees one sector read for it, but it
+/// takes as long as 104 to 167 bytes (products A C beside what they touch: 16, 24 and 32 columns of f64 and c128, 32 of f32, rows one element
+/// longer; an H200, 2026-11-29). With this number the model says 1.02 times (0.91 to 1.13) what the best of 43 such kernels took that prefetch them or do nothing about them.
 const COMPLETED_LATE: f64 = 112.0;
 
 /// Rows of so many bytes, one every `stride` bytes, of which the first begins `before` bytes behind the start of a piece of memory.
