@@ -5,7 +5,7 @@
 
 use warpwright_core::target::{Capability, Target};
 
-use super::family::{Choice, Parameter};
+use super::family::{Choice, Constraint, Parameter};
 use crate::problem::{Problem, moved_to_write, touched_bytes};
 
 /// The parameter that says how many bytes device memory should give at a time at most.
@@ -15,6 +15,13 @@ pub(super) const GRANULARITY: Parameter = Parameter {
     values: |_, problem, target| {
         if matters(problem, target) { vec![USUAL.into(), LEAST.into()] } else { Vec::new() }
     },
+};
+
+/// What that may be, whoever gives it.
+pub(super) const GIVES: Constraint = Constraint {
+    about: "device memory gives 32 or 64 bytes at a time",
+    on: &[NAME],
+    holds: |c, _, _| c.get(NAME).is_none() || [USUAL, LEAST].contains(&c.int(NAME)),
 };
 
 const NAME: &str = "granularity";

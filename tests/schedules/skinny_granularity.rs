@@ -41,6 +41,26 @@ fn what_is_computed_stays_the_same() {
 }
 
 #[test]
+fn no_other_number_of_bytes_is_given() {
+    for (family, strides) in [("tsmm", [25, 24, 25]), ("tsmttsm", [36, 36, 24])] {
+        let family = kernels::family(family).unwrap();
+        let problem = padded(family, (24, 24), "f64", strides);
+        let with = |bytes: i64| {
+            family.complete(
+                &Choice::default().with("granularity", bytes),
+                &problem,
+                Target::by_name("h200").unwrap(),
+            )
+        };
+        assert!(with(32).is_ok() && with(64).is_ok(), "{}", family.name);
+        for bytes in [48, 128] {
+            let refused = with(bytes).unwrap_err().to_string();
+            assert!(refused.contains("32 or 64 bytes at a time"), "{} {bytes}: {refused}", family.name);
+        }
+    }
+}
+
+#[test]
 fn it_matters_where_rows_touch_less_memory_by_32_bytes() {
     let family = kernels::family("tsmttsm").unwrap();
     let offered = |problem: &Problem, gpu: &str| {

@@ -10,6 +10,7 @@ use super::mapping::{
 };
 use super::schedule::columns;
 use crate::kernels::family::{Choice, Constraint};
+use crate::kernels::granularity;
 use crate::kernels::staging::{self, Moved};
 use crate::problem::Problem;
 
@@ -17,6 +18,7 @@ use crate::problem::Problem;
 const MOST_UNROLLED: i64 = 1500;
 
 pub(super) const CONSTRAINTS: &[Constraint] = &[
+    granularity::GIVES,
     Constraint {
         about: "a thread's elements of the result and of the operands do not fit in 255 registers",
         on: &["threads", "unroll", "c_source"],

@@ -11,10 +11,12 @@ use super::strided;
 use super::warps::{self, EVEN, OMIT, warp_tile};
 use crate::kernels::family::{Choice, Constraint};
 use crate::kernels::gemm::Numbers;
+use crate::kernels::granularity;
 use crate::kernels::staging::{self, By, Moved, ceil};
 use crate::problem::Problem;
 
 pub(super) const CONSTRAINTS: &[Constraint] = &[
+    granularity::GIVES,
     Constraint {
         about: "a thread that reads panels of A takes all rows of C",
         on: &["panel", "tm"],
