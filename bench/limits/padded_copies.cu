@@ -21,10 +21,13 @@
 //
 //     nvcc -O3 -std=c++17 -gencode=arch=compute_90a,code=sm_90a -o limits padded_copies.cu
 //     ./limits DATE > limits-nvidia-h200-DATE.csv
+//
+// With widths and strides, as in `./limits DATE 24/25 32/33`, it measures those only.
 
 #include <algorithm>
 #include <cstdio>
 #include <cuda_runtime.h>
+#include <set>
 #include <string>
 
 #include "padded.cuh"
@@ -172,6 +175,7 @@ template <int WIDTH, bool COPY, int LEFT> Best words(size_t rows, int stride, in
 
 static const char* date;
 static std::string name;
+static std::set<std::string> chosen;  // All if it is empty.
 
 // Pieces of so many bytes that hold some of 64 rows of `width` bytes that stand `stride` bytes apart.
 static int pieces(int width, int stride, int piece) {
@@ -186,6 +190,7 @@ static int pieces(int width, int stride, int piece) {
 
 template <int WIDTH, int WORDS> void measure(std::initializer_list<const char*> dtypes, std::initializer_list<int> strides) {
     for (int stride : strides) {
+        if (!chosen.empty() && !chosen.count(std::to_string(WIDTH) + "/" + std::to_string(stride))) continue;
         const size_t rows = BYTES / (stride * 4 * WORDS) / 2048 * 2048;
         // Matrices of dense rows start anywhere, and so do their pieces.
         const bool dense = stride == WIDTH;
@@ -243,6 +248,7 @@ int main(int argc, char** argv) {
     }
     for (char* matrix : {of_a, of_b, of_c}) fill<<<1024, 256>>>((float*)matrix, ROOM / 4, unsigned(matrix - of_a));
     date = argc > 1 ? argv[1] : "";
+    for (int i = 2; i < argc; ++i) chosen.insert(argv[i]);
     name = device.name;
     multiprocessors = device.multiProcessorCount;
     cudaEventCreate(&before);
