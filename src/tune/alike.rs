@@ -16,10 +16,10 @@ const NEAR_IF_SAME: i64 = 16;
 /// conjugation, which a kernel is told or which change signs. Of a
 /// family whose kernels have all extents as constants none is long: what fills a GPU with the one need not with the other.
 pub fn is_same_but_long(family: &Family, problem: &Problem, key: &Key, other: &Key) -> bool {
-    let class = |key: &Key| (key.align, key.start, key.dense, key.same);
     let has_long = (family.fixed)(problem).is_ok_and(|f| [f.m, f.n, f.k].contains(&None));
     (has_long || key.shape() == other.shape())
-        && class(key) == class(other)
+        && key.lies_alike(other)
+        && key.same == other.same
         && within(key, other, |shorter| if shorter >= LONG { NEAR_IF_SAME } else { 1 })
 }
 

@@ -233,10 +233,12 @@ mod tests {
         if !key.dense {
             let Strides { a, b, c } = problem.ld;
             // The small matrix is as it is: B of tsmm, C of tsmttsm.
-            let tall = [(a, problem.stored_a().0), (b, problem.stored_b().0), (c, problem.stored_c().0)];
-            let [a, b, c] = tall.map(|(ld, rows)| {
+            let rows = [problem.stored_a().0, problem.stored_b().0, problem.stored_c().0];
+            let of = [('a', a, rows[0]), ('b', b, rows[1]), ('c', c, rows[2])];
+            let [a, b, c] = of.map(|(letter, ld, rows)| {
                 let fits = |ld: &i64| 1 << (ld * bytes).trailing_zeros().min(5) == key.align;
-                if rows > 128 { (ld + 1..).filter(fits).nth(farther).unwrap() } else { ld }
+                let is_apart = rows > 128 && (key.apart.is_empty() || key.apart.contains(letter));
+                if is_apart { (ld + 1..).filter(fits).nth(farther).unwrap() } else { ld }
             });
             problem.ld = Strides { a, b, c };
         }

@@ -170,6 +170,10 @@ pub struct Key {
     pub start: i64,
     /// Whether rows follow each other without padding.
     pub dense: bool,
+    /// Of padded problems, the letters of those matrices with the most rows whose rows stand apart, or `none`; nothing is said where
+    /// all of them do.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub apart: String,
     /// Whether alpha is 1: `one`, else `any`.
     pub alpha: String,
     /// Whether beta is 0: `zero`, else `any`.
@@ -192,6 +196,16 @@ fn is_aligned(bytes: &i64) -> bool {
     *bytes == Alignment::MOST
 }
 
+/// What [`Key::apart`] says of these matrices, each with whether its rows stand apart.
+fn letters_apart(long: impl Iterator<Item = (char, bool)>) -> String {
+    let (apart, close): (Vec<_>, Vec<_>) = long.partition(|(_, apart)| *apart);
+    match (apart.is_empty(), close.is_empty()) {
+        (_, true) => String::new(),
+        (true, false) => "none".to_string(),
+        (false, false) => apart.into_iter().map(|(letter, _)| letter).collect(),
+    }
+}
+
 impl Key {
     /// The key of a problem.
     pub fn of(problem: &Problem) -> Key {
@@ -206,6 +220,10 @@ impl Key {
         let longest = rows.into_iter().max().unwrap_or(0);
         let strides = [ld.a * operand, ld.b * operand, ld.c * result];
         let long = strides.into_iter().zip(rows).filter(|(_, rows)| *rows == longest);
+        let padded = [('a', ld.a != usual.a), ('b', ld.b != usual.b), ('c', ld.c != usual.c)];
+        let apart = letters_apart(
+            padded.into_iter().zip(rows).filter(|(_, rows)| *rows == longest).map(|(of, _)| of),
+        );
         let of_rows = long.map(|(bytes, _)| 1 << bytes.trailing_zeros().min(most.trailing_zeros())).min();
         let align = if start < Alignment::MOST {
             start.min(of_rows.unwrap_or(start))
@@ -225,6 +243,7 @@ impl Key {
             align,
             start,
             dense,
+            apart: if dense { String::new() } else { apart },
             alpha: is(problem.alpha, 1.0, "one"),
             beta: is(problem.beta, 0.0, "zero"),
             same: problem.same,
@@ -252,16 +271,19 @@ impl Key {
         };
         let size = (far(self.m, other.m) + far(self.n, other.n) + far(self.k, other.k)).sqrt();
         let further = [
-            (
-                (self.align, self.start, self.dense) != (other.align, other.start, other.dense),
-                ALIGNED_OTHERWISE,
-            ),
+            (!self.lies_alike(other), ALIGNED_OTHERWISE),
             (self.same != other.same, READ_OTHERWISE),
             (self.layout != other.layout, TRIFLE),
             (self.alpha != other.alpha, TRIFLE),
             (self.beta != other.beta, TRIFLE),
         ];
         Some(size + further.into_iter().filter(|(differs, _)| *differs).map(|(_, by)| by).sum::<f64>())
+    }
+
+    /// Whether the matrices of two problems lie in memory alike.
+    pub fn lies_alike(&self, other: &Key) -> bool {
+        let how = |key: &Key| (key.align, key.start, key.dense, key.apart.clone());
+        how(self) == how(other)
     }
 
     /// Whether another problem has the same factors and the same operands, whatever its extents and wherever its matrices lie.
@@ -396,12 +418,25 @@ mod tests {
         let padded = Key::of(&padded);
         assert_eq!((padded.align, padded.dense, padded.beta.as_str()), (8, false, "any"));
         assert!(dense != padded && dense.distance(&padded).unwrap() > 0.7);
-        let apart = |a: i64, b: i64| {
+        let apart = |a: i64, b: i64, c: i64| {
             let mut apart = problem("20x20x1000");
-            (apart.ld.a, apart.ld.b) = (a, b);
-            Key::of(&apart).align
+            (apart.ld.a, apart.ld.b, apart.ld.c) = (a, b, c);
+            Key::of(&apart)
         };
-        assert_eq!((apart(22, 24), apart(24, 28), apart(24, 20)), (16, 32, 32), "sectors are 4 elements");
+        let aligned = |a: i64, b: i64| apart(a, b, 20).align;
+        assert_eq!(
+            (aligned(22, 24), aligned(24, 28), aligned(24, 20)),
+            (16, 32, 32),
+            "sectors are 4 elements"
+        );
+        let (both, some) = (apart(21, 21, 20), [apart(21, 20, 20), apart(20, 21, 20), apart(20, 20, 21)]);
+        assert_eq!(some.each_ref().map(|key| key.apart.as_str()), ["a", "b", "none"]);
+        assert_eq!(
+            (both.apart.as_str(), dense.apart.as_str()),
+            ("", ""),
+            "nothing is said of both and of neither"
+        );
+        assert!(some.iter().all(|key| !key.lies_alike(&both) && key.distance(&both).unwrap() > 0.5));
         let late = |a: i64, shape: &str| {
             let mut late = problem(shape);
             late.offset.a = a;
