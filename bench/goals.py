@@ -1,20 +1,23 @@
 #!/usr/bin/env python3
 """Which of the project's goals hold by the tables of one GPU.
 
-    python3 bench/goals.py bench/results/tsm-nvidia-h200-*.csv bench/results/fc-nvidia-h200-*.csv [bench/results/limits-nvidia-h200-*.csv] [--list|--tune]
+    python3 bench/goals.py bench/results/tsm-nvidia-h200-*.csv bench/results/fc-nvidia-h200-*.csv [bench/results/limits-nvidia-h200-*.csv] \\
+        [validation/cublas_h200.csv validation/tsmgen_h200.csv] [--list|--tune]
 
 Of every point the latest file has the last word, rested or sustained whichever is the better; with --list the points that are below their
 goal are listed, with --tune the commands that tune them. R is the roofline: bandwidth is the largest that `bench bandwidth` has found, which a file may name as GB/s with --read and
 --copy (4552 and 4314 for an H200), P the most that cuBLAS reaches in any product of the type (56.4 and 53.6 TFLOP/s for an H200, --double and
 --single). Times of padded rows are compared with distinct sectors of 32 bytes, as the tables have them. Tables of limits have what kernels take that
 do a part of the work and nothing else (bench/limits/padded_copies.cu, bulk_and_products.cu, bulk_and_split.cu and short.cu): of points below their goal that were measured on the same GPU and day it
-is said how many take no longer than 1/0.98 of that.
+is said how many take no longer than 1/0.98 of that. Of the products in a table cublas_*.csv it is said how many times as fast as cuBLAS they are in the
+mean, and those in a table tsmgen_*.csv are compared with the kernels in it.
 """
 
 import argparse
 import csv
 import math
 import os
+import re
 import signal
 
 BYTES = {"f32": 4, "f64": 8, "c64": 8, "c128": 16}
@@ -131,6 +134,26 @@ def limit_key(row):
     return *(row[x] for x in ("figure", "operation", "dtype", short, "n", "row_strides", "gpu", "date")), length
 
 
+LETTERS = {"S": "f32", "D": "f64", "C": "c64", "Z": "c128"}
+
+
+def without_comments(name):
+    with open(name) as file:
+        return list(csv.DictReader(line for line in file if not line.startswith("#")))
+
+
+def probed(files):
+    """Products that tables cublas_*.csv have, as (operation, type, columns)."""
+    rows = [row for name in files for row in without_comments(name) if row["group"] in ("tsmm", "tsmttsm")]
+    return [(row["group"], LETTERS[row["dtype"]], int(re.match(r"M=N=(\d+) ", row["case"])[1])) for row in rows]
+
+
+def generated(files):
+    """Seconds that a row takes by the kernels of tables tsmgen_*.csv, by (operation, type, columns)."""
+    rows = [row for name in files for row in without_comments(name)]
+    return {(row["op"], LETTERS[row["dtype"]], int(row["M=N"])): float(row["ms"]) / 1e3 / int(row["K"]) for row in rows}
+
+
 class Judge:
     """Says how many points hold."""
 
@@ -188,7 +211,7 @@ def goal_of_width(dtype, width):
     return 0.95 if width <= (32 if dtype == "f32" else 16) else 0.90
 
 
-def skinny(files, machine, judge):
+def skinny(files, machine, probed, generated, judge):
     def key(row):
         # Of the long side the latest counts, but where it is what is asked for.
         long = "k" if row["operation"] == "tsmttsm" else "m"
@@ -207,6 +230,13 @@ def skinny(files, machine, judge):
                 judge.at_limit([p for p in points if p.of_roofline(machine) < goal_of_width(dtype, p.n) - 5e-4])
     judge.of("every width: 0.98 times cuBLAS", [(p, p.times_cublas, 0.98) for p in widths.values()])
     judge.say(f"               {mean(p.times_cublas for p in widths.values()):.2f} times cuBLAS in the geometric mean of every width")
+    compared = [widths[product] for product in probed if product in widths]
+    if compared:
+        times = mean(p.times_cublas for p in compared)
+        judge.say(f"               {times:.2f} times cuBLAS in the geometric mean of {len(compared)} products whose columns are in a table of it, of 2.60")
+    theirs = [(widths[product], seconds) for product, seconds in generated.items() if product in widths]
+    if theirs:
+        judge.of("every width in a table of tsmgen: 0.98 times its kernel", [(p, seconds * p.rows() / p.seconds, 0.98) for p, seconds in theirs])
     for figure, what in (("shapes", "M and N that differ"), ("strides", "padded rows and unaligned starts")):
         points = [Point(row) for row in rows if row["figure"] == figure]
         # Tables of before 2026-11-26 have fractions of another roofline; of padded rows there is a later one.
@@ -244,7 +274,7 @@ def layers(files, judge):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tables", nargs="+", help="tables tsm-*.csv, fc-*.csv and limits-*.csv of one GPU")
+    parser.add_argument("tables", nargs="+", help="tables tsm-*.csv, fc-*.csv and limits-*.csv of one GPU, and cublas_*.csv and tsmgen_*.csv")
     parser.add_argument("--list", action="store_true", help="list the points that are below their goal")
     parser.add_argument("--tune", action="store_true", help="print only a command for each of them that tunes it, as bench/queue.sh reads them")
     for name, value, what in (
@@ -259,12 +289,12 @@ def main():
         base = os.path.basename(name)
         if not os.path.isfile(name):
             parser.error(f"there is no table {name}; those that were measured are in bench/results")
-        if not (base.startswith(("tsm-", "fc-", "limits-")) and base.endswith(".csv")):
-            parser.error(f"{name} is no table of `bench tsm` or `bench fc`, or of limits: they are named tsm-*.csv, fc-*.csv and limits-*.csv")
+        if not (base.startswith(("tsm-", "fc-", "limits-", "cublas_", "tsmgen_")) and base.endswith(".csv")):
+            parser.error(f"{name} is no table of `bench tsm` or `bench fc`, of limits, or of others' kernels: they are named tsm-*.csv, fc-*.csv, limits-*.csv, cublas_*.csv and tsmgen_*.csv")
     kind = lambda prefix: [name for name in machine.tables if name.rsplit("/", 1)[-1].startswith(prefix)]
     judge = Commands() if machine.tune else Judge(machine.list, limits(kind("limits-")))
     if kind("tsm-"):
-        skinny(kind("tsm-"), machine, judge)
+        skinny(kind("tsm-"), machine, probed(kind("cublas_")), generated(kind("tsmgen_")), judge)
     if kind("fc-"):
         layers(kind("fc-"), judge)
 
