@@ -177,26 +177,12 @@ impl Drop for Stop<'_> {
 
 /// A point that has no kernel.
 fn refused(wanted: &Wanted, refusal: &Diagnosis) -> Point {
+    let parameters = wanted.choice.clone().unwrap_or_default();
+    let flops = wanted.problem.flops();
     Point {
-        key: wanted.key.clone(),
-        parameters: wanted.choice.clone().unwrap_or_default(),
-        chosen_by: ChosenBy::Named,
-        text: String::new(),
-        registers: None,
         status: Status::Constraints,
         message: Some(refusal.to_string()),
-        flops: wanted.problem.flops(),
-        ceiling: None,
-        seconds: None,
-        cublas: None,
-        rested: None,
-        cublas_rested: None,
-        cached: None,
-        cached_rested: None,
-        zeros: None,
-        zeros_rested: None,
-        copies: None,
-        empty_launch: None,
+        ..Point::unmeasured(wanted.key.clone(), parameters, ChosenBy::Named, String::new(), flops)
     }
 }
 
@@ -255,31 +241,15 @@ impl<'a> Bench<'a> {
     fn begun(&self, wanted: &Wanted, job: &Job) -> Point {
         let problem = &wanted.problem;
         let ceilings = Ceilings::of(problem.precision, self.target, &self.here);
+        let (parameters, text) = (job.parameters.clone(), job.text.clone());
         Point {
-            key: wanted.key.clone(),
-            parameters: job.parameters.clone(),
-            chosen_by: job.chosen_by,
-            text: job.text.clone(),
-            registers: None,
-            status: Status::Correct,
-            message: None,
-            flops: problem.flops(),
             ceiling: ceilings.map(|c| Ceiling {
                 seconds: Roofline::under(problem, &c).seconds(),
                 bytes_per_second: c.bytes_per_second(problem),
                 flops_per_second: c.flops_per_second,
                 bytes: Some(roofline::compulsory_bytes(problem)),
             }),
-            seconds: None,
-            cublas: None,
-            rested: None,
-            cublas_rested: None,
-            cached: None,
-            cached_rested: None,
-            zeros: None,
-            zeros_rested: None,
-            copies: None,
-            empty_launch: None,
+            ..Point::unmeasured(wanted.key.clone(), parameters, job.chosen_by, text, problem.flops())
         }
     }
 

@@ -281,6 +281,33 @@ pub struct Point {
     pub empty_launch: Option<Seconds>,
 }
 
+impl Point {
+    /// A point of which nothing is measured yet, by a kernel with these parameters and this text.
+    fn unmeasured(key: Key, parameters: Choice, chosen_by: ChosenBy, text: String, flops: f64) -> Point {
+        Point {
+            key,
+            parameters,
+            chosen_by,
+            text,
+            registers: None,
+            status: Status::Correct,
+            message: None,
+            flops,
+            ceiling: None,
+            seconds: None,
+            cublas: None,
+            rested: None,
+            cublas_rested: None,
+            cached: None,
+            cached_rested: None,
+            zeros: None,
+            zeros_rested: None,
+            copies: None,
+            empty_launch: None,
+        }
+    }
+}
+
 /// How fast the GPU is asked for one product after another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Pace {
@@ -429,22 +456,18 @@ pub(crate) mod tests {
     pub fn point(width: i64, seconds: f64) -> Point {
         let size = Size { m: width, n: width, k: 1_000_000 };
         let one = |median: f64| Seconds { median, quartiles: (0.9 * median, 1.1 * median), samples: 7 };
+        let key = Key {
+            figure: Figure::Widths,
+            operation: Operation::Tsmttsm,
+            dtype: "f64".to_string(),
+            size,
+            placement: None,
+            varied: Choice::default(),
+        };
+        let parameters = Choice::default().with("tm", 4).with("unit", "fma").with("leapfrog", true);
+        let text = "0123456789abcdef".to_string();
         Point {
-            key: Key {
-                figure: Figure::Widths,
-                operation: Operation::Tsmttsm,
-                dtype: "f64".to_string(),
-                size,
-                placement: None,
-                varied: Choice::default(),
-            },
-            parameters: Choice::default().with("tm", 4).with("unit", "fma").with("leapfrog", true),
-            chosen_by: ChosenBy::Neighbour,
-            text: "0123456789abcdef".to_string(),
             registers: Some(120),
-            status: Status::Correct,
-            message: None,
-            flops: 2e12,
             ceiling: Some(Ceiling {
                 seconds: 0.25,
                 bytes_per_second: 4552e9,
@@ -455,12 +478,8 @@ pub(crate) mod tests {
             cublas: Some(one(1.0)),
             rested: Some(one(0.8 * seconds)),
             cublas_rested: Some(one(0.9)),
-            cached: None,
-            cached_rested: None,
-            zeros: None,
-            zeros_rested: None,
             copies: Some(1),
-            empty_launch: None,
+            ..Point::unmeasured(key, parameters, ChosenBy::Neighbour, text, 2e12)
         }
     }
 

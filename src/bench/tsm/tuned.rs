@@ -64,22 +64,17 @@ fn point(line: &record::Record) -> Option<Point> {
     let varied = ["tm", "tn"].iter().filter_map(|name| Some((name, choice.get(name)?)));
     let varied = varied.fold(Choice::default(), |c, (name, value)| c.with(*name, *value));
     let median = trial.seconds?;
+    let key = Key {
+        figure: Figure::Tiles,
+        operation: Operation::Tsmttsm,
+        dtype: key.dtype.clone(),
+        size: Size { m: key.m, n: key.n, k: key.k },
+        placement: None,
+        varied,
+    };
+    let text = line.schedule.clone();
     Some(Point {
-        key: Key {
-            figure: Figure::Tiles,
-            operation: Operation::Tsmttsm,
-            dtype: key.dtype.clone(),
-            size: Size { m: key.m, n: key.n, k: key.k },
-            placement: None,
-            varied,
-        },
-        parameters: choice.clone(),
-        chosen_by: ChosenBy::Wisdom,
-        text: line.schedule.clone(),
         registers: trial.registers,
-        status: Status::Correct,
-        message: None,
-        flops: problem.flops(),
         ceiling: Some(Ceiling {
             seconds: Roofline::under(&problem, &ceilings).seconds(),
             bytes_per_second: ceilings.bytes_per_second(&problem),
@@ -91,15 +86,7 @@ fn point(line: &record::Record) -> Option<Point> {
             quartiles: trial.quartiles.unwrap_or((median, median)),
             samples: trial.samples,
         }),
-        cublas: None,
-        rested: None,
-        cublas_rested: None,
-        cached: None,
-        cached_rested: None,
-        zeros: None,
-        zeros_rested: None,
-        copies: None,
-        empty_launch: None,
+        ..Point::unmeasured(key, choice.clone(), ChosenBy::Wisdom, text, problem.flops())
     })
 }
 

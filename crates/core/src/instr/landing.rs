@@ -1,4 +1,6 @@
-//! Where copies go that nobody looks at: behind the shared buffers and rings of a block a word for each of its threads.
+//! Where copies go that nobody looks at: behind the shared buffers and rings of a block a word for each of its threads. If a thread has several on
+//! their way they write the same word, in any order; racecheck of compute-sanitizer warns of it. A word of its own for each would take shared memory,
+//! which is what blocks of such kernels are short of.
 
 use crate::ir::{Launch, Stmt, walk};
 

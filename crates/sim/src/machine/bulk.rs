@@ -1,6 +1,6 @@
 //! Bulk copies: runs and boxes that arrive when a phase is complete.
 
-use super::instruction::PIECE;
+use super::instruction::{PIECE, Run};
 use super::{Machine, lanes};
 use crate::arithmetic::Arithmetic;
 use crate::code::{Call, Form, Memory, MemoryWindow};
@@ -142,7 +142,7 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
         valid: &Form,
         mask: u32,
     ) {
-        let (Memory::Local(local), Memory::Global(global)) = (d.memory, a.memory) else { return };
+        let (Memory::Local(local), Memory::Global(_)) = (d.memory, a.memory) else { return };
         let unit = d.dtype.bytes();
         let count = d.shape.first().copied().unwrap_or(0);
         // A warp executes it together; its first lane stands for all.
@@ -158,40 +158,13 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
             self.expect_together(call, d, to.clone(), at, count as usize, lane);
             let mut misplaced = (at as i64 * unit % PIECE != 0).then_some("destination");
             let mut addresses = Vec::new();
+            let run = Run { to: (d, to), from: (a, from), at, agent, stamp, lane };
             for e in 0..count {
-                let mut value = A::from_f64(0.0);
-                if e < valid {
-                    let index = Self::inner_index(a, &from, &[e]);
-                    match place(&self.code.globals[global as usize], &index) {
-                        Some(source) => {
-                            if e == 0 && source as i64 * unit % PIECE != 0 {
-                                misplaced = Some("source");
-                            }
-                            addresses.push(source as i64 * unit);
-                            value = self.globals[global as usize].load(source);
-                            self.touch_element(
-                                a.memory,
-                                source,
-                                agent,
-                                stamp,
-                                Touch::Read,
-                                call.site,
-                                || index,
-                            );
-                        }
-                        None => {
-                            self.outside(call, a.memory, &index, lane);
-                            value = A::POISON;
-                        }
-                    }
+                let Some(source) = self.element_copied(call, &run, e, e < valid) else { continue };
+                if e == 0 && source as i64 * unit % PIECE != 0 {
+                    misplaced = Some("source");
                 }
-                let place = at + e as usize;
-                if place < self.code.locals[local as usize].elements {
-                    self.locals[local as usize][place] = value;
-                    self.touch_element(d.memory, place, agent, stamp, Touch::Write, call.site, || {
-                        Self::inner_index(d, &to, &[e])
-                    });
-                }
+                addresses.push(source as i64 * unit);
             }
             if let Some(what) = misplaced {
                 self.hazard(HazardKind::Operand, call.site, || {

@@ -21,6 +21,21 @@ pub(super) fn multiply_adds(dtype: DType) -> u64 {
     if dtype.is_complex() { 4 } else { 1 }
 }
 
+/// Elements side by side on their way from device memory to shared memory, for one thread.
+pub(super) struct Run<'w> {
+    /// The window that they come to, and its first element.
+    pub(super) to: (&'w MemoryWindow, Vec<i64>),
+    /// The window that they come from, and its first element.
+    pub(super) from: (&'w MemoryWindow, Vec<i64>),
+    /// Where the first of them stands in the shared buffer.
+    pub(super) at: usize,
+    /// Who moves them, and when that was issued.
+    pub(super) agent: Agent,
+    pub(super) stamp: u32,
+    /// The lane that asked for them.
+    pub(super) lane: usize,
+}
+
 impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
     pub(super) fn call(&mut self, call: &'a Call, mask: u32) {
         if let Some(fault) = call.fault.as_ref().filter(|_| W == WARP) {
@@ -330,7 +345,7 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
         valid: &crate::code::Form,
         mask: u32,
     ) {
-        let (Memory::Local(local), Memory::Global(global)) = (d.memory, a.memory) else { return };
+        let (Memory::Local(local), Memory::Global(_)) = (d.memory, a.memory) else { return };
         let unit = d.dtype.bytes();
         let count = d.shape.first().copied().unwrap_or(0);
         let (mut reads, mut writes) = ([0i64; W], [0i64; W]);
@@ -351,46 +366,15 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
                     format!("{}: the destination is not a multiple of {bytes} bytes", call.record.name)
                 });
             }
+            let run = Run { to: (d, to), from: (a, from), at, agent, stamp, lane };
             for e in 0..count {
-                let mut value = A::from_f64(0.0);
-                if e < valid {
-                    let index = Self::inner_index(a, &from, &[e]);
-                    match place(&self.code.globals[global as usize], &index) {
-                        Some(source) => {
-                            if e == 0 {
-                                reads[lane] = source as i64;
-                                reading |= 1 << lane;
-                                if source as i64 * unit % bytes != 0 {
-                                    self.hazard(HazardKind::Operand, call.site, || {
-                                        format!(
-                                            "{}: the source is not a multiple of {bytes} bytes",
-                                            call.record.name
-                                        )
-                                    });
-                                }
-                            }
-                            value = self.globals[global as usize].load(source);
-                            self.touch_element(
-                                a.memory,
-                                source,
-                                agent,
-                                stamp,
-                                Touch::Read,
-                                call.site,
-                                || index,
-                            );
-                        }
-                        None => {
-                            self.outside(call, a.memory, &index, lane);
-                            value = A::POISON;
-                        }
-                    }
-                }
-                let place = at + e as usize;
-                if place < self.code.locals[local as usize].elements {
-                    self.locals[local as usize][place] = value;
-                    self.touch_element(d.memory, place, agent, stamp, Touch::Write, call.site, || {
-                        Self::inner_index(d, &to, &[e])
+                let source = self.element_copied(call, &run, e, e < valid);
+                let Some(source) = source.filter(|_| e == 0) else { continue };
+                reads[lane] = source as i64;
+                reading |= 1 << lane;
+                if source as i64 * unit % bytes != 0 {
+                    self.hazard(HazardKind::Operand, call.site, || {
+                        format!("{}: the source is not a multiple of {bytes} bytes", call.record.name)
                     });
                 }
             }
@@ -401,6 +385,36 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
             }
             self.count_access(d.memory, call.site, &writes, unit, bytes, mask, Touch::Write);
         }
+    }
+
+    /// Copies an element of a run, or puts a zero in its place where nothing is read. Returns which element of device memory was read.
+    pub(super) fn element_copied(&mut self, call: &'a Call, run: &Run, e: i64, reads: bool) -> Option<usize> {
+        let ((to, first), (from, start)) = (&run.to, &run.from);
+        let (Memory::Local(local), Memory::Global(global)) = (to.memory, from.memory) else { return None };
+        let (mut value, mut source) = (A::from_f64(0.0), None);
+        if reads {
+            let index = Self::inner_index(from, start, &[e]);
+            source = place(&self.code.globals[global as usize], &index);
+            match source {
+                Some(source) => {
+                    value = self.globals[global as usize].load(source);
+                    let (agent, stamp) = (run.agent, run.stamp);
+                    self.touch_element(from.memory, source, agent, stamp, Touch::Read, call.site, || index);
+                }
+                None => {
+                    self.outside(call, from.memory, &index, run.lane);
+                    value = A::POISON;
+                }
+            }
+        }
+        let place = run.at + e as usize;
+        if place < self.code.locals[local as usize].elements {
+            self.locals[local as usize][place] = value;
+            self.touch_element(to.memory, place, run.agent, run.stamp, Touch::Write, call.site, || {
+                Self::inner_index(to, first, &[e])
+            });
+        }
+        source
     }
 
     /// The offsets of a box in swizzled shared memory, by the instruction's own rule. The layout that the program
