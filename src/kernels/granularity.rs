@@ -59,9 +59,19 @@ fn matters(problem: &Problem, target: &Target) -> bool {
     let far = |bytes: f64| bytes > target.l2_bytes.value as f64;
     let (most, fewest) = (in_pieces(problem, USUAL), in_pieces(problem, LEAST));
     let touched = touched_of_c(problem);
-    let shared = written_of_c(problem, Some(LEAST)) - touched;
     target.has(Capability::FetchGranularity)
-        && (far(most) && fewest < WORTH * most || far(touched) && shared > (1.0 - WORTH) * touched)
+        && (far(most) && fewest < WORTH * most
+            || far(touched) && shared_of_c(problem) > (1.0 - WORTH) * touched)
+}
+
+/// Whether rows of C share sectors with what lies between them.
+pub(super) fn shares_sectors(problem: &Problem) -> bool {
+    shared_of_c(problem) > 0.0
+}
+
+/// Bytes of the sectors that they share.
+fn shared_of_c(problem: &Problem) -> f64 {
+    written_of_c(problem, Some(LEAST)) - touched_of_c(problem)
 }
 
 /// Bytes of all sectors that hold some of C.

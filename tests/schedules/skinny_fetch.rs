@@ -129,3 +129,22 @@ fn dense_rows_share_no_sectors() {
     let refused = family.complete(&parameters(FETCHED), &dense, target::DEFAULT);
     assert!(refused.is_err_and(|d| d.to_string().contains("fetch")));
 }
+
+#[test]
+fn rows_of_whole_sectors_share_none() {
+    let family = kernels::family("tsmm").unwrap();
+    let fetch = family.parameters.iter().find(|p| p.name == "fetch").unwrap();
+    let form = "unit=mma,store=shared,passing=true,groups=1";
+    let apart = |stride| {
+        let mut problem = problem(family, (24, 24), "f64");
+        (problem.ld.a, problem.ld.c) = (stride, stride);
+        problem
+    };
+    let offered = |stride| {
+        let choice = chosen(family, &apart(stride), form);
+        (fetch.values)(&choice, &apart(stride), target::DEFAULT).len()
+    };
+    assert_eq!((offered(25), offered(28), offered(30)), (2, 1, 2), "28 numbers are seven sectors");
+    let named = format!("{form},fetch=true,ends=copies");
+    assert!(chosen(family, &apart(28), &named).flag("fetch"), "what wisdom has is a choice still");
+}

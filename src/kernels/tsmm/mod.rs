@@ -519,8 +519,11 @@ const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: mapping::FETCH,
         about: "whether the sectors that rows of C share with what lies between them are brought to the second-level cache while rows of A come",
-        values: |c, problem, _| {
-            if mapping::may_fetch(problem, c) { with_stages(c, [false, true]) } else { Vec::new() }
+        values: |c, problem, _| match mapping::may_fetch(problem, c) {
+            true if granularity::shares_sectors(problem) => with_stages(c, [false, true]),
+            // Kernels that bring none are as right, and some are wisdom.
+            true => with_stages(c, [false]),
+            false => Vec::new(),
         },
     },
     Parameter {
