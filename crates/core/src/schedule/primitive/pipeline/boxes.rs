@@ -34,9 +34,9 @@
 //! That is faster than asynchronous copies only where rows are long: of A^H B on an H200, rows of 512 bytes in 1.03 and 1.04 times, others as fast or
 //! slower, down to 0.6 times for rows of 64 bytes (bench/results/h200-2026-11-29-boxes-and-calls-that-begin-early.txt).
 
-use super::bulk::{LINE, Run};
 use super::fill::Fill;
 use super::roles::first;
+use super::runs::{LINE, Run};
 use crate::index::Index;
 use crate::instr::Place as Where;
 use crate::ir::{Instruction, Operand, Span, Stmt, Window};

@@ -83,6 +83,7 @@ mod fill;
 mod registers;
 mod ring;
 mod roles;
+mod runs;
 mod tma;
 mod turns;
 
