@@ -22,11 +22,13 @@
 //     nvcc -O3 -std=c++17 -gencode=arch=compute_90a,code=sm_90a -o limits padded_copies.cu
 //     ./limits DATE > limits-nvidia-h200-DATE.csv
 //
-// With widths and strides, as in `./limits DATE 24/25 32/33`, it measures those only.
+// With widths and strides, as in `./limits DATE 24/25 32/33`, it measures those only. With --ways behind them the best of each way to copy is written to
+// the other stream: kernels that stage rows in shared memory are to be held against those ways that do.
 
 #include <algorithm>
 #include <cstdio>
 #include <cuda_runtime.h>
+#include <map>
 #include <set>
 #include <string>
 
@@ -42,8 +44,14 @@ static char *a, *b, *c;           // Where matrices start.
 struct Best {
     double seconds = 1e9;
     std::string way;
+    std::map<std::string, double> ways;  // The best of each.
     void take(double found, const std::string& how) {
         if (found < seconds) seconds = found, way = how;
+        const auto known = ways.emplace(how, found).first;
+        known->second = std::min(known->second, found);
+    }
+    void take(const Best& other, const std::string& at) {
+        for (const auto& [how, found] : other.ways) take(found, how + at);
     }
 };
 
@@ -176,6 +184,7 @@ template <int WIDTH, bool COPY, int LEFT> Best words(size_t rows, int stride, in
 static const char* date;
 static std::string name;
 static std::set<std::string> chosen;  // All if it is empty.
+static bool each_way;
 
 // Pieces of so many bytes that hold some of 64 rows of `width` bytes that stand `stride` bytes apart.
 static int pieces(int width, int stride, int piece) {
@@ -206,13 +215,15 @@ template <int WIDTH, int WORDS> void measure(std::initializer_list<const char*> 
             if (bytes == 32 && !fewer && !in_part) continue;
             cudaDeviceSetLimit(cudaLimitMaxL2FetchGranularity, bytes);
             const std::string at = bytes == 32 ? " at 32 bytes" : "";
-            const auto take = [&](Best& best, const Best& found) { best.take(found.seconds, found.way + at); };
-            take(copied, words<WIDTH * WORDS, true, 0>(rows, stride * WORDS, most));
+            copied.take(words<WIDTH * WORDS, true, 0>(rows, stride * WORDS, most), at);
             if (bytes == 32 && !fewer) continue;
-            take(read, words<WIDTH * WORDS, false, WIDTH * WIDTH * WORDS>(rows, stride * WORDS, most));
-            take(alone, words<WIDTH * WORDS, false, 0>(rows, stride * WORDS, most));
+            read.take(words<WIDTH * WORDS, false, WIDTH * WIDTH * WORDS>(rows, stride * WORDS, most), at);
+            alone.take(words<WIDTH * WORDS, false, 0>(rows, stride * WORDS, most), at);
         }
         cudaDeviceSetLimit(cudaLimitMaxL2FetchGranularity, 64);
+        if (each_way) {
+            for (const auto& [how, seconds] : copied.ways) fprintf(stderr, "%s %d/%d: %.0f us %s\n", *dtypes.begin(), WIDTH, stride, seconds * 1e6, how.c_str());
+        }
         for (const char* dtype : dtypes) {
             printf("strides,tsmm,%s,%zu,%d,%d,%d %d %d,%.9g,%s,%s,%s\n", dtype, rows, WIDTH, WIDTH, stride, WIDTH, stride,
                    copied.seconds, copied.way.c_str(), name.c_str(), date);
@@ -248,7 +259,10 @@ int main(int argc, char** argv) {
     }
     for (char* matrix : {of_a, of_b, of_c}) fill<<<1024, 256>>>((float*)matrix, ROOM / 4, unsigned(matrix - of_a));
     date = argc > 1 ? argv[1] : "";
-    for (int i = 2; i < argc; ++i) chosen.insert(argv[i]);
+    for (int i = 2; i < argc; ++i) {
+        if (argv[i] == std::string("--ways")) each_way = true;
+        else chosen.insert(argv[i]);
+    }
     name = device.name;
     multiprocessors = device.multiProcessorCount;
     cudaEventCreate(&before);

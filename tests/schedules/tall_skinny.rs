@@ -26,6 +26,7 @@ pub fn holds_with(family: &Family, problem: &Problem, choice: &Choice, long: &[i
     let source = compile::cuda(&valid).unwrap_or_else(|e| panic!("{place}: {e}"));
     // What constraints and the model take for granted, but for what lies between buffers: they start at multiples of up to
     // 1024 bytes, or of 128.
+    crate::skinny_reads::as_many_threads_as_expected(family, problem, choice, &valid);
     if choice.get("stages").is_some() {
         let expected = (family.footprint)(problem, choice, target::DEFAULT).shared_bytes;
         let found: Vec<i64> = source.kernels.iter().map(|kernel| kernel.shared_bytes).collect();

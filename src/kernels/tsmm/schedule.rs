@@ -58,7 +58,7 @@ unroll(b.c)
             copy = staging::copied_once(
                 "Bs",
                 problem.dtype(),
-                (problem.shape.k, problem.shape.n),
+                (problem.shape.k, columns * across),
                 rows * across
             )
         ),
