@@ -90,7 +90,7 @@ if part limits; then
     python3 bench/limits/split_errors.py "$binary" | tee "$out/limits-split_errors.txt"
     if command -v nvcc >/dev/null; then
         python3 bench/limits/register_file.py | tee "$out/limits-register_file.txt"
-        python3 bench/limits/without_copies.py "$binary" | tee "$out/limits-without_copies.txt"
+        python3 bench/limits/ablated.py "$binary" | tee "$out/limits-ablated.txt"
         limits=$(mktemp)
         for source in bench/limits/*.cu; do
             if nvcc -O3 -std=c++17 -gencode=arch=compute_90a,code=sm_90a -o "$limits" "$source"; then
