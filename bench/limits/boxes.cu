@@ -6,22 +6,20 @@
 //   ... behind words, before words    a word of each sector that is written in part is copied too, before the box or behind it
 //
 // on blocks that make room after 16 to 256 rows, with either granularity of device memory. Rows are as in padded_copies.cu (2 GiB from the first to
-// the last, stride and width multiples of 16 bytes). Prints the median of five launches of each, in us:
+// the last, stride and width multiples of 16 bytes), of random numbers too. Prints the median of five launches of each, in us:
 //
 //     nvcc -O3 -std=c++17 -gencode=arch=compute_90a,code=sm_90a -o boxes boxes.cu
 //     ./boxes
 
-#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cuda.h>
 #include <cuda_runtime.h>
-#include <string>
 
 #include "padded.cuh"
 
 constexpr size_t BYTES = size_t(2) << 30;
 static char *a, *c;
-static cudaEvent_t before, after;
 
 __device__ __forceinline__ unsigned shared_address(const void* p) { return unsigned(__cvta_generic_to_shared(p)); }
 
@@ -34,14 +32,7 @@ __global__ void __launch_bounds__(SIZE) boxed(const __grid_constant__ CUtensorMa
     const int first = blockIdx.x * ROWS;
     float4* to = c + size_t(first) * stride;
     const unsigned barrier = shared_address(&arrived), place = shared_address(held);
-    const auto words = [&] {
-        for (int r = threadIdx.x; r < ROWS; r += SIZE) {
-            const size_t begin = size_t(&to[size_t(r) * stride]), end = begin + WIDTH * 16, before = begin - (stride - WIDTH) * 16;
-            const bool asked = r > 0 && before % 32 != 0 && before / 32 == begin / 32;
-            if (begin % 32 != 0 && !asked) copy_later<unsigned>(&landing[threadIdx.x], begin / 32 * 32);
-            if (end % 32 != 0) copy_later<unsigned>(&landing[threadIdx.x], end / 32 * 32);
-        }
-    };
+    const auto words = [&] { copy_words<ROWS, SIZE>(landing, to, size_t(stride) * 16, WIDTH * 16); };
     if (WORDS == WORDS_FIRST) words();
     if (threadIdx.x == 0) {
         asm volatile("mbarrier.init.shared.b64 [%0], 1;\nfence.mbarrier_init.release.cluster;" ::"r"(barrier) : "memory");
@@ -72,9 +63,9 @@ __global__ void __launch_bounds__(SIZE) boxed(const __grid_constant__ CUtensorMa
 static decltype(&cuTensorMapEncodeTiled) encode;  // Of the driver, which is not linked.
 
 // Pieces of rows that are not what they should be, and of gaps that are no longer.
-__global__ void differing(const uint4* c, size_t rows, int width, int stride, unsigned long long* count) {
+__global__ void differing(const uint4* a, const uint4* c, size_t rows, int width, int stride, unsigned long long* count) {
     for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < rows * stride; i += size_t(gridDim.x) * blockDim.x) {
-        if (c[i].x != (i % stride < width ? 0x3b3b3b3bu : 0)) atomicAdd(count, 1);
+        if (c[i].x != (i % stride < width ? a[i].x : 0)) atomicAdd(count, 1);
     }
 }
 
@@ -89,20 +80,6 @@ static CUtensorMap map(char* at, size_t rows, int width, int stride, int box) {
     return found;
 }
 
-template <class Launch> double timed(Launch launch) {
-    float times[5];
-    launch();
-    for (float& t : times) {
-        cudaEventRecord(before);
-        launch();
-        cudaEventRecord(after);
-        cudaEventSynchronize(after);
-        cudaEventElapsedTime(&t, before, after);
-    }
-    std::sort(times, times + 5);
-    return times[2] * 1e3;
-}
-
 template <int WIDTH, int ROWS, int SIZE> void one(int stride) {
     const size_t rows = BYTES / (stride * 16) / 2048 * 2048;
     const CUtensorMap of_a = map(a, rows, WIDTH, stride, ROWS), of_c = map(c, rows, WIDTH, stride, ROWS);
@@ -110,13 +87,13 @@ template <int WIDTH, int ROWS, int SIZE> void one(int stride) {
     float4* to = (float4*)c;
 #define RUN(words, by_threads) \
     (cudaFuncSetAttribute(boxed<WIDTH, ROWS, SIZE, words, by_threads>, cudaFuncAttributeMaxDynamicSharedMemorySize, room), \
-     timed([&] { boxed<WIDTH, ROWS, SIZE, words, by_threads><<<blocks, SIZE, room>>>(of_a, of_c, to, stride); }))
+     1e6 * median_of_five([&] { boxed<WIDTH, ROWS, SIZE, words, by_threads><<<blocks, SIZE, room>>>(of_a, of_c, to, stride); }))
     const double boxes = RUN(NO_WORDS, false), threads = RUN(NO_WORDS, true);
     unsigned long long* wrong;
     cudaMallocManaged(&wrong, sizeof(*wrong)), *wrong = 0;
     cudaMemset(c, 0, BYTES);
     boxed<WIDTH, ROWS, SIZE, NO_WORDS, false><<<blocks, SIZE, room>>>(of_a, of_c, to, stride);
-    differing<<<1024, 256>>>((const uint4*)c, rows, WIDTH, stride, wrong);
+    differing<<<1024, 256>>>((const uint4*)a, (const uint4*)c, rows, WIDTH, stride, wrong);
     cudaDeviceSynchronize();
     if (*wrong) printf("%llu pieces are wrong\n", *wrong);
     cudaFree(wrong);
@@ -151,9 +128,15 @@ int main() {
     }
     cudaDriverEntryPointQueryResult found;
     cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", (void**)&encode, 12000, cudaEnableDefault, &found);
-    cudaMalloc(&a, BYTES), cudaMalloc(&c, BYTES);
-    cudaMemset(a, 0x3b, BYTES), cudaMemset(c, 0, BYTES);
-    cudaEventCreate(&before), cudaEventCreate(&after);
+    if (found != cudaDriverEntryPointSuccess || device.major < 9) {
+        fprintf(stderr, "this needs a GPU and a driver with the tensor memory accelerator; skipped\n");
+        return 0;
+    }
+    if (cudaMalloc(&a, BYTES) != cudaSuccess || cudaMalloc(&c, BYTES) != cudaSuccess) {
+        fprintf(stderr, "there is no room for 4 GiB; skipped\n");
+        return 0;
+    }
+    random_numbers<<<1024, 256>>>((float*)a, BYTES / 4, 1);
     all<8>("f32 32, rows 40", 10);
     all<6>("f32 24, rows 32", 8);
     all<4>("f32 16, rows 24", 6);

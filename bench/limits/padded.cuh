@@ -2,6 +2,7 @@
 // second-level cache first or not.
 #pragma once
 
+#include <algorithm>
 #include <cuda_runtime.h>
 
 constexpr int THREADS = 256, NEVER = -1;
@@ -11,6 +12,32 @@ __device__ __forceinline__ float part(float2 v) { return v.x + v.y; }
 __device__ __forceinline__ float part(float4 v) { return v.x + v.y + v.z + v.w; }
 __device__ __forceinline__ float part(double v) { return v; }
 __device__ __forceinline__ float part(double2 v) { return v.x + v.y; }
+
+// Numbers between -1 and 1, of 24 random bits each.
+__global__ void random_numbers(float* numbers, size_t count, unsigned seed) {
+    for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < count; i += size_t(gridDim.x) * blockDim.x) {
+        unsigned h = unsigned(i) * 2654435761u ^ seed;
+        h ^= h >> 16, h *= 0x85ebca6bu, h ^= h >> 13, h *= 0xc2b2ae35u, h ^= h >> 16;
+        numbers[i] = (h >> 8) / 8388608.0f - 1;
+    }
+}
+
+// Seconds of the median of five launches after one that is not counted.
+template <class Launch> double median_of_five(Launch launch) {
+    static cudaEvent_t before, after;
+    if (!before) cudaEventCreate(&before), cudaEventCreate(&after);
+    float times[5];
+    launch();
+    for (float& t : times) {
+        cudaEventRecord(before);
+        launch();
+        cudaEventRecord(after);
+        cudaEventSynchronize(after);
+        cudaEventElapsedTime(&t, before, after);
+    }
+    std::sort(times, times + 5);
+    return times[2] / 1e3;
+}
 
 __device__ __forceinline__ void fetch(size_t p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p) : "memory"); }
 
@@ -70,23 +97,26 @@ template <class T> __device__ __forceinline__ void copy_later(const void* to, si
 
 enum Words { NO_WORDS, WORDS_FIRST, WORDS_BEHIND };
 
+// A block of so many threads copies a word of each sector that is written in part, where rows of so many bytes are stored to, to where nobody looks.
+template <int ROWS, int SIZE> __device__ __forceinline__ void copy_words(unsigned* landing, const void* to, size_t stride, int row) {
+    for (int r = threadIdx.x; r < ROWS; r += SIZE) {
+        const size_t begin = size_t(to) + r * stride, end = begin + row, before = begin - (stride - row);
+        // The row before may end in the sector in which this one begins.
+        const bool asked = r > 0 && before % 32 != 0 && before / 32 == begin / 32;
+        if (begin % 32 != 0 && !asked) copy_later<unsigned>(&landing[threadIdx.x], begin / 32 * 32);
+        if (end % 32 != 0) copy_later<unsigned>(&landing[threadIdx.x], end / 32 * 32);
+    }
+}
+
 // A block of so many threads copies one chunk through shared memory, and makes room. A word of each sector that is written in part is copied too, before the
-// chunk or behind it, to where nobody looks, and everybody stores when all is there.
+// chunk or behind it, and everybody stores when all is there.
 template <class T, int WIDTH, int ROWS, int SIZE, int WORDS> __global__ void __launch_bounds__(SIZE) staged_chunk(const T* a, T* c, int stride) {
     constexpr int ELEMENTS = ROWS * WIDTH;
     __shared__ __align__(16) unsigned char held[ELEMENTS * sizeof(T)];
     __shared__ unsigned landing[SIZE];
     const T* from = a + size_t(blockIdx.x) * ROWS * stride;
     T* to = c + size_t(blockIdx.x) * ROWS * stride;
-    const auto words = [&] {
-        for (int r = threadIdx.x; r < ROWS; r += SIZE) {
-            const size_t begin = size_t(&to[size_t(r) * stride]), end = begin + WIDTH * sizeof(T), before = begin - (stride - WIDTH) * sizeof(T);
-            // The row before may end in the sector in which this one begins.
-            const bool asked = r > 0 && before % 32 != 0 && before / 32 == begin / 32;
-            if (begin % 32 != 0 && !asked) copy_later<unsigned>(&landing[threadIdx.x], begin / 32 * 32);
-            if (end % 32 != 0) copy_later<unsigned>(&landing[threadIdx.x], end / 32 * 32);
-        }
-    };
+    const auto words = [&] { copy_words<ROWS, SIZE>(landing, to, stride * sizeof(T), WIDTH * sizeof(T)); };
     if (WORDS == WORDS_FIRST) words();
 #pragma unroll 4
     for (int i = threadIdx.x; i < ELEMENTS; i += SIZE) copy_later<T>(&((T*)held)[i], size_t(&from[size_t(i / WIDTH) * stride + i % WIDTH]));

@@ -36,7 +36,6 @@
 
 constexpr size_t BYTES = size_t(2) << 30;
 
-static cudaEvent_t before, after;
 static int multiprocessors;
 static char *of_a, *of_b, *of_c;  // Multiples of 256.
 static char *a, *b, *c;           // Where matrices start.
@@ -54,21 +53,6 @@ struct Best {
         for (const auto& [how, found] : other.ways) take(found, how + at);
     }
 };
-
-// Seconds of the median of five launches after one that is not counted.
-template <class Launch> double timed(Launch launch) {
-    float times[5];
-    launch();
-    for (float& t : times) {
-        cudaEventRecord(before);
-        launch();
-        cudaEventRecord(after);
-        cudaEventSynchronize(after);
-        cudaEventElapsedTime(&t, before, after);
-    }
-    std::sort(times, times + 5);
-    return times[2] / 1e3;
-}
 
 // Elements of all rows one after the other: U of a thread are under way at a time. Where nothing is copied, those of a second matrix too, and a
 // part of so many words is left.
@@ -98,15 +82,6 @@ __global__ void __launch_bounds__(THREADS) elements(const T* a, const T* b, T* c
     if (!COPY) leave<LEFT>((float*)c, sum);
 }
 
-// Numbers between -1 and 1, of 24 random bits each.
-__global__ void fill(float* numbers, size_t count, unsigned seed) {
-    for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < count; i += size_t(gridDim.x) * blockDim.x) {
-        unsigned h = unsigned(i) * 2654435761u ^ seed;
-        h ^= h >> 16, h *= 0x85ebca6bu, h ^= h >> 13, h *= 0xc2b2ae35u, h ^= h >> 16;
-        numbers[i] = (h >> 8) / 8388608.0f - 1;
-    }
-}
-
 // Copies by blocks that make room after one chunk of about so many bytes.
 template <class T, int WIDTH, int ROWS> void by_one_chunk(Best& best, size_t rows, int stride, const std::string& of) {
     const T* from = (const T*)a;
@@ -115,9 +90,9 @@ template <class T, int WIDTH, int ROWS> void by_one_chunk(Best& best, size_t row
     for (int room : {0, 48 << 10, 90 << 10}) {
         cudaFuncSetAttribute(one_chunk<T, WIDTH, ROWS, PREFETCHED>, cudaFuncAttributeMaxDynamicSharedMemorySize, 90 << 10);
         cudaFuncSetAttribute(one_chunk<T, WIDTH, ROWS, LOADED>, cudaFuncAttributeMaxDynamicSharedMemorySize, 90 << 10);
-        best.take(timed([=] { one_chunk<T, WIDTH, ROWS, PREFETCHED><<<all, THREADS, room>>>(from, to, all, stride, 1); }), "prefetched" + of);
-        best.take(timed([=] { one_chunk<T, WIDTH, ROWS, PREFETCHED><<<all, THREADS, room>>>(from, to, all, stride, 16); }), "prefetched by every 16th" + of);
-        best.take(timed([=] { one_chunk<T, WIDTH, ROWS, LOADED><<<all, THREADS, room>>>(from, to, all, stride, 1); }), "loaded" + of);
+        best.take(median_of_five([=] { one_chunk<T, WIDTH, ROWS, PREFETCHED><<<all, THREADS, room>>>(from, to, all, stride, 1); }), "prefetched" + of);
+        best.take(median_of_five([=] { one_chunk<T, WIDTH, ROWS, PREFETCHED><<<all, THREADS, room>>>(from, to, all, stride, 16); }), "prefetched by every 16th" + of);
+        best.take(median_of_five([=] { one_chunk<T, WIDTH, ROWS, LOADED><<<all, THREADS, room>>>(from, to, all, stride, 1); }), "loaded" + of);
     }
 }
 
@@ -129,10 +104,10 @@ template <class T, int WIDTH, int SIZE> void staged(Best& best, size_t rows, int
     const T* from = (const T*)a;
     T* to = (T*)c;
     const int all = rows / ROWS;
-    best.take(timed([=] { staged_chunk<T, WIDTH, ROWS, SIZE, NO_WORDS><<<all, SIZE>>>(from, to, stride); }), "staged" + of);
+    best.take(median_of_five([=] { staged_chunk<T, WIDTH, ROWS, SIZE, NO_WORDS><<<all, SIZE>>>(from, to, stride); }), "staged" + of);
     if (WIDTH * sizeof(T) % 32 == 0 && stride * sizeof(T) % 32 == 0) return;
-    best.take(timed([=] { staged_chunk<T, WIDTH, ROWS, SIZE, WORDS_FIRST><<<all, SIZE>>>(from, to, stride); }), "staged behind words" + of);
-    best.take(timed([=] { staged_chunk<T, WIDTH, ROWS, SIZE, WORDS_BEHIND><<<all, SIZE>>>(from, to, stride); }), "staged before words" + of);
+    best.take(median_of_five([=] { staged_chunk<T, WIDTH, ROWS, SIZE, WORDS_FIRST><<<all, SIZE>>>(from, to, stride); }), "staged behind words" + of);
+    best.take(median_of_five([=] { staged_chunk<T, WIDTH, ROWS, SIZE, WORDS_BEHIND><<<all, SIZE>>>(from, to, stride); }), "staged before words" + of);
 }
 
 template <class T, int WIDTH, bool COPY, int LEFT> void tried(Best& best, size_t rows, int stride) {
@@ -143,19 +118,19 @@ template <class T, int WIDTH, bool COPY, int LEFT> void tried(Best& best, size_t
     constexpr int ROWS = 2048 / WIDTH / 32 * 32 > 0 ? 2048 / WIDTH / 32 * 32 : 32;
     for (int blocks : {4, 8, 16}) {
         const int grid = blocks * multiprocessors;
-        best.take(timed([=] { elements<T, WIDTH, 4, COPY, LEFT><<<grid, THREADS>>>(from, second, to, rows, stride); }), "elements" + of);
-        best.take(timed([=] { elements<T, WIDTH, 8, COPY, LEFT><<<grid, THREADS>>>(from, second, to, rows, stride); }), "elements" + of);
-        best.take(timed([=] { chunks<T, WIDTH, ROWS, NEVER, COPY, LEFT><<<grid, THREADS>>>(from, second, to, rows, stride); }), "chunks" + of);
+        best.take(median_of_five([=] { elements<T, WIDTH, 4, COPY, LEFT><<<grid, THREADS>>>(from, second, to, rows, stride); }), "elements" + of);
+        best.take(median_of_five([=] { elements<T, WIDTH, 8, COPY, LEFT><<<grid, THREADS>>>(from, second, to, rows, stride); }), "elements" + of);
+        best.take(median_of_five([=] { chunks<T, WIDTH, ROWS, NEVER, COPY, LEFT><<<grid, THREADS>>>(from, second, to, rows, stride); }), "chunks" + of);
         if constexpr (COPY) {
-            best.take(timed([=] { chunks<T, WIDTH, ROWS, 0, true><<<grid, THREADS>>>(from, second, to, rows, stride); }), "fetched" + of);
-            best.take(timed([=] { chunks<T, WIDTH, ROWS, 1, true><<<grid, THREADS>>>(from, second, to, rows, stride); }), "fetched" + of);
-            best.take(timed([=] { chunks<T, WIDTH, ROWS, 2, true><<<grid, THREADS>>>(from, second, to, rows, stride); }), "fetched" + of);
+            best.take(median_of_five([=] { chunks<T, WIDTH, ROWS, 0, true><<<grid, THREADS>>>(from, second, to, rows, stride); }), "fetched" + of);
+            best.take(median_of_five([=] { chunks<T, WIDTH, ROWS, 1, true><<<grid, THREADS>>>(from, second, to, rows, stride); }), "fetched" + of);
+            best.take(median_of_five([=] { chunks<T, WIDTH, ROWS, 2, true><<<grid, THREADS>>>(from, second, to, rows, stride); }), "fetched" + of);
         }
     }
     const int all = rows / ROWS;
-    best.take(timed([=] { chunks<T, WIDTH, ROWS, NEVER, COPY, LEFT><<<all, THREADS>>>(from, second, to, rows, stride); }), "a chunk a block" + of);
+    best.take(median_of_five([=] { chunks<T, WIDTH, ROWS, NEVER, COPY, LEFT><<<all, THREADS>>>(from, second, to, rows, stride); }), "a chunk a block" + of);
     if constexpr (COPY) {
-        best.take(timed([=] { chunks<T, WIDTH, ROWS, 0, true><<<all, THREADS>>>(from, second, to, rows, stride); }), "a fetched chunk a block" + of);
+        best.take(median_of_five([=] { chunks<T, WIDTH, ROWS, 0, true><<<all, THREADS>>>(from, second, to, rows, stride); }), "a fetched chunk a block" + of);
         // Rows are a multiple of 2048.
         constexpr int FEW = 256 / int(sizeof(T)) * 8 / WIDTH;
         constexpr int POWER = FEW >= 64 ? 64 : FEW >= 32 ? 32 : FEW >= 16 ? 16 : FEW >= 8 ? 8 : 4;
@@ -257,7 +232,7 @@ int main(int argc, char** argv) {
         fprintf(stderr, "there is no room for 6 GiB; skipped\n");
         return 0;
     }
-    for (char* matrix : {of_a, of_b, of_c}) fill<<<1024, 256>>>((float*)matrix, ROOM / 4, unsigned(matrix - of_a));
+    for (char* matrix : {of_a, of_b, of_c}) random_numbers<<<1024, 256>>>((float*)matrix, ROOM / 4, unsigned(matrix - of_a));
     date = argc > 1 ? argv[1] : "";
     for (int i = 2; i < argc; ++i) {
         if (argv[i] == std::string("--ways")) each_way = true;
@@ -265,8 +240,6 @@ int main(int argc, char** argv) {
     }
     name = device.name;
     multiprocessors = device.multiProcessorCount;
-    cudaEventCreate(&before);
-    cudaEventCreate(&after);
     printf("figure,operation,dtype,m,n,k,row_strides,seconds,way,gpu,date\n");
     all<1>({"f32"});
     all<2>({"f64", "c64"});

@@ -18,6 +18,7 @@ mod skinny_data;
 mod skinny_direct;
 mod skinny_early;
 mod skinny_fetch;
+mod skinny_footprint;
 mod skinny_granularity;
 mod skinny_numbers;
 mod skinny_omit;

@@ -4,7 +4,6 @@
 use warpwright::kernels;
 use warpwright::kernels::family::{Choice, Family};
 use warpwright::problem::Problem;
-use warpwright_core::ir::validate::Valid;
 use warpwright_core::target;
 
 use crate::tall_skinny::{holds, parameters, problem};
@@ -12,16 +11,6 @@ use crate::tall_skinny::{holds, parameters, problem};
 /// The usual choice with these parameters.
 pub fn chosen(family: &Family, problem: &Problem, form: &str) -> Choice {
     family.complete(&parameters(form), problem, target::DEFAULT).unwrap_or_else(|d| panic!("{form}: {d}"))
-}
-
-/// Blocks have the threads of the footprint, which constraints and the model take for granted. (In `tsmttsm`, where threads add up the border of a
-/// sum, they have as many as that takes.)
-pub fn as_many_threads_as_expected(family: &Family, problem: &Problem, choice: &Choice, program: &Valid) {
-    let warps = |threads: i64| (threads + 31) / 32;
-    let expected = (family.footprint)(problem, choice, target::DEFAULT).threads;
-    let threads: Vec<i64> = program.launches().iter().map(|launch| launch.threads).collect();
-    let holds = family.name != "tsmm" || threads.iter().all(|found| warps(*found) == warps(expected));
-    assert!(holds, "{problem:?} with {choice}: {expected} threads in a block expected: {threads:?}");
 }
 
 #[test]
@@ -68,22 +57,6 @@ fn rows_are_read_and_written_in_pieces_of_sixteen_bytes() {
     // Rows of an odd number of elements have no such pieces.
     let odd = problem(family, (8, 7), "f32");
     assert!(family.complete(&parameters("staging=registers,vector=4"), &odd, target::DEFAULT).is_err());
-}
-
-#[test]
-fn a_small_matrix_that_threads_pad_is_copied_by_those_that_read_rows() {
-    let family = kernels::family("tsmm").unwrap();
-    // Two threads of three columns each, of which there are five; and five of two, of which there are nine.
-    for (dtype, width, form) in [
-        ("f64", 5, "threads=2,block=512"),
-        ("c128", 5, "threads=2,block=128"),
-        ("f32", 9, "threads=8,block=128"),
-    ] {
-        let problem = problem(family, (width, width), dtype);
-        let choice = chosen(family, &problem, &format!("staging=registers,c_source=shared,unroll=1,{form}"));
-        // `holds` compares the threads of its blocks with those of its footprint.
-        holds(family, &problem, &choice, &[0, 1, 257]);
-    }
 }
 
 #[test]

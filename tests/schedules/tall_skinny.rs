@@ -11,6 +11,7 @@ use warpwright_sim::exact::{self, Trials};
 use warpwright_sim::{Blocks, Counters, Mode, Options};
 
 use crate::check::check;
+use crate::skinny_footprint;
 
 /// The choice is exactly equal to the specification, in order and on threads without a hazard, at these long extents.
 pub fn holds(family: &Family, problem: &Problem, choice: &Choice, long: &[i64]) {
@@ -24,15 +25,7 @@ pub fn holds_with(family: &Family, problem: &Problem, choice: &Choice, long: &[i
     let valid =
         compile::validated(kernel.program(), target::DEFAULT).unwrap_or_else(|e| panic!("{place}: {e}"));
     let source = compile::cuda(&valid).unwrap_or_else(|e| panic!("{place}: {e}"));
-    // What constraints and the model take for granted, but for what lies between buffers: they start at multiples of up to
-    // 1024 bytes, or of 128.
-    crate::skinny_reads::as_many_threads_as_expected(family, problem, choice, &valid);
-    if choice.get("stages").is_some() {
-        let expected = (family.footprint)(problem, choice, target::DEFAULT).shared_bytes;
-        let found: Vec<i64> = source.kernels.iter().map(|kernel| kernel.shared_bytes).collect();
-        let near = found.iter().any(|bytes| (bytes - expected).abs() <= 1024 + 2 * 128 + expected / 50);
-        assert!(near, "{place}: {expected} bytes of shared memory expected: {found:?}");
-    }
+    skinny_footprint::agrees(family, problem, choice, &valid, &source);
     let name = if family.name == "tsmm" { "M" } else { "K" };
     for extent in long {
         let trials = Trials {
