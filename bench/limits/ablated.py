@@ -250,6 +250,8 @@ def main():
     if not words:
         sys.exit(__doc__)
     binary, products = words[0], [Product(word) for word in words[1:] or PRODUCTS]
+    if shutil.which(binary) is None:
+        sys.exit(f"{binary} is no program; build it with: cargo build --release")
     if emit is None and shutil.which("nvcc") is None:
         print("nvcc is not on the PATH; kernels without their parts are skipped")
         return
