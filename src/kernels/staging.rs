@@ -337,6 +337,8 @@ pub(super) struct Copied {
     pub(super) by: By,
     /// Whether it is asked for all pieces of a thread at once whether they are there; else for each.
     pub(super) asks_once: bool,
+    /// Whether the first-level cache keeps pieces of 16 bytes too, as it does smaller ones.
+    pub(super) cached: bool,
 }
 
 impl Copied {
@@ -432,8 +434,11 @@ bind({tile}.t, threads)
         let moved = match self.by {
             By::Loading if piece > 1 => format!("vectorize({tile}.e)\n"),
             By::Loading => String::new(),
-            _ if dtype == DType::Bf16 => format!("tensorize({tile}.e, cp_async{})\n", dtype.bytes() * piece),
-            _ => format!("tensorize({tile}.e, cp_async{}_{dtype})\n", dtype.bytes() * piece),
+            _ => {
+                let all = if self.cached && dtype.bytes() * piece == 16 { "_ca" } else { "" };
+                let of = if dtype == DType::Bf16 { String::new() } else { format!("_{dtype}") };
+                format!("tensorize({tile}.e, cp_async{}{all}{of})\n", dtype.bytes() * piece)
+            }
         };
         let once = if self.asks_once { format!("tail({tile}.u, hoist)\n") } else { String::new() };
         format!("{shared_out}unroll({tile}.u)\n{once}{moved}")

@@ -5,6 +5,7 @@ use warpwright_core::index::gcd;
 
 use super::banks::{self, Small};
 use super::bulk::{IN_BULK, take_turns};
+use super::caching;
 use super::spans;
 use crate::kernels::family::Choice;
 use crate::kernels::gemm::Numbers;
@@ -379,6 +380,7 @@ pub(super) fn copied_a(problem: &Problem, choice: &Choice) -> Copied {
         threads: team(problem, choice),
         by: By::of(choice),
         asks_once: true,
+        cached: caching::keeps_all(choice),
     }
 }
 

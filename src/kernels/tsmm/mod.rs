@@ -55,8 +55,8 @@
 //! which device memory does faster (`bench/limits/walks.cu`). Where rows of C stand apart, such a block may ask for the sectors at their ends too, while
 //! rows of A come (`fetch`, by `fetch_ends`): what is stored to a part of a sector has to be put together with the rest of it. Rows of A that
 //! stand apart by little, or start anywhere, may come with what lies between them by one bulk copy for each group (`copy=span`; see `spans.rs`); of those that
-//! stand farther apart device memory may give 32 bytes at a time (`granularity`; see `granularity.rs`). Short products may begin while the call before
-//! them ends (`early`; see `early.rs`).
+//! stand farther apart device memory may give 32 bytes at a time (`granularity`; see `granularity.rs`), and the first-level cache may keep them (`caching`; see
+//! `caching.rs`). Short products may begin while the call before them ends (`early`; see `early.rs`).
 //!
 //! Where rows are staged, a large small matrix may be divided into `bands` of columns, each for blocks of its own, which
 //! read the same rows of A; and long rows of A may be copied in pieces of `depth` terms, one after the other, so that
@@ -65,6 +65,7 @@
 
 mod banks;
 mod bulk;
+mod caching;
 mod constraints;
 mod footprint;
 mod mapping;
@@ -556,6 +557,7 @@ const PARAMETERS: &[Parameter] = &[
             if one { with_stages(c, [1]) } else { with_stages(c, [2, 3, 4, 1]) }
         },
     },
+    caching::CACHING,
     Parameter {
         name: staging::KEEPS_PLACE,
         about: staging::ABOUT_KEEPING_PLACE,

@@ -1,8 +1,8 @@
 //! Asynchronous copies: `cp.async` and the tensor memory accelerator.
 
 use super::{
-    Around, Behaviour, By, Completion, Extent, OperandAccess, OperandSpec, Place, Record, WindowSpec,
-    integer, read, write,
+    Around, Behaviour, By, Caching, Completion, Extent, OperandAccess, OperandSpec, Place, Record,
+    WindowSpec, integer, read, write,
 };
 use crate::dtype::DType;
 use crate::ir::Space;
@@ -19,15 +19,28 @@ const fn global(dtype: DType, shape: &'static [Extent], place: Place) -> WindowS
 const BOX: &[Extent] = &[Extent::Multiple(8, 256), Extent::Fixed(64)];
 
 /// `cp_async16(dst, src, valid)`: 16 bytes, of which the elements from `valid` on become zero and are not read. There
-/// are forms of 8 and 4 bytes for rows that do not start at multiples of 16.
+/// are forms of 8 and 4 bytes for rows that do not start at multiples of 16. `cp_async16_ca` leaves them in the first-level cache too.
 const fn cp_async(name: &'static str, bytes: i64, operands: &'static [OperandSpec]) -> Record {
+    let caching = if bytes < 16 { Caching::All } else { Caching::Global };
+    copied(name, (bytes, caching), operands)
+}
+
+const fn cp_async_ca(name: &'static str, operands: &'static [OperandSpec]) -> Record {
+    copied(name, (16, Caching::All), operands)
+}
+
+const fn copied(
+    name: &'static str,
+    (bytes, caching): (i64, Caching),
+    operands: &'static [OperandSpec],
+) -> Record {
     Record {
         name,
         threads: 1,
         operands,
         meaning: "for e in 0..E { d[e] = e < valid ? a[e] : 0 }",
         completion: Completion::CpAsync,
-        behaviour: Behaviour::CopyAsync { bytes },
+        behaviour: Behaviour::CopyAsync { bytes, caching },
         needs: &[Capability::CpAsync],
     }
 }
@@ -179,6 +192,12 @@ pub(super) const RECORDS: &[Record] = &[
     cp_async("cp_async16_f64", 16, &pieces(DType::F64, S2, 16)),
     cp_async("cp_async16_c64", 16, &pieces(DType::C64, S2, 16)),
     cp_async("cp_async16_c128", 16, &pieces(DType::C128, S1, 16)),
+    cp_async_ca("cp_async16_ca", &pieces(DType::Bf16, S8, 16)),
+    cp_async_ca("cp_async16_ca_f16", &pieces(DType::F16, S8, 16)),
+    cp_async_ca("cp_async16_ca_f32", &pieces(DType::F32, S4, 16)),
+    cp_async_ca("cp_async16_ca_f64", &pieces(DType::F64, S2, 16)),
+    cp_async_ca("cp_async16_ca_c64", &pieces(DType::C64, S2, 16)),
+    cp_async_ca("cp_async16_ca_c128", &pieces(DType::C128, S1, 16)),
     cp_async("cp_async8_f32", 8, &pieces(DType::F32, S2, 8)),
     cp_async("cp_async8_f64", 8, &pieces(DType::F64, S1, 8)),
     cp_async("cp_async8_c64", 8, &pieces(DType::C64, S1, 8)),

@@ -184,6 +184,8 @@ pub enum Behaviour {
     CopyAsync {
         /// What it copies: 4, 8 or 16 bytes, which lie at multiples of as many.
         bytes: i64,
+        /// Where it leaves them on their way.
+        caching: Caching,
     },
     /// A run of 16-byte pieces to shared memory, of which the elements from the third operand on are zero.
     BulkCopy,
@@ -211,6 +213,16 @@ pub enum Around {
     Before,
     /// That of an element, unless it ends there.
     Behind,
+}
+
+/// Which caches keep what an asynchronous copy takes from device memory, in the words of PTX.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Caching {
+    /// The first level too (`ca`), which copies of less than 16 bytes always do. Where threads of several warps, or several requests of one,
+    /// have parts of a sector, the second level is asked for it once.
+    All,
+    /// The second level alone (`cg`).
+    Global,
 }
 
 /// How a sector is brought to the second-level cache.

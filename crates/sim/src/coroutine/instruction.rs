@@ -14,7 +14,7 @@ impl<'a> Machine<'a> {
     /// Reads what an instruction reads, now.
     pub fn take_inputs(&self, job: &Job<'a>) -> Result<Vec<Element>, Fault> {
         match job.record.behaviour {
-            Behaviour::CopyAsync { bytes } => self.take_piece(job, bytes),
+            Behaviour::CopyAsync { bytes, .. } => self.take_piece(job, bytes),
             Behaviour::BulkCopy => self.take_piece(job, 16),
             Behaviour::BulkWrite => self.take_run(job),
             Behaviour::BulkLoad => self.take_box(job),
@@ -34,7 +34,7 @@ impl<'a> Machine<'a> {
     pub fn give_outputs(&mut self, job: &Job<'a>, values: &[Element]) -> Result<(), Fault> {
         let target = &job.views[0];
         match job.record.behaviour {
-            Behaviour::CopyAsync { bytes } => {
+            Behaviour::CopyAsync { bytes, .. } => {
                 let first = self.shared_byte(job, 0, &[0])?;
                 if !first.is_multiple_of(bytes as usize) {
                     return Err(refused(job, format!("the destination is not aligned to {bytes} bytes")));

@@ -69,7 +69,7 @@ impl<'a, A: Arithmetic, const W: usize> Machine<'a, A, W> {
                 self.chained_sum(call, before, total, chain);
             }
             (
-                Behaviour::CopyAsync { bytes },
+                Behaviour::CopyAsync { bytes, .. },
                 [Argument::Memory(d), Argument::Memory(a), Argument::Integer(valid)],
             ) => {
                 self.copy_async(call, bytes, d, a, valid, mask);

@@ -9,7 +9,7 @@ use super::threads::Executing;
 use crate::diag::Diagnosis;
 use crate::dtype::DType;
 use crate::index::Index;
-use crate::instr::{self, Around, Behaviour, By, Lane, Record};
+use crate::instr::{self, Around, Behaviour, By, Caching, Lane, Record};
 use crate::ir::{Access, Instruction, Operand, Span, Window};
 use crate::sym::Sym;
 use crate::target::Capability;
@@ -37,7 +37,9 @@ impl Body<'_> {
             (Behaviour::LoadMatrix { transposed, turned }, [d, a], _) => {
                 self.load_matrix((transposed, turned), d, a, executing)
             }
-            (Behaviour::CopyAsync { bytes }, [d, a], Some(valid)) => self.copy_async(bytes, d, a, valid),
+            (Behaviour::CopyAsync { bytes, caching }, [d, a], Some(valid)) => {
+                self.copy_async((bytes, caching), d, a, valid)
+            }
             (Behaviour::BulkCopy, [d, a], Some(valid)) => self.bulk_copy(d, a, valid, call.signal.as_ref()),
             (Behaviour::BulkWrite, [d, a], Some(valid)) => self.bulk_write(d, a, valid),
             (Behaviour::BulkLoad, [d, a], _) => self.bulk_load(record, d, a, call.signal.as_ref()),
@@ -159,20 +161,27 @@ impl Body<'_> {
         Ok(())
     }
 
-    fn copy_async(&mut self, bytes: i64, d: &Window, a: &Window, valid: &Index) -> Result<(), Diagnosis> {
+    fn copy_async(
+        &mut self,
+        (bytes, caching): (i64, Caching),
+        d: &Window,
+        a: &Window,
+        valid: &Index,
+    ) -> Result<(), Diagnosis> {
         let elements = bytes / self.unit.buffer(&a.buffer)?.dtype.bytes();
         let whole = valid.as_constant() == Some(elements);
-        self.prelude.require(match (bytes, whole) {
-            (4, true) => &async_copy::CP_ASYNC4_WHOLE,
-            (8, true) => &async_copy::CP_ASYNC8_WHOLE,
-            (_, true) => &async_copy::CP_ASYNC16_WHOLE,
-            (4, false) => &async_copy::CP_ASYNC4,
-            (8, false) => &async_copy::CP_ASYNC8,
-            (_, false) => &async_copy::CP_ASYNC16,
-        });
+        let (name, [counted, all]) = match (bytes, caching) {
+            (4, _) => ("cp_async4", [&async_copy::CP_ASYNC4, &async_copy::CP_ASYNC4_WHOLE]),
+            (8, _) => ("cp_async8", [&async_copy::CP_ASYNC8, &async_copy::CP_ASYNC8_WHOLE]),
+            (_, Caching::Global) => ("cp_async16", [&async_copy::CP_ASYNC16, &async_copy::CP_ASYNC16_WHOLE]),
+            (_, Caching::All) => {
+                ("cp_async16_ca", [&async_copy::CP_ASYNC16_CA, &async_copy::CP_ASYNC16_CA_WHOLE])
+            }
+        };
+        self.prelude.require(if whole { all } else { counted });
         let (to, from) = (self.address(&Self::start(d))?, self.address(&Self::start(a))?);
         let valid = if whole { String::new() } else { format!(", {}", self.index(valid).text) };
-        self.line(format!("cp_async{bytes}({to}, {from}{valid});"));
+        self.line(format!("{name}({to}, {from}{valid});"));
         Ok(())
     }
 

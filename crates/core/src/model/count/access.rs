@@ -214,7 +214,7 @@ impl Walk {
                 }
             }
             Behaviour::LoadMatrix { turned, .. } => self.load_matrix(&windows, turned),
-            Behaviour::CopyAsync { bytes } => self.copy(&windows, bytes, i),
+            Behaviour::CopyAsync { bytes, .. } => self.copy(&windows, bytes, i),
             Behaviour::BulkCopy | Behaviour::BulkWrite | Behaviour::BulkLoad | Behaviour::BulkStore => {
                 self.bulk(&windows, i)
             }

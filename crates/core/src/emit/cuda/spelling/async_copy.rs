@@ -2,17 +2,19 @@
 
 use super::{Helper, barrier, mbarrier};
 
-/// The two helpers for copies of so many bytes: with a number of valid elements, and whole.
+/// The two helpers for copies of so many bytes, by a name and a cache operator: with a number of valid elements, and whole.
 macro_rules! cp_async {
-    ($counted:ident, $whole:ident, $bytes:literal, $caching:literal) => {
+    ($counted:ident, $whole:ident, $name:literal, $caching:literal, $bytes:literal, $kept:literal) => {
         pub(in crate::emit::cuda) static $counted: Helper = Helper {
             needs: &[&barrier::SHARED_ADDRESS],
             text: concat!(
                 "// Copies ",
                 $bytes,
-                " bytes to shared memory; the elements from `valid` on become zero and are not read.
-template <class T> __device__ __forceinline__ void cp_async",
-                $bytes,
+                " bytes to shared memory",
+                $kept,
+                "; the elements from `valid` on become zero and are not read.
+template <class T> __device__ __forceinline__ void ",
+                $name,
                 "(T* dst, const T* src, int valid) {
     asm volatile(\"cp.async.",
                 $caching,
@@ -28,9 +30,11 @@ template <class T> __device__ __forceinline__ void cp_async",
             text: concat!(
                 "// Copies ",
                 $bytes,
-                " bytes to shared memory.
-template <class T> __device__ __forceinline__ void cp_async",
-                $bytes,
+                " bytes to shared memory",
+                $kept,
+                ".
+template <class T> __device__ __forceinline__ void ",
+                $name,
                 "(T* dst, const T* src) {
     asm volatile(\"cp.async.",
                 $caching,
@@ -44,9 +48,17 @@ template <class T> __device__ __forceinline__ void cp_async",
     };
 }
 
-cp_async!(CP_ASYNC16, CP_ASYNC16_WHOLE, "16", "cg");
-cp_async!(CP_ASYNC8, CP_ASYNC8_WHOLE, "8", "ca");
-cp_async!(CP_ASYNC4, CP_ASYNC4_WHOLE, "4", "ca");
+cp_async!(CP_ASYNC16, CP_ASYNC16_WHOLE, "cp_async16", "cg", "16", "");
+cp_async!(
+    CP_ASYNC16_CA,
+    CP_ASYNC16_CA_WHOLE,
+    "cp_async16_ca",
+    "ca",
+    "16",
+    ", which the first-level cache keeps too"
+);
+cp_async!(CP_ASYNC8, CP_ASYNC8_WHOLE, "cp_async8", "ca", "8", "");
+cp_async!(CP_ASYNC4, CP_ASYNC4_WHOLE, "cp_async4", "ca", "4", "");
 
 pub(in crate::emit::cuda) static PREFETCH_L2: Helper = Helper {
     needs: &[],
