@@ -11,8 +11,10 @@ elements apart. The kernel that `gemm` would choose for an H200 is taken as CUDA
     products          of matrix units (A C): what is stored is not the product, but all else is done, apart from reads that only they need
     the small matrix  (A C): shared memory has one element of it everywhere
 
-All are timed in turn on one GPU, with 2 GiB from the first to the last row of each long operand: the median of 21 launches of the first kernel. P is the most
-that cuBLAS reaches in products of that type on an H200, 53.6 and 56.4 TFLOP/s. Needs nvcc and a GPU, for --emit, which writes the programs, neither.
+All are compiled by NVRTC, as the kernels that ship are (nvcc gives some of them other registers: one had 134 instead of 104, and took 1.07 times
+as long), and timed in turn on one GPU, with 2 GiB from the first to the last row of each long operand: the median of 15 launches of the first kernel, three
+at a time behind a pause of 0.1 s. P is the most that cuBLAS reaches in products of that type on an H200, 53.6 and 56.4 TFLOP/s. Needs nvcc and a GPU, for
+--emit, which writes the programs, neither.
 """
 
 import json
@@ -37,7 +39,13 @@ PRODUCTS_OF_UNITS = r"mma_m\d+n\d+k\d+_(?:tf32|f64)"
 
 BEGIN = r"""
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
+#include <cstdlib>
+#include <cuda.h>
+#include <nvrtc.h>
+#include <string>
+#include <thread>
 #include <vector>
 __global__ void fill(unsigned* to, size_t n, bool doubles) {
     for (size_t i = blockIdx.x*(size_t)blockDim.x + threadIdx.x; i < n; i += (size_t)gridDim.x*blockDim.x) {
@@ -51,19 +59,30 @@ __global__ void fill(unsigned* to, size_t n, bool doubles) {
 """
 
 END = r"""
-static int ceil_div(int a, int b) { return (a + b - 1)/b; }
-static cudaEvent_t events[2];
-template <class Launch> void timed(std::vector<float>& times, Launch launch) {
-    launch();
-    for (int i = 0; i < 3; ++i) {
-        cudaEventRecord(events[0]);
-        launch();
-        cudaEventRecord(events[1]);
-        cudaEventSynchronize(events[1]);
-        float ms;
-        cudaEventElapsedTime(&ms, events[0], events[1]);
-        times.push_back(ms);
-    }
+[[maybe_unused]] static int ceil_div(int a, int b) { return (a + b - 1)/b; }
+static void check(bool right, const char* what) {
+    if (!right) fprintf(stderr, "%s failed\n", what), exit(1);
+}
+// A kernel of a text, with so much dynamic shared memory.
+static CUfunction compiled(const char* text, const char* name, int room) {
+    nvrtcProgram program;
+    check(!nvrtcCreateProgram(&program, text, "kernel.cu", 0, nullptr, nullptr), "nvrtcCreateProgram");
+    const char* options[] = {"--gpu-architecture=sm_90a", "--std=c++17"};
+    const bool right = !nvrtcCompileProgram(program, 2, options);
+    size_t size;
+    nvrtcGetProgramLogSize(program, &size);
+    std::string log(size, 0), cubin;
+    nvrtcGetProgramLog(program, log.data());
+    if (!right) fprintf(stderr, "%s\n", log.c_str()), exit(1);
+    nvrtcGetCUBINSize(program, &size);
+    cubin.resize(size);
+    nvrtcGetCUBIN(program, cubin.data());
+    CUmodule module;
+    CUfunction kernel;
+    check(!cuModuleLoadData(&module, cubin.data()), "cuModuleLoadData");
+    check(!cuModuleGetFunction(&kernel, module, name), "cuModuleGetFunction");
+    check(!cuFuncSetAttribute(kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, room), "cuFuncSetAttribute");
+    return kernel;
 }
 int main() {
     void *a, *b, *c;
@@ -71,18 +90,39 @@ int main() {
     cudaDeviceSetLimit(cudaLimitMaxL2FetchGranularity, GRANULARITY);
     cudaMalloc(&a, bytes); cudaMalloc(&b, bytes); cudaMalloc(&c, bytes);
     for (void* each : {a, b, c}) fill<<<1024, 256>>>((unsigned*)each, bytes/(DOUBLES ? 8 : 4), DOUBLES);
+    cudaEvent_t events[2];
     for (auto& event : events) cudaEventCreate(&event);
-    std::vector<float> times[COUNT];
-PREPARATIONS
-    for (int round = 0; round < 7; ++round) {
-LAUNCHES
+    std::vector<CUfunction> kernels;
+    for (const char* text : texts) kernels.push_back(compiled(text, "KERNEL", ROOM));
+DECLARATIONS
+    void* arguments[] = {ADDRESSES};
+    const auto launch = [&](CUfunction kernel) {
+        check(!cuLaunchKernel(kernel, GRID, 1, 1, THREADS, 1, 1, ROOM, nullptr, arguments, nullptr), "cuLaunchKernel");
+    };
+    std::vector<std::vector<float>> times(kernels.size());
+    for (int round = 0; round < 5; ++round) {
+        for (size_t i = 0; i < kernels.size(); ++i) {
+            check(!cudaDeviceSynchronize(), "a launch");
+            std::this_thread::sleep_for(std::chrono::milliseconds(100));
+            launch(kernels[i]);
+            for (int each = 0; each < 3; ++each) {
+                cudaEventRecord(events[0]);
+                launch(kernels[i]);
+                cudaEventRecord(events[1]);
+                cudaEventSynchronize(events[1]);
+                float ms;
+                cudaEventElapsedTime(&ms, events[0], events[1]);
+                times[i].push_back(ms);
+            }
+        }
     }
-    if (cudaError_t error = cudaDeviceSynchronize()) return fprintf(stderr, "%s\n", cudaGetErrorString(error)), 1;
-    for (auto& each : times) {
-        std::sort(each.begin(), each.end());
-        printf("%.6f ", each[each.size()/2]);
+    check(!cudaDeviceSynchronize(), "a launch");
+    for (size_t i = 0; i < kernels.size(); ++i) {
+        int registers;
+        cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, kernels[i]);
+        std::sort(times[i].begin(), times[i].end());
+        printf("%.6f %d\n", times[i][times[i].size()/2], registers);
     }
-    printf("\n");
 }
 """
 
@@ -200,43 +240,40 @@ def program(text, product):
     number = NUMBER[product.dtype]
     given = {"M": product.rows, "K": product.rows, "lda": product.stride, "ldb": product.width, "ldc": product.stride}
     given |= {"alpha": ONE[product.dtype], "beta": ONE[product.dtype], "beta0": "true", "alpha1": "true", "A": "a", "B": "b"}
-    arguments = []
-    for parameter in parameters.split(","):
+    declarations, addresses = "", []
+    for at, parameter in enumerate(parameters.split(",")):
         kind, name = re.fullmatch(r"\s*(.*?)(?: __restrict__)? (\w+)\s*", parameter, re.S).groups()
-        value = given.get(name, "c")
-        arguments.append(f"({kind.strip()}){value}" if "*" in kind or name not in given else str(value))
+        pointer = "*" in kind
+        declarations += f"    {'void*' if pointer else kind.strip()} argument_{at} = {given.get(name, 'c')};\n"
+        addresses.append(f"&argument_{at}")
     variants = {"": text} | {name: strip(text, int(shared)) for name, strip in product.parts().items()}
-    out, preparations, launches = BEGIN, "", ""
-    room = shared if dynamic else 0
-    grid = re.sub(r"\bM\b", str(product.rows), blocks)
-    for at, each in enumerate(variants.values()):
-        each = each.replace('extern "C" ', "")
-        out += f"namespace variant_{at} {{\n{each}\n}}\n"
-        name = f"variant_{at}::{kernel}"
-        preparations += f"    cudaFuncSetAttribute({name}, cudaFuncAttributeMaxDynamicSharedMemorySize, {room});\n"
-        launches += f"        timed(times[{at}], [&] {{ {name}<<<{grid}, {threads}, {room}>>>({', '.join(arguments)}); }});\n"
     constants = {
         "BYTES_OF_OPERAND": f"(size_t){OPERAND}",
         "GRANULARITY": 32 if "fetches 32 bytes" in text else 64,
         "DOUBLES": "true" if number.startswith("double") else "false",
-        "COUNT": len(variants),
-        "PREPARATIONS": preparations.rstrip("\n"),
-        "LAUNCHES": launches.rstrip("\n"),
+        "KERNEL": kernel,
+        "ROOM": shared if dynamic else 0,
+        "GRID": re.sub(r"\bM\b", str(product.rows), blocks),
+        "THREADS": threads,
+        "DECLARATIONS": declarations.rstrip("\n"),
+        "ADDRESSES": ", ".join(addresses),
     }
     end = END
     for name, value in constants.items():
         end = re.sub(rf"\b{name}\b", lambda _: str(value), end)
-    return out + end, list(variants)
+    texts = ",\n".join(f'R"CUDA({each})CUDA"' for each in variants.values())
+    return f"{BEGIN}static const char* const texts[] = {{\n{texts}}};\n{end}", list(variants)
 
 
-def milliseconds(source, directory):
+def timed(source, directory):
+    """The milliseconds and the registers of each kernel."""
     path, built = Path(directory, "kernel.cu"), Path(directory, "kernel")
     path.write_text(source)
     subprocess.run(
-        ["nvcc", "-O3", "-std=c++17", "-gencode=arch=compute_90a,code=sm_90a", "-o", built, path], check=True
+        ["nvcc", "-O3", "-std=c++17", "-gencode=arch=compute_90a,code=sm_90a", "-o", built, path, "-lnvrtc", "-lcuda"], check=True
     )
     said = subprocess.run([built], check=True, capture_output=True, text=True).stdout
-    return [float(word) for word in said.split()]
+    return [(float(ms), int(registers)) for ms, registers in (line.split() for line in said.splitlines())]
 
 
 def main():
@@ -262,12 +299,12 @@ def main():
             Path(emit, re.sub(r"\W", "_", product.name) + ".cu").write_text(source)
             continue
         with tempfile.TemporaryDirectory() as directory:
-            times = milliseconds(source, directory)
+            times = timed(source, directory)
         print(f"{product.name}, chosen for an H200: {named}")
-        for name, ms in zip(variants, times):
+        for name, (ms, registers) in zip(variants, times):
             rate = product.operations() / ms * 1e-9
             cell = "as it is" if name == "" else f"without {name}"
-            print(f"    {cell:26s} {ms:.4f} ms {rate:5.1f} T {rate / MOST[product.dtype]:.2f} P", flush=True)
+            print(f"    {cell:26s} {ms:.4f} ms {rate:5.1f} T {rate / MOST[product.dtype]:.2f} P, {registers} registers", flush=True)
 
 
 main()

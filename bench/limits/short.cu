@@ -16,16 +16,18 @@
 // long operands reach on an H200; that time and two empty launches; and the median as a multiple of the latter. Sums
 // are checked. Takes about 20 seconds. With a date and a file, it measures the bytes of products of a million rows that are small
 // enough for launches to count, A^T B of 1 to 8 columns and A C of one, and writes a table (CSV) that bench/goals.py reads beside that of
-// `bench tsm --sweep short`: what reads or copies so many bytes and brings one sum of each block together. Build and run:
+// `bench tsm --sweep short`: what copies so many bytes; or reads them and brings as many sums together as the result has words of 4 bytes, of which each
+// block leaves one: the same number everywhere, so that nothing is done for them but to write them, to read them, and to add them up, by one block or by
+// eight. Build and run:
 //
 //     nvcc -O3 -std=c++17 -gencode=arch=compute_90a,code=sm_90a -o limits short.cu && ./limits
 //     ./limits DATE limits-nvidia-h200-DATE-short.csv
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cuda_runtime.h>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -35,6 +37,7 @@ constexpr size_t MIB = 1 << 20;
 constexpr size_t BYTES = 1024 * MIB;
 constexpr int MOST_SLOTS = 256;  // Parts of 4 MiB.
 constexpr int MOST_BLOCKS = 8 * 1024;
+constexpr int MOST_SUMS = 128;
 constexpr int LOOKS = 5, REPLAYS = 25, WARM = 2;
 constexpr double READS = 4555e9, COPIES = 4069e9;
 
@@ -63,10 +66,26 @@ __device__ float sum_of_block(float v) {
     return v;
 }
 
-__device__ float sum_of_partial(const float* partial, unsigned blocks) {
+// Adds up what the blocks of a launch have left: this block the sums from the first on, of which each of those left so many. A power of two of them, as
+// blocks have of threads.
+__device__ void add_partial(const float* partial, unsigned blocks, unsigned sums, unsigned first, unsigned own, float* out) {
     float sum = 0;
-    for (unsigned i = threadIdx.x; i < blocks; i += blockDim.x) sum += __ldcg(&partial[i]);
-    return sum_of_block(sum);
+    if (sums == 1) {
+        for (unsigned i = threadIdx.x; i < blocks; i += blockDim.x) sum += __ldcg(&partial[i]);
+        sum = sum_of_block(sum);
+        if (threadIdx.x == 0) out[0] = sum;
+        return;
+    }
+    __shared__ float held[1024];
+    const unsigned at = threadIdx.x % own, step = blockDim.x / own;
+#pragma unroll 4
+    for (unsigned i = threadIdx.x / own; i < blocks; i += step) sum += __ldcg(&partial[i * sums + first + at]);
+    held[threadIdx.x] = sum;
+    for (unsigned half = blockDim.x / 2; half >= own; half /= 2) {
+        __syncthreads();
+        if (threadIdx.x < half) held[threadIdx.x] += held[threadIdx.x + half];
+    }
+    if (threadIdx.x < own) out[first + at] = held[at];
 }
 
 // What becomes of what a block has read.
@@ -77,7 +96,7 @@ __device__ __forceinline__ void wait_for_one_before() { asm volatile("griddepcon
 
 template <After AFTER, int IN_FLIGHT>
 __global__ void __launch_bounds__(1024, 1)
-    read(const float4* a, unsigned n, float* partial, unsigned* arrived, float* out) {
+    read(const float4* a, unsigned n, float* partial, unsigned sums, unsigned* arrived, float* out) {
     if (AFTER == EARLY || AFTER == ALL_EARLY) let_next_begin();
     if (AFTER == ALL_EARLY) wait_for_one_before();
     const unsigned step = gridDim.x * blockDim.x;
@@ -96,9 +115,17 @@ __global__ void __launch_bounds__(1024, 1)
         return;
     }
     sum = sum_of_block(sum);
-    if (threadIdx.x == 0) partial[blockIdx.x] = sum;
+    if (sums == 1) {
+        if (threadIdx.x == 0) partial[blockIdx.x] = sum;
+    } else {
+        __shared__ float of_block;
+        if (threadIdx.x == 0) of_block = sum;
+        __syncthreads();
+        if (threadIdx.x < sums) partial[blockIdx.x * sums + threadIdx.x] = of_block;
+    }
     if (AFTER == LAST) {
         __shared__ bool last;
+        if (sums > 1) __syncthreads();
         if (threadIdx.x == 0) {
             __threadfence();
             last = atomicAdd(arrived, 1) == gridDim.x - 1;
@@ -106,22 +133,19 @@ __global__ void __launch_bounds__(1024, 1)
         }
         __syncthreads();
         if (!last) return;
-        sum = sum_of_partial(partial, gridDim.x);
-        if (threadIdx.x == 0) {
-            out[0] = sum;
-            *arrived = 0;
-        }
+        add_partial(partial, gridDim.x, sums, 0, sums, out);
+        if (threadIdx.x == 0) *arrived = 0;
     }
 }
 
 // The second launch; where the first one may still be running, it waits for its end.
-template <bool WAITS> __global__ void add_up(const float* partial, unsigned blocks, float* out) {
+template <bool WAITS> __global__ void __launch_bounds__(1024) add_up(const float* partial, unsigned blocks, unsigned sums, float* out) {
     if (WAITS) {
         let_next_begin();
         wait_for_one_before();
     }
-    const float sum = sum_of_partial(partial, blocks);
-    if (threadIdx.x == 0) out[0] = sum;
+    const unsigned own = sums / gridDim.x;
+    add_partial(partial, blocks, sums, blockIdx.x * own, own, out);
 }
 
 template <bool EARLY_TOO, int IN_FLIGHT> __global__ void __launch_bounds__(1024, 1) copy(const float4* a, float4* c, unsigned n) {
@@ -156,6 +180,7 @@ __global__ void expect(const float4* a, unsigned n, float* sums) {
 
 struct Shape {
     int blocks, threads, in_flight;  // Blocks of the whole grid.
+    int adders = 1;                  // Blocks that add up.
 };
 
 static cudaStream_t stream;
@@ -202,14 +227,15 @@ template <class... Of, class... Is> void launch(bool early, int blocks, int thre
     check(cudaLaunchKernelEx(&config, kernel, Of(arguments)...));
 }
 
-template <After AFTER> void launch_read(Shape shape, const float4* from, unsigned n, float* result) {
+template <After AFTER> void launch_read(Shape shape, const float4* from, unsigned n, unsigned sums, float* result) {
     const auto kernel = shape.in_flight == 1   ? read<AFTER, 1>
                         : shape.in_flight == 2 ? read<AFTER, 2>
                         : shape.in_flight == 4 ? read<AFTER, 4>
                                                : read<AFTER, 8>;
-    launch(AFTER == ALL_EARLY, shape.blocks, shape.threads, kernel, from, n, partial, arrived, result);
-    if (AFTER == PARTIAL) launch(false, 1, 256, add_up<false>, partial, shape.blocks, result);
-    if (AFTER == EARLY || AFTER == ALL_EARLY) launch(true, 1, 256, add_up<true>, partial, shape.blocks, result);
+    launch(AFTER == ALL_EARLY, shape.blocks, shape.threads, kernel, from, n, partial, sums, arrived, result);
+    const int adding = sums == 1 ? 256 : 1024;
+    if (AFTER == PARTIAL) launch(false, shape.adders, adding, add_up<false>, partial, shape.blocks, sums, result);
+    if (AFTER == EARLY || AFTER == ALL_EARLY) launch(true, shape.adders, adding, add_up<true>, partial, shape.blocks, sums, result);
 }
 
 template <bool EARLY_TOO> void launch_copy(Shape shape, const float4* from, float4* to, unsigned n) {
@@ -221,7 +247,7 @@ template <bool EARLY_TOO> void launch_copy(Shape shape, const float4* from, floa
 }
 
 // Looks at every shape, measures the best one, and prints a line. `call(shape, slot)` launches one call. Microseconds of one.
-template <class Call> double measure(const char* what, size_t bytes, double bandwidth, bool sums, Call call) {
+template <class Call> double measure(const char* what, size_t bytes, double bandwidth, unsigned sums, std::vector<int> adders, Call call) {
     const int slots = int(BYTES / bytes);
     float least = 1e9f;
     Shape best = {};
@@ -229,13 +255,15 @@ template <class Call> double measure(const char* what, size_t bytes, double band
         for (int threads : {256, 512, 1024}) {
             if (on_one * threads > 2048) continue;
             for (int in_flight : {1, 2, 4, 8}) {
-                const Shape shape = {on_one * multiprocessors, threads, in_flight};
-                const float look = replays(slots, LOOKS, [&](int slot) { call(shape, slot); })[LOOKS / 2];
-                if (look < least) least = look, best = shape;
+                for (int adding : adders) {
+                    const Shape shape = {on_one * multiprocessors, threads, in_flight, adding};
+                    const float look = replays(slots, LOOKS, [&](int slot) { call(shape, slot); })[LOOKS / 2];
+                    if (look < least) least = look, best = shape;
+                }
             }
         }
     }
-    check(cudaMemset(out, 0xff, MOST_SLOTS * sizeof(float)));
+    check(cudaMemset(out, 0xff, MOST_SLOTS * MOST_SUMS * sizeof(float)));
     const auto each = replays(slots, REPLAYS, [&](int slot) { call(best, slot); });
     const double median = each[REPLAYS / 2], memory = bytes / bandwidth * 1e6, both = memory + empty_launches;
     printf("%6.1f  %-15s %d x %4d x %d %9.2f  (%6.2f to %6.2f) %9.2f %9.2f %7.2f\n", double(bytes) / MIB, what,
@@ -243,42 +271,48 @@ template <class Call> double measure(const char* what, size_t bytes, double band
            each[REPLAYS * 3 / 4], memory, both, median / both);
     fflush(stdout);
     if (!sums) return median;
-    std::vector<float> got(slots), want(slots);
-    check(cudaMemcpy(got.data(), out, slots * sizeof(float), cudaMemcpyDeviceToHost));
+    std::vector<float> got(slots * sums), want(slots);
+    check(cudaMemcpy(got.data(), out, got.size() * sizeof(float), cudaMemcpyDeviceToHost));
     check(cudaMemcpy(want.data(), expected, slots * sizeof(float), cudaMemcpyDeviceToHost));
-    for (int slot = 0; slot < slots; ++slot) {
-        if (got[slot] == want[slot]) continue;
-        printf("failed: part %d came to %g instead of %g\n", slot, got[slot], want[slot]);
+    for (unsigned i = 0; i < got.size(); ++i) {
+        if (got[i] == want[i / sums]) continue;
+        printf("failed: sum %u of part %u came to %g instead of %g\n", i % sums, i / sums, got[i], want[i / sums]);
         exit(1);
     }
     return median;
 }
 
-template <After AFTER> double measure_read(const char* what, size_t bytes) {
+template <After AFTER> double measure_read(const char* what, size_t bytes, unsigned sums = 1) {
     const unsigned n = unsigned(bytes / sizeof(float4));
-    return measure(what, bytes, READS, AFTER != NOTHING,
-            [&](Shape shape, int slot) { launch_read<AFTER>(shape, a + slot * size_t(n), n, out + slot); });
+    const bool by_eight = sums >= 16 && AFTER != LAST;
+    return measure(what, bytes, READS, AFTER == NOTHING ? 0 : sums, by_eight ? std::vector{1, 8} : std::vector{1},
+            [&](Shape shape, int slot) { launch_read<AFTER>(shape, a + slot * size_t(n), n, sums, out + slot * sums); });
 }
 
 template <bool EARLY_TOO> double measure_copy(const char* what, size_t bytes) {
     const size_t half = bytes / sizeof(float4) / 2;
-    return measure(what, bytes, COPIES, false, [&](Shape shape, int slot) {
+    return measure(what, bytes, COPIES, 0, {1}, [&](Shape shape, int slot) {
         launch_copy<EARLY_TOO>(shape, a + slot * half, c + slot * half, unsigned(half));
     });
 }
 
-// The ways in which a call may read, and add up, so many bytes, and that in which it may copy half of them: the least of the former, the latter.
-std::array<double, 2> all_of(size_t bytes) {
-    const unsigned n = unsigned(bytes / sizeof(float4));
-    expect<<<BYTES / bytes, 1024>>>(a, n, expected);
+// The sums of all parts, and what it takes only to read one.
+void expect_parts(size_t bytes) {
+    expect<<<BYTES / bytes, 1024>>>(a, unsigned(bytes / sizeof(float4)), expected);
     check(cudaGetLastError());
     check(cudaDeviceSynchronize());
     measure_read<NOTHING>("read", bytes);
-    const double sums[] = {measure_read<PARTIAL>("partial sums", bytes), measure_read<EARLY>("begun early", bytes),
-                           measure_read<LAST>("last block", bytes), measure_read<ALL_EARLY>("all early", bytes)};
-    const double copied[] = {measure_copy<false>("read and write", bytes), measure_copy<true>("copied early", bytes)};
-    return {*std::min_element(sums, sums + 4), std::min(copied[0], copied[1])};
 }
+
+// The least of the ways in which a call may read so many bytes, and bring so many sums together.
+double reads(size_t bytes, unsigned sums) {
+    if (sums > 1) printf("        %u sums:\n", sums);
+    return std::min({measure_read<PARTIAL>("partial sums", bytes, sums), measure_read<EARLY>("begun early", bytes, sums),
+                     measure_read<LAST>("last block", bytes, sums), measure_read<ALL_EARLY>("all early", bytes, sums)});
+}
+
+// The same of those in which it may copy half of them.
+double copies(size_t bytes) { return std::min(measure_copy<false>("read and write", bytes), measure_copy<true>("copied early", bytes)); }
 
 // What products of a million rows take that read, or copy, as many bytes.
 void products(const char* gpu, const char* date, const char* name) {
@@ -290,11 +324,17 @@ void products(const char* gpu, const char* date, const char* name) {
     fprintf(table, "figure,operation,dtype,m,n,k,row_strides,seconds,way,gpu,date\n");
     constexpr int ROWS = 1000000;
     for (int bytes_of_a_row : {4, 8, 16, 32, 64}) {
-        const auto [read, copied] = all_of(size_t(2) * ROWS * bytes_of_a_row);
-        for (auto [dtype, bytes] : {std::pair{"f32", 4}, {"f64", 8}, {"c64", 8}, {"c128", 16}}) {
-            const int width = bytes_of_a_row / bytes;
+        const size_t bytes = size_t(2) * ROWS * bytes_of_a_row;
+        expect_parts(bytes);
+        const double copied = copies(bytes);
+        std::map<unsigned, double> read;  // By sums.
+        for (auto [dtype, size] : {std::pair{"f32", 4}, {"f64", 8}, {"c64", 8}, {"c128", 16}}) {
+            const int width = bytes_of_a_row / size;
             if (width != 1 && width != 4 && width != 8) continue;
-            fprintf(table, "short,tsmttsm,%s,%d,%d,%d,,%.9g,reads and a sum of each block,%s,%s\n", dtype, width, width, ROWS, read / 1e6, gpu, date);
+            const unsigned sums = width * width * size / sizeof(float);
+            if (!read.count(sums)) read[sums] = reads(bytes, sums);
+            fprintf(table, "short,tsmttsm,%s,%d,%d,%d,,%.9g,reads and %u sums of each block,%s,%s\n", dtype, width, width, ROWS,
+                    read[sums] / 1e6, sums, gpu, date);
             if (width == 1) fprintf(table, "short,tsmm,%s,%d,1,1,,%.9g,a copy,%s,%s\n", dtype, ROWS, copied / 1e6, gpu, date);
         }
     }
@@ -313,8 +353,8 @@ int main(int count, char** arguments) {
         printf("there is no room for 1.5 GiB; skipped\n");
         return 0;
     }
-    check(cudaMalloc(&partial, MOST_BLOCKS * sizeof(float)));
-    check(cudaMalloc(&out, MOST_SLOTS * sizeof(float)));
+    check(cudaMalloc(&partial, MOST_BLOCKS * MOST_SUMS * sizeof(float)));
+    check(cudaMalloc(&out, MOST_SLOTS * MOST_SUMS * sizeof(float)));
     check(cudaMalloc(&expected, MOST_SLOTS * sizeof(float)));
     check(cudaMalloc(&arrived, sizeof(unsigned)));
     check(cudaMemset(arrived, 0, sizeof(unsigned)));
@@ -339,5 +379,9 @@ int main(int count, char** arguments) {
         products(device.name, arguments[1], arguments[2]);
         return 0;
     }
-    for (size_t bytes = 4 * MIB; bytes <= 128 * MIB; bytes *= 2) all_of(bytes);
+    for (size_t bytes = 4 * MIB; bytes <= 128 * MIB; bytes *= 2) {
+        expect_parts(bytes);
+        reads(bytes, 1);
+        copies(bytes);
+    }
 }

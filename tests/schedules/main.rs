@@ -13,6 +13,7 @@ mod skinny_banks;
 mod skinny_border;
 mod skinny_boxes;
 mod skinny_bulk;
+mod skinny_caching;
 mod skinny_classes;
 mod skinny_data;
 mod skinny_direct;

@@ -1,6 +1,7 @@
 //! The CUDA text of small programs.
 
 mod addresses;
+mod copies;
 mod launches;
 mod split;
 
