@@ -27,6 +27,7 @@ mod skinny_passing;
 mod skinny_reads;
 mod skinny_rest;
 mod skinny_runs;
+mod skinny_sets;
 mod skinny_short;
 mod skinny_span;
 mod skinny_starts;

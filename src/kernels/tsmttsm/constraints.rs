@@ -7,6 +7,7 @@ use super::boxes;
 use super::direct::{self, STAGING, is_direct};
 use super::mapping::{self, APART, Threads, WHOLE, area, group_bytes, read, slices_bytes, tiled_columns};
 use super::runs::{RUNS, RUNS_OF_A_GROUP};
+use super::sets;
 use super::strided;
 use super::warps::{self, EVEN, OMIT, warp_tile};
 use crate::kernels::family::{Choice, Constraint};
@@ -235,10 +236,11 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
         holds: |c, _, _| By::of(c) != By::Loading || c.int("stages") <= 2,
     },
     Constraint {
-        about: "the groups of rows do not fit in shared memory",
-        on: &["depth", "stages"],
+        about: "the groups of rows, and what slices leave there, do not fit in shared memory",
+        on: &["depth", "stages", sets::NAME],
         holds: |c, p, t| {
-            let bytes = c.int("stages") * group_bytes(p, c) + border::cost(p, c).shared_bytes;
+            let bytes =
+                c.int("stages") * group_bytes(p, c) + border::cost(p, c).shared_bytes + sets::bytes(p, c);
             bytes <= i64::from(t.limits.shared_per_block_opt_in)
         },
     },

@@ -12,6 +12,7 @@ use super::mapping::{
     slices_bytes, slices_of_a_group, sums, whole_pieces,
 };
 use super::reduction;
+use super::sets;
 use super::warps::{self, warp_tile};
 use crate::kernels::family::{Choice, Footprint};
 use crate::kernels::gemm::Numbers;
@@ -33,7 +34,11 @@ pub(super) fn footprint(problem: &Problem, choice: &Choice, target: &Target) -> 
     // Sets of warps leave their own behind, as do slices of threads that stage rows; numbers in parts are four instead
     // of two, and three real products three.
     let of_threads = choice.word("unit") == "fma" && choice.word("staging") == "shared";
-    let sets = if of_threads { slices_of_a_group(problem, choice) } else { choice.int("wk").max(1) };
+    let sets = match of_threads {
+        true if sets::come_together(choice) => 1,
+        true => slices_of_a_group(problem, choice),
+        false => choice.int("wk").max(1),
+    };
     let of_a_number = match sums(problem, choice) {
         1 => 1.0,
         real => real as f64 / 2.0,
@@ -146,7 +151,7 @@ fn shared_footprint(problem: &Problem, choice: &Choice, common: Footprint) -> Fo
     Footprint {
         threads,
         registers: (tm * tn + read) * bytes / 4 + 28,
-        shared_bytes: stages * group_bytes(problem, choice),
+        shared_bytes: stages * group_bytes(problem, choice) + sets::bytes(problem, choice),
         multiply_adds: warps * 32.0 * (tm * tn) as f64 * if problem.dtype().is_complex() { 4.0 } else { 1.0 },
         wavefronts: warps * (of_rows + of_columns)
             + rows * ((height + width) * bytes) as f64 / 128.0

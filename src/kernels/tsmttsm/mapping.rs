@@ -132,11 +132,6 @@ impl Threads {
     pub(super) fn covering(&self) -> i64 {
         self.mt * self.nt
     }
-
-    /// Threads of a block.
-    pub(super) fn of_block(&self) -> i64 {
-        self.slices * self.covering()
-    }
 }
 
 /// Rows and columns of the areas that what tiles cover is divided into, each for blocks of its own: halves of
@@ -171,16 +166,31 @@ pub(super) fn areas(problem: &Problem, choice: &Choice) -> i64 {
 /// How many threads share out the slices of an element of C when they are added up: as many as there are to spare, and
 /// about as many as each then finds slices.
 pub(super) fn shares(problem: &Problem, choice: &Choice) -> i64 {
+    let (slices, owners) = (slices(problem, choice), owners(problem, choice));
+    let of_block = slices * Threads::of(problem, choice).covering();
+    let fits = |q: &i64| slices % q == 0 && q * owners <= of_block;
+    (1..=32).take_while(|q| q * q <= slices).filter(fits).last().unwrap_or(1)
+}
+
+/// How many threads share out the elements of an area when slices of it are added up.
+pub(super) fn owners(problem: &Problem, choice: &Choice) -> i64 {
     let threads = Threads::of(problem, choice);
-    let owners = threads.of_block().min(threads.area[0] * threads.area[1]);
-    let fits = |q: &i64| threads.slices % q == 0 && q * owners <= threads.of_block();
-    (1..=32).take_while(|q| q * q <= threads.slices).filter(fits).last().unwrap_or(1)
+    (slices(problem, choice) * threads.covering()).min(threads.area[0] * threads.area[1])
+}
+
+/// Slices of a block: of the rows of a group where they are staged.
+pub(super) fn slices(problem: &Problem, choice: &Choice) -> i64 {
+    if choice.word("staging") == "shared" {
+        slices_of_a_group(problem, choice)
+    } else {
+        Threads::of(problem, choice).slices
+    }
 }
 
 /// Bytes of shared memory in which the slices of a block come together.
 pub(super) fn slices_bytes(problem: &Problem, choice: &Choice) -> i64 {
-    let Threads { area, slices, .. } = Threads::of(problem, choice);
-    let shares = shares(problem, choice);
+    let area = area(problem, choice);
+    let (slices, shares) = (slices(problem, choice), shares(problem, choice));
     let sums = match choice.word("reduction") {
         "local" => 1,
         _ if shares > 1 => slices + shares,

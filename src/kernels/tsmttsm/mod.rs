@@ -23,7 +23,8 @@
 //! - `unit=fma`: the threads of a block are divided into slices; the threads of a slice share out C in tiles of
 //!   `tm` x `tn`. With `staging=registers` each slice takes one row of a group, and threads read their elements of it
 //!   from device memory: the mappings of Ernst, Hager, Thies and Wellein (IJHPCA 35(1), 2021). With `staging=shared`
-//!   groups of `depth` rows are copied to shared memory, `stages` ahead, and slices share out the rows of a group.
+//!   groups of `depth` rows are copied to shared memory, `stages` ahead, and slices share out the rows of a group, each for the second launch or
+//!   for the block (`sets`; see `sets.rs`).
 //!   Where rows of A are no whole pieces of 16 bytes, a `panel` of several rows is: a thread that takes all rows of C reads
 //!   it as the one piece of memory that it is.
 //!   A group of dense rows may be copied as the one piece of memory that it is, by asynchronous copies of all threads
@@ -91,6 +92,7 @@ mod mapping;
 mod reduction;
 mod runs;
 mod schedule;
+mod sets;
 mod strided;
 mod turned;
 mod warps;
@@ -544,6 +546,7 @@ const PARAMETERS: &[Parameter] = &[
             all.iter().map(|word| Value::from(*word)).collect()
         },
     },
+    sets::SETS,
     Parameter {
         name: staging::LANE_BASE,
         about: staging::ABOUT_LANE_BASE,

@@ -1,7 +1,7 @@
 //! How the parts of the sum come together.
 
 use super::border;
-use super::mapping::{Threads, area, areas, class_count, covered, shares};
+use super::mapping::{area, areas, class_count, covered, owners, shares};
 use crate::kernels::family::Choice;
 use crate::kernels::gemm::Numbers;
 use crate::kernels::staging::{ceil, min_blocks, numbers};
@@ -48,15 +48,16 @@ bind({stage}.t{number}, threads)
 }
 
 /// The parts of a sum over slices of threads, which are `s`. The slices of a block are added up in its shared memory,
-/// by several threads for each element if there are as many.
-pub(super) fn of_slices(problem: &Problem, choice: &Choice) -> Parts {
+/// by several threads for each element if there are as many. Where rows are staged, those of a group become slices by `taken`.
+pub(super) fn of_slices(problem: &Problem, choice: &Choice, taken: &str) -> Parts {
     let (parts, reduction) = (choice.int("parts"), choice.word("reduction"));
-    let threads = Threads::of(problem, choice);
-    let [height, width] = threads.area;
-    let (owners, shares) = (threads.of_block().min(height * width), shares(problem, choice));
+    let area = area(problem, choice);
+    let (owners, shares) = (owners(problem, choice), shares(problem, choice));
     // The sum over slices, and the stage that stores it.
     let (whole, result, split) = match reduction {
-        "two-pass" => ("part", "part", format!("split_reduce(acc.ko, {parts}, order=cyclic) -> part, g\n")),
+        "two-pass" => {
+            ("part", "part", format!("split_reduce(acc.ko, {parts}, order=cyclic) -> part, g\n{taken}"))
+        }
         "global" | "local" => (
             "part",
             "C",
@@ -68,13 +69,12 @@ pub(super) fn of_slices(problem: &Problem, choice: &Choice) -> Parts {
     let (block, blocks) = match (reduction, areas(problem, choice)) {
         ("two-pass", 1) => ("part.g", format!("bind(part.g, block.x{asked})\n")),
         ("global" | "local", 1) => ("C.g", format!("bind(C.g, block.x{asked})\n")),
-        ("two-pass", _) => ("part.bj", over_areas("part", &["g"], &[], threads.area, asked)),
-        ("global" | "local", _) => ("C.bj", over_areas("C", &["g"], &[], threads.area, asked)),
-        _ => ("C.bj", over_areas("C", &[], &[], threads.area, asked)),
+        ("two-pass", _) => ("part.bj", over_areas("part", &["g"], &[], area, asked)),
+        ("global" | "local", _) => ("C.bj", over_areas("C", &["g"], &[], area, asked)),
+        _ => ("C.bj", over_areas("C", &[], &[], area, asked)),
     };
     if reduction == "local" {
-        let (to_zero, to_result) =
-            (elements("part", "0", owners, threads.area), elements("C", "", owners, threads.area));
+        let (to_zero, to_result) = (elements("part", "0", owners, area), elements("C", "", owners, area));
         return Parts {
             split: format!(
                 "{split}rfactor(part.s, combine=shared_atomic) -> mine
@@ -117,7 +117,7 @@ bind(share.q, share.t, threads)
 cache_write(slice, reg) -> mine
 {shared_out}{in_registers}{blocks}{stored}{share}compute_at(slice, {block})
 {elements_of_shares}{elements}",
-            elements = elements(result, "", owners, threads.area),
+            elements = elements(result, "", owners, area),
         ),
         taken_by: "slice",
         block,

@@ -9,6 +9,7 @@ use super::mapping::{
 };
 use super::reduction::{self, Parts};
 use super::runs;
+use super::sets;
 use super::turned::Dealt;
 use super::warps::{self, EVEN, OMIT, warp_tile};
 use crate::kernels::family::Choice;
@@ -19,7 +20,7 @@ use crate::problem::{Op, Problem};
 pub(super) fn by_threads(problem: &Problem, choice: &Choice) -> String {
     let Threads { mt, nt, slices, .. } = Threads::of(problem, choice);
     let (tm, tn) = (choice.int("tm"), choice.int("tn"));
-    let Parts { split, taken_by: slice, last, .. } = reduction::of_slices(problem, choice);
+    let Parts { split, taken_by: slice, last, .. } = reduction::of_slices(problem, choice, "");
     let mapping = if choice.flag("transposed") {
         format!(
             "split({slice}.i, {mt}) -> i, it
@@ -97,7 +98,14 @@ pub(super) fn by_threads_from_shared(problem: &Problem, choice: &Choice) -> Stri
     };
     // A panel is read by the loop over panels, a row by the one that is unrolled.
     let at = if panel { "mine.k" } else { unrolled.as_str() };
-    let Parts { split, taken_by: slice, block, bind, last } = reduction::of_sets(problem, choice, slices);
+    // Those of a block that add up their sums are bound to threads as those that read rows themselves; its loop is that of another stage.
+    let together = sets::come_together(choice);
+    let Parts { split, taken_by: slice, block, bind, last } = if together {
+        reduction::of_slices(problem, choice, &format!("split(part.k, {slices}) -> k, s\n"))
+    } else {
+        reduction::of_sets(problem, choice, slices)
+    };
+    let block = if together { String::new() } else { format!("{block}, ") };
     // A thread that takes all rows of C has none that are far apart.
     let far_apart: &[&str] = match (transposed, panel) {
         (false, _) => &[],
@@ -114,7 +122,7 @@ pub(super) fn by_threads_from_shared(problem: &Problem, choice: &Choice) -> Stri
     let innermost = lanes.last().cloned().unwrap_or_default();
     let lanes = lanes.join(", ");
     let order = format!(
-        "{in_pairs}reorder({block}, {listed}{slice}.s, {lanes}, {slice}.i, {slice}.j)\n{bound}",
+        "{in_pairs}reorder({block}{listed}{slice}.s, {lanes}, {slice}.i, {slice}.j)\n{bound}",
         listed = far_apart.iter().map(|l| format!("{l}, ")).collect::<String>(),
         bound = far_apart.iter().map(|l| format!("bind({l}, vthread)\n")).collect::<String>(),
     );
