@@ -5,7 +5,7 @@ use warpwright_core::target;
 
 use crate::check::check;
 use crate::skinny_reads::chosen;
-use crate::tall_skinny::{holds, problem};
+use crate::tall_skinny::{holds, parameters, problem};
 
 const SHARED: &str = "unit=fma,staging=shared,reduction=two-pass,block=128,depth=64,parts=3";
 
@@ -87,11 +87,18 @@ fn it_is_asked_only_where_small_sums_of_several_sets_are_left() {
 #[test]
 fn shared_memory_has_room_for_their_sums() {
     let family = kernels::family("tsmttsm").unwrap();
-    let problem = problem(family, (8, 8), "f32");
+    let small = problem(family, (8, 8), "f32");
     let bytes = ["apart", "together"].map(|sets| {
-        let choice = chosen(family, &problem, &format!("{SHARED},tm=4,tn=4,sets={sets}"));
-        (family.footprint)(&problem, &choice, target::DEFAULT).shared_bytes
+        let choice = chosen(family, &small, &format!("{SHARED},tm=4,tn=4,sets={sets}"));
+        (family.footprint)(&small, &choice, target::DEFAULT).shared_bytes
     });
     // 32 sets of four threads, and the two shares in which 128 threads add up what 64 elements have of them.
     assert_eq!(bytes[1] - bytes[0], (32 + 2) * 8 * 8 * 4);
+    // 64 sets of 16 threads leave 128 KiB of 256 sums each, beside two groups of 64 KiB.
+    let wide = problem(family, (16, 16), "f64");
+    let large = "unit=fma,staging=shared,block=1024,depth=256,stages=2,tm=4,tn=4,sets";
+    let complete =
+        |sets: &str| family.complete(&parameters(&format!("{large}={sets}")), &wide, target::DEFAULT);
+    assert!(complete("apart").is_ok());
+    assert!(complete("together").is_err_and(|d| d.to_string().contains("sums of sets do not fit")));
 }

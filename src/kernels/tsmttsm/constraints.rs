@@ -236,11 +236,18 @@ pub(super) const CONSTRAINTS: &[Constraint] = &[
         holds: |c, _, _| By::of(c) != By::Loading || c.int("stages") <= 2,
     },
     Constraint {
-        about: "the groups of rows, and what slices leave there, do not fit in shared memory",
+        about: "the groups of rows do not fit in shared memory",
+        on: &["depth", "stages"],
+        holds: |c, p, t| {
+            let bytes = c.int("stages") * group_bytes(p, c) + border::cost(p, c).shared_bytes;
+            bytes <= i64::from(t.limits.shared_per_block_opt_in)
+        },
+    },
+    Constraint {
+        about: "the groups of rows and the sums of sets do not fit in shared memory",
         on: &["depth", "stages", sets::NAME],
         holds: |c, p, t| {
-            let bytes =
-                c.int("stages") * group_bytes(p, c) + border::cost(p, c).shared_bytes + sets::bytes(p, c);
+            let bytes = c.int("stages") * group_bytes(p, c) + sets::bytes(p, c);
             bytes <= i64::from(t.limits.shared_per_block_opt_in)
         },
     },
