@@ -218,8 +218,8 @@ pub enum Around {
 /// Which caches keep what an asynchronous copy takes from device memory, in the words of PTX.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caching {
-    /// The first level too (`ca`), which copies of less than 16 bytes always do. Where threads of several warps, or several requests of one,
-    /// have parts of a sector, the second level is asked for it once.
+    /// The first level too (`ca`), which copies of less than 16 bytes always do. Of a sector in the middle of which a row begins, the second level
+    /// may be asked once instead of twice.
     All,
     /// The second level alone (`cg`).
     Global,
