@@ -17,6 +17,7 @@ at a time behind a pause of 0.1 s. P is the most that cuBLAS reaches in products
 --emit, which writes the programs, neither.
 """
 
+import argparse
 import json
 import re
 import shutil
@@ -33,7 +34,7 @@ ONE = {"f32": "1.0f", "f64": "1.0", "c64": "make_float2(1, 0)", "c128": "make_do
 MOST = {"f32": 53.6, "c64": 53.6, "f64": 56.4, "c128": 56.4}
 OPERAND = 2 << 30
 # What brings rows to shared memory, and what waits for it. Each stays a barrier for the compiler, which else would read them once.
-COPIES = r"bulk_copy\w*|cp_async\d+|mbarrier_wait|mbarrier_arrive\w*"
+COPIES = r"bulk_copy\w*|cp_async\d+\w*|mbarrier_wait|mbarrier_arrive\w*"
 BARRIER = '{ asm volatile("" ::: "memory"); }'
 PRODUCTS_OF_UNITS = r"mma_m\d+n\d+k\d+_(?:tf32|f64)"
 
@@ -133,7 +134,7 @@ class Product:
     def __init__(self, text):
         found = re.fullmatch(r"(f32|f64|c64|c128):(\d+)(?:/(\d+))?", text)
         if found is None:
-            sys.exit(f"{text} is no product; f32:49 is one of A^T B, f32:32/40 one of A C")
+            raise argparse.ArgumentTypeError(f"{text} is no product; f32:49 is one of A^T B, f32:32/40 one of A C")
         self.name, self.dtype, self.width = text, found.group(1), int(found.group(2))
         self.stride = int(found.group(3) or self.width)
         self.of_rows = found.group(3) is not None
@@ -177,8 +178,8 @@ def emitted(binary, product):
     return say(binary, "show", kernel["family"], "--size", size, *words, *parameters, "--stage", "cuda"), " ".join(named)
 
 
-def emptied(text, functions, body):
-    """The text with another body of these device functions."""
+def emptied(text, what, functions, body):
+    """The text with another body of these device functions, which do what is called so."""
     definition = re.compile(r"(__device__ __forceinline__ void (?:" + functions + r")\([^{]*\) )\{")
     out, at = "", 0
     while found := definition.search(text, at):
@@ -189,12 +190,12 @@ def emptied(text, functions, body):
         out += text[at : found.start()] + found.group(1) + body
         at = end
     if at == 0:
-        sys.exit(f"this kernel has none of {functions}")
+        sys.exit(f"this kernel has no {what} that could be taken out; name another product")
     return out + text[at:]
 
 
 def without_products(text, _):
-    return emptied(text, PRODUCTS_OF_UNITS, "{}")
+    return emptied(text, "products of matrix units", PRODUCTS_OF_UNITS, "{}")
 
 
 def without_small(text, _):
@@ -208,7 +209,7 @@ def without_small(text, _):
 
 def without_copies(text, bytes_of_shared):
     """Copies and waits taken out, and numbers in shared memory."""
-    text = emptied(text, COPIES, BARRIER)
+    text = emptied(text, "copies to shared memory", COPIES, BARRIER)
     # Behind the declarations: a ring in dynamic shared memory, or arrays of their own.
     begin = text.index('extern "C"')
     first = re.compile(r"    (?:extern )?__shared__ [^;]*?\b(\w+)((?:\[\d*\])+);\n")
@@ -277,26 +278,23 @@ def timed(source, directory):
 
 
 def main():
-    words = sys.argv[1:]
-    emit = None
-    if "--emit" in words:
-        at = words.index("--emit")
-        emit = Path(words[at + 1])
-        emit.mkdir(parents=True, exist_ok=True)
-        del words[at : at + 2]
-    if not words:
-        sys.exit(__doc__)
-    binary, products = words[0], [Product(word) for word in words[1:] or PRODUCTS]
-    if shutil.which(binary) is None:
-        sys.exit(f"{binary} is no program; build it with: cargo build --release")
-    if emit is None and shutil.which("nvcc") is None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("binary", help="the program, such as target/release/warpwright")
+    parser.add_argument("products", nargs="*", type=Product, metavar="PRODUCT", help="such as f32:49 or f32:32/40; some of each otherwise")
+    parser.add_argument("--emit", type=Path, metavar="DIRECTORY", help="write the programs there instead of timing them")
+    given = parser.parse_intermixed_args()
+    if shutil.which(given.binary) is None:
+        sys.exit(f"{given.binary} is no program; build it with: cargo build --release")
+    if given.emit is not None:
+        given.emit.mkdir(parents=True, exist_ok=True)
+    elif shutil.which("nvcc") is None:
         print("nvcc is not on the PATH; kernels without their parts are skipped")
         return
-    for product in products:
-        text, named = emitted(binary, product)
+    for product in given.products or [Product(name) for name in PRODUCTS]:
+        text, named = emitted(given.binary, product)
         source, variants = program(text, product)
-        if emit is not None:
-            Path(emit, re.sub(r"\W", "_", product.name) + ".cu").write_text(source)
+        if given.emit is not None:
+            Path(given.emit, re.sub(r"\W", "_", product.name) + ".cu").write_text(source)
             continue
         with tempfile.TemporaryDirectory() as directory:
             times = timed(source, directory)

@@ -99,8 +99,8 @@ template <int WIDTH, int ROWS, int SIZE> void one(int stride) {
     cudaFree(wrong);
     printf("%6d %8d %8.0f %8.0f", ROWS, SIZE, boxes, threads);
     if (stride % 2 || WIDTH % 2) {
-        const double behind = RUN(WORDS_FIRST, false), before_ = RUN(WORDS_BEHIND, false), threads_behind = RUN(WORDS_FIRST, true), threads_before = RUN(WORDS_BEHIND, true);
-        printf(" %8.0f %8.0f %8.0f %8.0f", behind, before_, threads_behind, threads_before);
+        const double behind = RUN(WORDS_FIRST, false), ahead = RUN(WORDS_BEHIND, false), threads_behind = RUN(WORDS_FIRST, true), threads_ahead = RUN(WORDS_BEHIND, true);
+        printf(" %8.0f %8.0f %8.0f %8.0f", behind, ahead, threads_behind, threads_ahead);
     }
     printf("\n");
     fflush(stdout);

@@ -62,7 +62,7 @@ fn it_is_asked_only_where_16_bytes_of_rows_that_stand_apart_are_copied() {
     assert_eq!(offered("f64", 2, "unit=mma")[0].to_string(), "cg", "what older wisdom has");
     for (between, form, why) in [
         (1, "unit=mma", "pieces of 8 bytes always pass both"),
-        (0, "unit=mma", "dense rows share no sector"),
+        (0, "unit=mma", "dense rows are one piece of memory, which begins at a sector"),
         (2, "unit=fma,staging=registers", "nothing is copied"),
     ] {
         assert!(offered("f64", between, form).is_empty(), "{why}");

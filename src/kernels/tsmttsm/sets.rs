@@ -19,7 +19,7 @@ pub(super) const NAME: &str = "sets";
 const APART: &str = "apart";
 const TOGETHER: &str = "together";
 
-/// The most elements of C for which it is worth trying: what many sets leave of more takes longer to add up than to read.
+/// The most elements of C for which it is tried: each set leaves as many in shared memory.
 const MOST_ELEMENTS: i64 = 256;
 
 /// Whether they come together in shared memory.
