@@ -3,7 +3,6 @@
 use warpwright::compile;
 use warpwright::kernels;
 use warpwright::kernels::family::{Choice, Permissions};
-use warpwright::problem::Offsets;
 use warpwright_core::target;
 
 use crate::check::check;
@@ -100,35 +99,6 @@ fn results_may_lie_where_the_rows_lay_that_they_were_made_of() {
     let problem = problem(family, (21, 20), "f64");
     let given = parameters("unit=mma,store=shared,copy=one,in_place=true");
     assert!(family.complete(&given, &problem, target::DEFAULT).is_err());
-}
-
-/// Rows in shared memory are longer than those of the result then, or as long: what is stored there is read by then.
-#[test]
-fn results_of_dense_rows_that_move_one_by_one_may_lie_there_too() {
-    let family = kernels::family("tsmm").unwrap();
-    for (dtype, width, offset, form) in [
-        ("f32", 32, 1, "rows=64,wm=2,wn=1,numbers=split,team=block"),
-        ("f32", 32, 3, "rows=64,wm=2,wn=1,numbers=split,team=part"),
-        ("f64", 24, 0, "rows=64,wm=2,wn=1,team=block"),
-        ("c64", 17, 1, "rows=32,wm=2,wn=1,numbers=split,team=block"),
-        ("c128", 9, 0, "rows=32,wm=2,wn=1,team=part"),
-    ] {
-        let mut problem = problem(family, (width, width), dtype);
-        problem.offset = Offsets { a: offset, b: 2 * offset, c: 3 * offset };
-        let given = format!("unit=mma,store=shared,copy=rows,passing=true,{form}");
-        let complete = |groups: i64, in_place: bool| {
-            let given = parameters(&given).with("groups", groups).with("in_place", in_place);
-            family.complete(&given, &problem, target::DEFAULT)
-        };
-        let bytes = [false, true].map(|in_place| {
-            let choice = complete(1, in_place).unwrap_or_else(|e| panic!("{dtype} {width} {form}: {e}"));
-            let rows = choice.int("rows");
-            holds(family, &problem, &choice, &[0, 1, rows - 1, rows + 1, 5 * rows + 3]);
-            (family.footprint)(&problem, &choice, target::DEFAULT).shared_bytes
-        });
-        assert!(bytes[1] < bytes[0], "{dtype} {width} {form}: {bytes:?}");
-        assert!(complete(2, true).is_err(), "the next group arrives where results would lie");
-    }
 }
 
 /// Neither where rows are short, of which no pieces are made, nor where they are long.

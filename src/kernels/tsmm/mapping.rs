@@ -138,8 +138,8 @@ pub(super) fn may_fetch(problem: &Problem, choice: &Choice) -> bool {
 /// The name of the parameter that lets results lie in shared memory where the rows lay that they were made of.
 pub(super) const IN_PLACE: &str = "in_place";
 
-/// Whether they may: rows and results have as many numbers, and are both moved as one piece of memory, or row by row, as those that stand apart there always
-/// are, and are the one group of a block. Where several warps make results of the same rows, all of them have read before one stores; with several stages results lie in
+/// Whether they may: rows and results have as many numbers, and are both moved as one piece of memory, or both stand apart there and are the one group
+/// of a block. Where several warps make results of the same rows, all of them have read before one stores; with several stages results lie in
 /// the slot of the ring that the rows came to.
 pub(super) fn may_be_in_place(problem: &Problem, choice: &Choice) -> bool {
     let shape = problem.shape;
@@ -152,7 +152,7 @@ pub(super) fn may_be_in_place(problem: &Problem, choice: &Choice) -> bool {
         && !is_three(problem, choice)
         && match [moved_a(problem, choice), moved_c(problem, choice)] {
             [Moved::AsOne, Moved::AsOne] => true,
-            [Moved::Strided, Moved::Strided] | [Moved::Rows, Moved::Rows] => takes_one_group(choice),
+            [Moved::Strided, Moved::Strided] => takes_one_group(choice),
             _ => false,
         }
 }
