@@ -278,10 +278,15 @@ pub(super) fn pad(tile: &str, elements: i64) -> String {
 /// neighbours in a row at once: 16 bytes of f64, 8 of f32, where rows of so many columns consist of such pairs.
 pub(super) fn pairs(stage: &str, dtype: DType, columns: i64) -> String {
     if matches!(dtype, DType::F64 | DType::F32) && columns % 2 == 0 {
-        format!("split({stage}.j, 2) -> j, v\nvectorize({stage}.v)\n")
+        two_at_once(stage)
     } else {
         String::new()
     }
+}
+
+/// The steps by which they store two at once, whatever they are.
+pub(super) fn two_at_once(stage: &str) -> String {
+    format!("split({stage}.j, 2) -> j, v\nvectorize({stage}.v)\n")
 }
 
 /// Elements that are copied at a time between shared memory and a matrix that is aligned to `align` bytes: as many as

@@ -23,6 +23,7 @@ mod skinny_footprint;
 mod skinny_granularity;
 mod skinny_numbers;
 mod skinny_omit;
+mod skinny_pairs;
 mod skinny_passing;
 mod skinny_reads;
 mod skinny_rest;

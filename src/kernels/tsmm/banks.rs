@@ -10,6 +10,7 @@
 use super::mapping::{
     self, band, depth, makes_fragments, moved_a, moved_c, numbers, staged, warp_tile, wider,
 };
+use super::pairs;
 use super::schedule::pieces_are_aligned;
 use crate::kernels::family::Choice;
 use crate::kernels::gemm::Numbers;
@@ -102,7 +103,8 @@ pub(super) fn stores(problem: &Problem, choice: &Choice, apart: i64) -> f64 {
     let dtype = staged(problem, choice).0;
     let words = (dtype.bytes() / 4).max(1);
     let row = words * wider(problem, choice) * band(problem, choice);
-    if apart == 1 && !dtype.is_complex() && pieces_are_aligned(problem, choice, 2) {
+    let at_once = !dtype.is_complex() && pieces_are_aligned(problem, choice, 2) || pairs::of_complex(choice);
+    if apart == 1 && at_once {
         // Both columns at once.
         return passes(2 * words, row, 2 * words);
     }

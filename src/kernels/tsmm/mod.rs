@@ -39,11 +39,11 @@
 //! next (`release=warps`), or to one that does nothing else (`release=role`).
 //!
 //! Rows that are one piece of memory cannot be longer than they are, so that lanes meet in banks of shared memory. Then the instructions of a
-//! warp may take every so many terms (`terms_apart`) and make every so many columns (`columns_apart`), see `banks.rs`.
+//! warp may take every so many terms (`terms_apart`) and make every so many columns (`columns_apart`), see `banks.rs`. Lanes
+//! store two real results at once there, and may store two complex ones (`pairs`; see `pairs.rs`).
 //!
 //! Where the small matrix is square (K = N), rows of A and of C are as long, and results may lie where the rows lay that they were made of
-//! (`in_place`, by `storage_share`): room for more rows on their way, or for more blocks or parts of them, of which some compute while
-//! others wait.
+//! (`in_place`, by `storage_share`): room for more rows on their way, or for more blocks or parts of them, of which some compute while others wait.
 //!
 //! Results that lie there may leave by one bulk copy for each group (`store=bulk`, by `bulk_store`), which one thread asks for. Where rows come by
 //! bulk copies too, the parts of a block use one ring of groups in turn (`team=part copy=bulk`, by `pipeline` across the loop over parts): it has as many
@@ -58,10 +58,9 @@
 //! stand farther apart device memory may give 32 bytes at a time (`granularity`; see `granularity.rs`), and the first-level cache may keep them (`caching`; see
 //! `caching.rs`). Short products may begin while the call before them ends (`early`; see `early.rs`).
 //!
-//! Where rows are staged, a large small matrix may be divided into `bands` of columns, each for blocks of its own, which
-//! read the same rows of A; and long rows of A may be copied in pieces of `depth` terms, one after the other, so that
-//! groups of more rows fit in shared memory. The first piece of a group is on its way while the last of the group before
-//! is multiplied.
+//! Where rows are staged, a large small matrix may be divided into `bands` of columns, each for blocks of its own, which read the same rows of A; and
+//! long rows of A may be copied in pieces of `depth` terms, one after the other, so that groups of more rows fit in shared memory. The first piece of a
+//! group is on its way while the last of the group before is multiplied.
 
 mod banks;
 mod bulk;
@@ -69,6 +68,7 @@ mod caching;
 mod constraints;
 mod footprint;
 mod mapping;
+mod pairs;
 mod schedule;
 mod spans;
 
@@ -558,6 +558,7 @@ const PARAMETERS: &[Parameter] = &[
         },
     },
     caching::CACHING,
+    pairs::PAIRS,
     Parameter {
         name: staging::KEEPS_PLACE,
         about: staging::ABOUT_KEEPING_PLACE,

@@ -8,6 +8,7 @@ use super::mapping::{
     steps_of_a_row, stored_extents, stores_through_shared, takes_one_group, team, terms_at_once, threads,
     warp_tile, wider,
 };
+use super::pairs;
 use warpwright_core::dtype::DType;
 
 use crate::kernels::family::Choice;
@@ -268,7 +269,9 @@ fn by_matrix_units(problem: &Problem, choice: &Choice, [block, tiled, sum]: [&st
     };
     // Results that go straight from registers to C are whole numbers there.
     let (of_tiled_row, whole) = if tiled == "C" { (columns / wider, wider == 1) } else { (columns, true) };
-    let pairs = if whole && banks::columns_apart(choice) == 1 && pieces_are_aligned(problem, choice, 2) {
+    let pairs = if pairs::of_complex(choice) {
+        staging::two_at_once(tiled)
+    } else if whole && banks::columns_apart(choice) == 1 && pieces_are_aligned(problem, choice, 2) {
         staging::pairs(tiled, if wider == 1 { problem.dtype() } else { dtype }, wider * problem.shape.n)
     } else {
         String::new()
