@@ -67,6 +67,7 @@ mod bulk;
 mod caching;
 mod constraints;
 mod footprint;
+mod lines;
 mod mapping;
 mod pairs;
 mod schedule;
@@ -559,6 +560,7 @@ const PARAMETERS: &[Parameter] = &[
     },
     caching::CACHING,
     pairs::PAIRS,
+    lines::LINES,
     Parameter {
         name: staging::KEEPS_PLACE,
         about: staging::ABOUT_KEEPING_PLACE,

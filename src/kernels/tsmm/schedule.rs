@@ -2,6 +2,7 @@
 
 use super::banks::{self, Small};
 use super::bulk::{IN_BULK, take_turns};
+use super::lines;
 use super::mapping::{
     COPIES_BEHIND, ENDS, FETCH, IN_PLACE, REST, SECTORS, Tiles, band, bands, chain, copied_a, depth, group,
     in_parts, is_three, makes_fragments, moved_a, moved_c, numbers, paddings, passing_groups, staged,
@@ -113,6 +114,7 @@ pub(super) fn from_shared(problem: &Problem, choice: &Choice) -> String {
         Moved::AsOne => align_of_c / problem.dtype().bytes(),
         _ => copied_at_once(problem.dtype(), problem.shape.n, band(problem, choice), align_of_c),
     };
+    let ahead_of_c = lines::ahead_of_c(problem, choice, piece_c * problem.dtype().bytes());
     // The innermost loop over blocks, and the steps that make it and the loop over the parts of a block that take groups
     // of their own. The blocks of one group of rows are neighbours: they read it at about the same time.
     let (block, parted) = (if bands(problem, choice) == 1 { "C.g" } else { "C.bj" }, in_parts(choice));
@@ -156,12 +158,14 @@ pub(super) fn from_shared(problem: &Problem, choice: &Choice) -> String {
         let out = format!(
             "{fetched}fuse(C.i, C.j) -> f
 {whole}split(C.f, {piece_c}) -> f, e
-split(C.f, {team}) -> u, t
+split(C.f, {team}{ahead}) -> u, t
 reorder(C.t, C.u, C.e)
 bind(C.t, threads)
 unroll(C.u)
 tail(C.u, hoist)
-{vector}",
+{ends}{vector}",
+            ahead = staging::begun_ahead(ahead_of_c),
+            ends = staging::ends_apart("C", ahead_of_c),
             whole = if in_bulk { "bulk_store(C.f)\n" } else { "" },
             vector = if piece_c > 1 { "vectorize(C.e)\n" } else { "" },
         );

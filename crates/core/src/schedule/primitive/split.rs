@@ -46,6 +46,27 @@
 //! ");
 //! ```
 //!
+//! Where memory begins within a line, so may the parts: `ahead` says how many iterations before the loop the first part begins. Of 32 threads
+//! that copy what starts 3 elements behind a line, the first three have nothing to do in their first turn, and those behind them in their last.
+//!
+//! ```
+//! # use warpwright_core::{ir::parse, schedule::Schedule};
+//! # let before = parse::program("program p(x: in f32[128], y: out f32[128]) {
+//! #   for i in 0..128 { y[i] = x[i] }
+//! # }").unwrap();
+//! let after = Schedule::run(before, "split(y.i, 32, ahead=3) -> u, t").unwrap();
+//! assert_eq!(after.program().to_string(), "\
+//! program p(x: in f32[128], y: out f32[128])
+//! {
+//!   for u in 0..5, t in 0..32 {
+//!     if 0 <= 32*u + t - 3 && 32*u + t - 3 < 128 {
+//!       y[32*u + t - 3] = x[32*u + t - 3]
+//!     }
+//!   }
+//! }
+//! ");
+//! ```
+//!
 //! The last variable of a loop over owned elements goes by runs then: its owner does the elements of each in a loop of
 //! their own, which can become one wide access. The fragment has to give runs of so many neighbours to one thread.
 //!
@@ -71,17 +92,16 @@
 
 use crate::diag::Diagnosis;
 use crate::index::{Cond, Index};
-use crate::ir::{Assign, AssignOp, For, Mode, Own, Program, Range, Stmt, Value, walk};
-use crate::ir::{BinaryOp, Reduction};
+use crate::ir::{Assign, AssignOp, For, Mode, Own, Program, Range, Stmt, walk};
 use crate::schedule::facts::Facts;
 use crate::schedule::handle::LoopRef;
-use crate::schedule::rewrite::{Place, guard_leaves, guarded_load, head, rewrite};
+use crate::schedule::rewrite::{Place, fill, guard_leaves, head, rewrite};
 use crate::schedule::step::{Argument, Call};
 use crate::sym::Sym;
 
 use super::Primitive;
 
-pub(super) const USAGE: &str = "split(label.loop, factor [, tail=guard|fill]) -> outer, inner, \
+pub(super) const USAGE: &str = "split(label.loop, factor [, ahead=iterations] [, tail=guard|fill]) -> outer, inner, \
                                 or split(label.loop, nparts=count [, even=pieces]) -> outer, inner";
 
 /// See the module documentation.
@@ -102,6 +122,13 @@ pub struct Split {
 pub enum By {
     /// The inner loop has this many iterations.
     Factor(i64),
+    /// The inner loop has this many iterations, and the first one begins so many before the loop does.
+    Ahead {
+        /// Iterations of the inner loop.
+        factor: i64,
+        /// How many of the first one are no iterations of the loop.
+        ahead: i64,
+    },
     /// The outer loop has this many iterations.
     Parts(i64),
     /// The outer loop has `parts` iterations, which take whole pieces of `piece` iterations, none more than one piece more than another.
@@ -131,6 +158,8 @@ struct Parts {
     inner_extent: i64,
     /// Where the next part begins, if some are shorter than others.
     short: Option<Index>,
+    /// Whether the first part begins before the loop does.
+    ahead: bool,
 }
 
 impl Split {
@@ -138,7 +167,13 @@ impl Split {
         let target = call.loop_at(0)?;
         let number = |option: &str| call.option_of(option).map(str::parse::<i64>);
         let by = match (call.args.get(1), number("nparts"), number("even")) {
-            (Some(Argument::Int(f)), None, None) => By::Factor(*f),
+            (Some(Argument::Int(factor)), None, None) => match number("ahead") {
+                None => By::Factor(*factor),
+                Some(Ok(ahead)) if (0..*factor).contains(&ahead) => By::Ahead { factor: *factor, ahead },
+                Some(_) => {
+                    return Err(call.wrong("it begins fewer iterations ahead than the factor says, or none"));
+                }
+            },
             (None, Some(Ok(p)), None) => By::Parts(p),
             (None, Some(Ok(parts)), Some(Ok(piece))) => By::Evenly { parts, piece },
             (_, None, Some(_)) => return Err(call.wrong("even parts need nparts, too")),
@@ -176,14 +211,15 @@ impl Split {
                 .instead("split it before"));
         }
         let (outer, inner) = (Sym::new(&self.names[0]), Sym::new(&self.names[1]));
-        let Parts { first, outer_extent, inner_extent, short } = self.parts(hi, &outer)?;
+        let Parts { first, outer_extent, inner_extent, short, ahead } = self.parts(hi, &outer)?;
         let index = &first + &Index::var(&inner);
         let body = walk::substitute(&l.body, &|s| (*s == l.var).then(|| index.clone()));
         let mut facts = place.facts();
         facts.enter_range(&outer, &outer_extent);
         facts.enter_range(&inner, &Index::from(inner_extent));
         let behind = short.map_or(Cond::TRUE, |next| Cond::lt(index.clone(), next));
-        let guard = facts.remaining(&behind.and(Cond::lt(index, hi.clone())));
+        let begun = if ahead { Cond::le(0.into(), index.clone()) } else { Cond::TRUE };
+        let guard = facts.remaining(&begun.and(behind).and(Cond::lt(index, hi.clone())));
         if guard != Cond::TRUE && numbers_parts(&l) {
             return Err(self
                 .refuse("it numbers parts of a range, and there are none past the last")
@@ -206,9 +242,10 @@ impl Split {
                 self.refuse("nparts of a symbolic extent multiplies two symbols").instead("give the factor")
             })
         };
-        let factor = match self.by {
-            By::Factor(factor) => factor,
-            By::Parts(parts) => (constant()? + parts - 1).div_euclid(parts).max(1),
+        let (factor, ahead) = match self.by {
+            By::Factor(factor) => (factor, 0),
+            By::Ahead { factor, ahead } => (factor, ahead),
+            By::Parts(parts) => ((constant()? + parts - 1).div_euclid(parts).max(1), 0),
             By::Evenly { parts, piece } => {
                 let pieces = (constant()? + piece - 1).div_euclid(piece);
                 // Parts that end where the next begins: for `parts` that divide all pieces this is a factor times `outer`.
@@ -219,14 +256,16 @@ impl Split {
                     outer_extent: parts.into(),
                     inner_extent: (pieces + parts - 1).div_euclid(parts).max(1) * piece,
                     short: (pieces % parts != 0).then_some(next),
+                    ahead: false,
                 });
             }
         };
         Ok(Parts {
-            first: Index::var(outer).scaled(factor),
-            outer_extent: hi.ceil_div(factor),
+            first: Index::var(outer).scaled(factor).offset(-ahead),
+            outer_extent: hi.offset(ahead).ceil_div(factor),
             inner_extent: factor,
             short: None,
+            ahead: ahead > 0,
         })
     }
 
@@ -290,6 +329,7 @@ impl Primitive for Split {
         let call = Call::new("split").target(&self.target);
         let call = match self.by {
             By::Factor(f) => call.int(f),
+            By::Ahead { factor, ahead } => call.int(factor).option("ahead", ahead),
             By::Parts(p) => call.option("nparts", p),
             By::Evenly { parts, piece } => call.option("nparts", parts).option("even", piece),
         };
@@ -341,53 +381,6 @@ fn is_reduction_over(body: &[Stmt], var: &Sym) -> bool {
         _ => {}
     });
     reduces
-}
-
-/// Gives the operands of each reduction a neutral value where `guard` fails; `None` if that cannot be done.
-pub(super) fn fill(body: Vec<Stmt>, guard: &Cond, facts: &Facts) -> Option<Vec<Stmt>> {
-    let mut possible = true;
-    let out = walk::rewrite(body, &mut |mut stmt| {
-        if let Stmt::Assign(Assign { op: AssignOp::Reduce(reduction), value, .. }) = &mut stmt {
-            match neutral(value, *reduction, guard, facts) {
-                Some(filled) => *value = filled,
-                None => possible = false,
-            }
-        }
-        vec![stmt]
-    });
-    possible.then_some(out)
-}
-
-/// The value with every factor replaced by one that is 0 where `guard` fails (a sum), or the value itself made the
-/// identity there (a maximum or minimum of single loads). A sum or a choice of what is 0 there is 0 too.
-fn neutral(value: &Value, reduction: Reduction, guard: &Cond, facts: &Facts) -> Option<Value> {
-    if reduction != Reduction::Sum {
-        let (cond, access, _) = guarded_load(value)?;
-        let load = Box::new(Value::Load(access.clone()));
-        return Some(Value::Select(
-            cond.and(facts.remaining(guard)),
-            load,
-            Box::new(Value::Const(reduction.identity())),
-        ));
-    }
-    let again = |v: &Value| neutral(v, reduction, guard, facts).map(Box::new);
-    match value {
-        Value::Load(_) | Value::Select(..) if guarded_load(value).is_some() => {
-            let (cond, access, fill) = guarded_load(value)?;
-            (fill == 0.0).then(|| {
-                let load = Box::new(Value::Load(access.clone()));
-                Value::Select(cond.and(guard.clone()), load, Box::new(Value::Const(0.0)))
-            })
-        }
-        Value::Select(cond, a, b) => Some(Value::Select(cond.clone(), again(a)?, again(b)?)),
-        Value::Binary(op @ (BinaryOp::Mul | BinaryOp::Add | BinaryOp::Sub), a, b) => {
-            Some(Value::Binary(*op, again(a)?, again(b)?))
-        }
-        Value::Unary(op, a) => Some(Value::Unary(*op, again(a)?)),
-        Value::Cast(t, a) => Some(Value::Cast(*t, again(a)?)),
-        Value::Scalar(_) => Some(value.clone()),
-        Value::Const(_) | Value::Load(_) | Value::Binary(..) => None,
-    }
 }
 
 #[cfg(test)]
@@ -480,6 +473,9 @@ mod tests {
             ("100", "split(y.i, nparts=4, even=-8)", "the factor must be positive"),
             ("100", "split(y.i, nparts=0, even=8)", "the factor must be positive"),
             ("100", "split(y.i, nparts=-4, even=8)", "the factor must be positive"),
+            ("100", "split(y.i, 8, ahead=8)", "fewer iterations ahead than the factor says"),
+            ("100", "split(y.i, 8, ahead=-1)", "fewer iterations ahead than the factor says"),
+            ("100", "split(y.i, 8, ahead=some)", "fewer iterations ahead than the factor says"),
             ("n", "split(y.i, nparts=4, even=8)", "nparts of a symbolic extent multiplies two symbols"),
         ] {
             let refusal = Schedule::run(copy_of(extent), step).expect_err(step).to_string();

@@ -2,6 +2,7 @@
 
 mod cover;
 mod effects;
+mod fill;
 mod fission;
 mod guard;
 mod parallel;
@@ -16,6 +17,7 @@ mod wide;
 
 pub(super) use cover::{alike, covers, values_of};
 pub(super) use effects::{Effects, count_uses};
+pub(super) use fill::fill;
 pub(super) use fission::{contains, distribute, inline_lets, interchange, map_accesses, refresh_loop, sink};
 pub(super) use guard::{bounds as guard_bounds, guard_leaves, guard_loads, guarded_load};
 pub(super) use parallel::{independent, parallel};

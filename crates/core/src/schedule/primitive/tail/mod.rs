@@ -28,8 +28,11 @@
 //! - `fill`: reductions inside run on operands that they do not see: 0 where products are summed.
 //! - `hoist`: what the conditions inside ask of sizes is asked once, of the iteration for which it is hardest; where it
 //!   holds, a copy of the loop runs that does without. The other is not unrolled, unless it touches registers.
+//! - `ends`: the first and the last iteration of an unrolled loop stand apart, and those between need no conditions that hold for
+//!   all of them.
 //! - `threads`: the last, partial iteration of a loop around a matrix instruction stands apart, and threads add up its terms.
 
+mod ends;
 mod hoist;
 mod threads;
 
@@ -42,14 +45,13 @@ use crate::ir::{
     facts, walk,
 };
 use crate::schedule::handle::LoopRef;
-use crate::schedule::rewrite::{Place, at_loops, guard_leaves, head, refresh_loop};
+use crate::schedule::rewrite::{Place, at_loops, fill, guard_leaves, head, refresh_loop};
 use crate::schedule::step::Call;
 use crate::sym::Sym;
 
 use super::Primitive;
-use super::split::fill;
 
-pub(super) const USAGE: &str = "tail(label.loop, peel|guard|fill|hoist|threads)";
+pub(super) const USAGE: &str = "tail(label.loop, peel|guard|fill|hoist|ends|threads)";
 
 /// See the module documentation.
 #[derive(Clone, Debug)]
@@ -71,6 +73,8 @@ pub enum Strategy {
     Fill,
     /// They are told apart from the others once for the whole loop.
     Hoist,
+    /// The first of them all and the last stand apart.
+    Ends,
     /// Threads do what an instruction would do for the last of them.
     Threads,
 }
@@ -82,6 +86,7 @@ impl Tail {
             "guard" => Strategy::Guard,
             "fill" => Strategy::Fill,
             "hoist" => Strategy::Hoist,
+            "ends" => Strategy::Ends,
             "threads" => Strategy::Threads,
             other => return Err(call.wrong(&format!("there is no strategy `{other}`"))),
         };
@@ -204,6 +209,7 @@ impl Primitive for Tail {
             Strategy::Guard => "guard",
             Strategy::Fill => "fill",
             Strategy::Hoist => "hoist",
+            Strategy::Ends => "ends",
             Strategy::Threads => "threads",
         };
         Call::new("tail").target(&self.target).word(strategy)
@@ -218,6 +224,7 @@ impl Primitive for Tail {
                 Strategy::Guard => self.guard(l.clone()),
                 Strategy::Fill => self.fill(l.clone(), place),
                 Strategy::Hoist => hoist::hoist(&l, place).map_err(|because| self.refuse(because)),
+                Strategy::Ends => ends::ends(&l, place).map_err(|because| self.refuse(because)),
                 Strategy::Threads => self.by_threads(&l, place),
             };
             Ok(match result {
@@ -389,6 +396,30 @@ mod tests {
         }";
         let text = run(held, "tail(y.i, hoist)").unwrap();
         assert_eq!(text.matches("for i in unroll 0..4").count(), 3, "{text}");
+    }
+
+    #[test]
+    fn what_holds_between_the_ends_is_not_asked_there() {
+        let copy = "program p(n: size, x: in f32[n, 64], y: out f32[n, 64]) {
+            for r in 0..n, i in 0..64 { y[r, i] = x[r, i] }
+        }";
+        let ahead =
+            "split(y.i, 8, ahead=3) -> u, t\nreorder(y.t, y.u)\nbind(y.r, block.x)\nbind(y.t, threads)\n";
+        let text = run(copy, &format!("{ahead}unroll(y.u)\ntail(y.u, ends)")).unwrap();
+        let lines: Vec<&str> = text.lines().map(str::trim).collect();
+        let at = lines.iter().position(|l| *l == "for u in unroll 0..7 {").expect("those between");
+        assert_eq!(lines[at - 3..at], ["if 0 <= t - 3 {", "y[r, t - 3] = x[r, t - 3]", "}"], "{text}");
+        assert_eq!(lines[at + 1], "y[r, 8*u + t + 5] = x[r, 8*u + t + 5]", "{text}");
+        assert_eq!(lines[at + 3..at + 5], ["if t + 61 < 64 {", "y[r, t + 61] = x[r, t + 61]"], "{text}");
+        for (steps, because) in [
+            ("tail(y.u, ends)", "it is not unrolled"),
+            ("unroll(y.u)\ntail(y.u, ends)\ntail(y.u, ends)", "no condition inside is certain between them"),
+        ] {
+            let refusal = run(copy, &format!("{ahead}{steps}")).expect_err(steps);
+            assert!(refusal.contains(because), "{steps}: {refusal}");
+        }
+        let two = "split(y.i, 32) -> u, t\nunroll(y.u)\ntail(y.u, ends)";
+        assert!(run(copy, two).unwrap_err().contains("it does not count from 0 to a constant above 2"));
     }
 
     #[test]
