@@ -68,7 +68,7 @@ fn it_is_asked_only_where_matrices_start_within_a_line() {
     assert!(offered(&within, "unit=fma,staging=registers").is_empty(), "threads read rows of their own");
     let small = from(family, (2, 2), "f64", 1);
     assert!(offered(&small, form).is_empty(), "all pieces are copied in two turns");
-    let mut apart = within.clone();
+    let mut apart = within;
     (apart.ld.a, apart.ld.c) = (17, 17);
     assert!(offered(&apart, form).is_empty(), "rows that stand apart start anywhere");
 }
