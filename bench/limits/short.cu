@@ -8,13 +8,16 @@
 //     read and write    one launch that copies: half the bytes are read, half are written
 //     all early         `begun early`, and the first launch of a call begins while that before it still runs, and waits for its end itself
 //     copied early      `read and write` in the same way
+//     asked ahead       `all early`, and each thread asks for what it reads first before it waits: it comes to the second-level cache meanwhile, where a
+//                       value that the launch before writes later is found all the same
+//     copied ahead      `copied early` in the same way
 //
 // each with the best of 36 shapes: blocks on a multiprocessor, threads of a block, and 16-byte loads that a thread has
 // under way at a time. The calls are nodes of a graph, 104 or more, which is replayed; neighbouring calls use different
 // parts of 1 GiB, so that nothing is in the second-level cache. A line has the median and the quartiles of 25 replays
 // in microseconds for each call; the least time of its bytes at 4555 GB/s (reads) or 4069 GB/s (copies), which is what
 // long operands reach on an H200; that time and two empty launches; and the median as a multiple of the latter. Sums
-// are checked. Takes about 20 seconds. With a date and a file, it measures the bytes of products of a million rows that are small
+// are checked. Takes about 30 seconds. With a date and a file, it measures the bytes of products of a million rows that are small
 // enough for launches to count, A^T B of 1 to 8 columns and A C of one, and writes a table (CSV) that bench/goals.py reads beside that of
 // `bench tsm --sweep short`: what copies so many bytes; or reads them and brings as many sums together as the result has words of 4 bytes, of which each
 // block leaves one: the same number everywhere, so that nothing is done for them but to write them, to read them, and to add them up, by one block or by
@@ -89,16 +92,28 @@ __device__ void add_partial(const float* partial, unsigned blocks, unsigned sums
 }
 
 // What becomes of what a block has read.
-enum After { NOTHING, PARTIAL, EARLY, LAST, ALL_EARLY };
+enum After { NOTHING, PARTIAL, EARLY, LAST, ALL_EARLY, ASKED };
+// How a launch begins.
+enum Begin { BEHIND, EARLY_TOO, ASKED_TOO };
 
 __device__ __forceinline__ void let_next_begin() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
 __device__ __forceinline__ void wait_for_one_before() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 
+// Asks for the lines of what a thread reads first, a lane for each.
+template <int IN_FLIGHT> __device__ __forceinline__ void ask(const float4* a, unsigned n) {
+    const unsigned step = gridDim.x * blockDim.x, first = blockIdx.x * blockDim.x + threadIdx.x;
+#pragma unroll
+    for (int u = 0; u < IN_FLIGHT; ++u) {
+        if (threadIdx.x % 8 == 0 && first + u * step < n) asm volatile("prefetch.global.L2 [%0];" ::"l"(&a[first + u * step]));
+    }
+}
+
 template <After AFTER, int IN_FLIGHT>
 __global__ void __launch_bounds__(1024, 1)
     read(const float4* a, unsigned n, float* partial, unsigned sums, unsigned* arrived, float* out) {
-    if (AFTER == EARLY || AFTER == ALL_EARLY) let_next_begin();
-    if (AFTER == ALL_EARLY) wait_for_one_before();
+    if (AFTER == EARLY || AFTER == ALL_EARLY || AFTER == ASKED) let_next_begin();
+    if (AFTER == ASKED) ask<IN_FLIGHT>(a, n);
+    if (AFTER == ALL_EARLY || AFTER == ASKED) wait_for_one_before();
     const unsigned step = gridDim.x * blockDim.x;
     float sum = 0;
     for (unsigned first = blockIdx.x * blockDim.x + threadIdx.x; first < n; first += IN_FLIGHT * step) {
@@ -148,9 +163,10 @@ template <bool WAITS> __global__ void __launch_bounds__(1024) add_up(const float
     add_partial(partial, blocks, sums, blockIdx.x * own, own, out);
 }
 
-template <bool EARLY_TOO, int IN_FLIGHT> __global__ void __launch_bounds__(1024, 1) copy(const float4* a, float4* c, unsigned n) {
-    if (EARLY_TOO) {
+template <Begin BEGIN, int IN_FLIGHT> __global__ void __launch_bounds__(1024, 1) copy(const float4* a, float4* c, unsigned n) {
+    if (BEGIN != BEHIND) {
         let_next_begin();
+        if (BEGIN == ASKED_TOO) ask<IN_FLIGHT>(a, n);
         wait_for_one_before();
     }
     const unsigned step = gridDim.x * blockDim.x;
@@ -232,18 +248,20 @@ template <After AFTER> void launch_read(Shape shape, const float4* from, unsigne
                         : shape.in_flight == 2 ? read<AFTER, 2>
                         : shape.in_flight == 4 ? read<AFTER, 4>
                                                : read<AFTER, 8>;
-    launch(AFTER == ALL_EARLY, shape.blocks, shape.threads, kernel, from, n, partial, sums, arrived, result);
+    launch(AFTER == ALL_EARLY || AFTER == ASKED, shape.blocks, shape.threads, kernel, from, n, partial, sums, arrived, result);
     const int adding = sums == 1 ? 256 : 1024;
     if (AFTER == PARTIAL) launch(false, shape.adders, adding, add_up<false>, partial, shape.blocks, sums, result);
-    if (AFTER == EARLY || AFTER == ALL_EARLY) launch(true, shape.adders, adding, add_up<true>, partial, shape.blocks, sums, result);
+    if (AFTER == EARLY || AFTER == ALL_EARLY || AFTER == ASKED) {
+        launch(true, shape.adders, adding, add_up<true>, partial, shape.blocks, sums, result);
+    }
 }
 
-template <bool EARLY_TOO> void launch_copy(Shape shape, const float4* from, float4* to, unsigned n) {
-    const auto kernel = shape.in_flight == 1   ? copy<EARLY_TOO, 1>
-                        : shape.in_flight == 2 ? copy<EARLY_TOO, 2>
-                        : shape.in_flight == 4 ? copy<EARLY_TOO, 4>
-                                               : copy<EARLY_TOO, 8>;
-    launch(EARLY_TOO, shape.blocks, shape.threads, kernel, from, to, n);
+template <Begin BEGIN> void launch_copy(Shape shape, const float4* from, float4* to, unsigned n) {
+    const auto kernel = shape.in_flight == 1   ? copy<BEGIN, 1>
+                        : shape.in_flight == 2 ? copy<BEGIN, 2>
+                        : shape.in_flight == 4 ? copy<BEGIN, 4>
+                                               : copy<BEGIN, 8>;
+    launch(BEGIN != BEHIND, shape.blocks, shape.threads, kernel, from, to, n);
 }
 
 // Looks at every shape, measures the best one, and prints a line. `call(shape, slot)` launches one call. Microseconds of one.
@@ -289,10 +307,10 @@ template <After AFTER> double measure_read(const char* what, size_t bytes, unsig
             [&](Shape shape, int slot) { launch_read<AFTER>(shape, a + slot * size_t(n), n, sums, out + slot * sums); });
 }
 
-template <bool EARLY_TOO> double measure_copy(const char* what, size_t bytes) {
+template <Begin BEGIN> double measure_copy(const char* what, size_t bytes) {
     const size_t half = bytes / sizeof(float4) / 2;
     return measure(what, bytes, COPIES, 0, {1}, [&](Shape shape, int slot) {
-        launch_copy<EARLY_TOO>(shape, a + slot * half, c + slot * half, unsigned(half));
+        launch_copy<BEGIN>(shape, a + slot * half, c + slot * half, unsigned(half));
     });
 }
 
@@ -308,11 +326,15 @@ void expect_parts(size_t bytes) {
 double reads(size_t bytes, unsigned sums) {
     if (sums > 1) printf("        %u sums:\n", sums);
     return std::min({measure_read<PARTIAL>("partial sums", bytes, sums), measure_read<EARLY>("begun early", bytes, sums),
-                     measure_read<LAST>("last block", bytes, sums), measure_read<ALL_EARLY>("all early", bytes, sums)});
+                     measure_read<LAST>("last block", bytes, sums), measure_read<ALL_EARLY>("all early", bytes, sums),
+                     measure_read<ASKED>("asked ahead", bytes, sums)});
 }
 
 // The same of those in which it may copy half of them.
-double copies(size_t bytes) { return std::min(measure_copy<false>("read and write", bytes), measure_copy<true>("copied early", bytes)); }
+double copies(size_t bytes) {
+    return std::min({measure_copy<BEHIND>("read and write", bytes), measure_copy<EARLY_TOO>("copied early", bytes),
+                     measure_copy<ASKED_TOO>("copied ahead", bytes)});
+}
 
 // What products of a million rows take that read, or copy, as many bytes.
 void products(const char* gpu, const char* date, const char* name) {
