@@ -27,7 +27,7 @@ fn warps_take_whole_lines() {
         ("f32", (32, 16), 31, "unit=fma,staging=shared,team=part,wm=2,wn=1,copy=rows"),
         ("f64", (16, 16), 1, "unit=mma,team=part,rows=64,wm=2,wn=1,copy=rows"),
         ("c64", (24, 24), 1, "unit=mma,numbers=split,team=block,rows=64,wm=1,wn=3,copy=rows"),
-        ("c64", (10, 12), 2, "unit=mma,numbers=split,team=block,rows=32,wm=2,wn=1,copy=one"),
+        ("c64", (10, 12), 2, "unit=mma,numbers=split,team=block,rows=64,wm=2,wn=1,copy=one"),
         ("c128", (8, 8), 1, "unit=mma,team=block,rows=32,wm=2,wn=1,copy=rows"),
     ] {
         let problem = from(family, widths, dtype, offset);

@@ -4,6 +4,7 @@
 //! Kernels are right wherever matrices start; these meet lines where A and C start as far behind one as the problem says.
 
 use super::mapping::{band, copied_a, depth, group, moved_c, team};
+use super::schedule::piece_of_c;
 use crate::kernels::family::{Choice, Parameter};
 use crate::kernels::staging::{By, Moved};
 use crate::problem::Problem;
@@ -38,7 +39,7 @@ fn behind_line(problem: &Problem, offset: i64) -> i64 {
     (offset * problem.dtype().bytes()).rem_euclid(LINE)
 }
 
-/// Turns of threads, with 16 bytes each, of which the first and the last may stand apart.
+/// Turns of threads of which the first and the last may stand apart.
 const TURNS: i64 = 3;
 
 /// Whether that makes a difference: whole rows of A that threads ask for, and of C that they store, and groups of whole lines of them that take some
@@ -48,9 +49,9 @@ fn may_be_whole(problem: &Problem, choice: &Choice) -> bool {
         return false;
     }
     let shape = problem.shape;
-    let whole = |columns: i64| {
+    let whole = |columns: i64, piece: i64| {
         let bytes = group(problem, choice) * columns * problem.dtype().bytes();
-        bytes % LINE == 0 && bytes >= TURNS * 16 * team(problem, choice)
+        bytes % LINE == 0 && bytes >= TURNS * piece * team(problem, choice)
     };
     let copied = copied_a(problem, choice);
     let of_a = copied.by == By::Asking && copied.moved != Moved::Strided && depth(problem, choice) == shape.k;
@@ -58,7 +59,7 @@ fn may_be_whole(problem: &Problem, choice: &Choice) -> bool {
         && moved_c(problem, choice) != Moved::Strided
         && band(problem, choice) == shape.n;
     of_a && of_c
-        && whole(shape.k)
-        && whole(shape.n)
+        && whole(shape.k, copied.piece * copied.dtype.bytes())
+        && whole(shape.n, piece_of_c(problem, choice) * problem.dtype().bytes())
         && [problem.offset.a, problem.offset.c].iter().any(|&offset| behind_line(problem, offset) > 0)
 }

@@ -99,6 +99,15 @@ fn specialized(strides: &[(&str, i64)]) -> String {
     if multiples.is_empty() { String::new() } else { format!("specialize({})\n", multiples.join(", ")) }
 }
 
+/// Elements of C that threads store at a time where results leave through shared memory.
+pub(super) fn piece_of_c(problem: &Problem, choice: &Choice) -> i64 {
+    let (dtype, align) = (problem.dtype(), problem.alignment_of_rows().c);
+    match moved_c(problem, choice) {
+        Moved::AsOne => align / dtype.bytes(),
+        _ => copied_at_once(dtype, problem.shape.n, band(problem, choice), align),
+    }
+}
+
 /// Blocks, or parts of them each for itself, that take every so many groups of rows, or a few each: A is copied to shared memory in the loop
 /// over them, and the result leaves through shared memory, so that device memory sees whole lines, or straight from
 /// registers.
@@ -107,13 +116,10 @@ pub(super) fn from_shared(problem: &Problem, choice: &Choice) -> String {
     let [pad_a, pad_b, pad_c] = paddings(problem, choice);
     let (of_a, of_c) = (moved_a(problem, choice), moved_c(problem, choice));
     let depth = depth(problem, choice);
-    let (row_of_a, align_of_c) = (staged(problem, choice).1 * problem.shape.k, problem.alignment_of_rows().c);
+    let row_of_a = staged(problem, choice).1 * problem.shape.k;
     let copied = copied_a(problem, choice);
     let piece_a = copied.piece;
-    let piece_c = match of_c {
-        Moved::AsOne => align_of_c / problem.dtype().bytes(),
-        _ => copied_at_once(problem.dtype(), problem.shape.n, band(problem, choice), align_of_c),
-    };
+    let piece_c = piece_of_c(problem, choice);
     let ahead_of_c = lines::ahead_of_c(problem, choice, piece_c * problem.dtype().bytes());
     // The innermost loop over blocks, and the steps that make it and the loop over the parts of a block that take groups
     // of their own. The blocks of one group of rows are neighbours: they read it at about the same time.
