@@ -7,7 +7,7 @@ use super::mapping::{band, copied_a, depth, group, moved_c, team};
 use super::schedule::piece_of_c;
 use crate::kernels::family::{Choice, Parameter};
 use crate::kernels::staging::{By, Moved};
-use crate::problem::Problem;
+use crate::problem::{Alignment, Problem};
 
 /// The parameter.
 pub(super) const LINES: Parameter = Parameter {
@@ -43,7 +43,7 @@ fn behind_line(problem: &Problem, offset: i64) -> i64 {
 const TURNS: i64 = 3;
 
 /// Whether that makes a difference: whole rows of A that threads ask for, and of C that they store, and groups of whole lines of them that take some
-/// turns.
+/// turns. Pieces of 16 bytes that a warp moves at once lie in few lines wherever they start.
 fn may_be_whole(problem: &Problem, choice: &Choice) -> bool {
     if !super::is_staged(choice) {
         return false;
@@ -61,5 +61,7 @@ fn may_be_whole(problem: &Problem, choice: &Choice) -> bool {
     of_a && of_c
         && whole(shape.k, copied.piece * copied.dtype.bytes())
         && whole(shape.n, piece_of_c(problem, choice) * problem.dtype().bytes())
-        && [problem.offset.a, problem.offset.c].iter().any(|&offset| behind_line(problem, offset) > 0)
+        && [problem.offset.a, problem.offset.c]
+            .iter()
+            .any(|&offset| behind_line(problem, offset) % Alignment::MOST > 0)
 }
