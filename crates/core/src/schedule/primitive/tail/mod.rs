@@ -363,6 +363,10 @@ mod tests {
         for k in 0..K { y[0] += x[k] * x[k] }
     }";
 
+    /// Eight threads that begin three elements ahead.
+    const AHEAD: &str =
+        "split(y.i, 8, ahead=3) -> u, t\nreorder(y.t, y.u)\nbind(y.r, block.x)\nbind(y.t, threads)\n";
+
     fn run(text: &str, steps: &str) -> Result<String, String> {
         let spec = parse::program(text).expect("reads");
         Schedule::run(spec, steps).map(|s| s.program().to_string()).map_err(|e| e.to_string())
@@ -403,9 +407,7 @@ mod tests {
         let copy = "program p(n: size, x: in f32[n, 64], y: out f32[n, 64]) {
             for r in 0..n, i in 0..64 { y[r, i] = x[r, i] }
         }";
-        let ahead =
-            "split(y.i, 8, ahead=3) -> u, t\nreorder(y.t, y.u)\nbind(y.r, block.x)\nbind(y.t, threads)\n";
-        let text = run(copy, &format!("{ahead}unroll(y.u)\ntail(y.u, ends)")).unwrap();
+        let text = run(copy, &format!("{AHEAD}unroll(y.u)\ntail(y.u, ends)")).unwrap();
         let lines: Vec<&str> = text.lines().map(str::trim).collect();
         let at = lines.iter().position(|l| *l == "for u in unroll 0..7 {").expect("those between");
         assert_eq!(lines[at - 3..at], ["if 0 <= t - 3 {", "y[r, t - 3] = x[r, t - 3]", "}"], "{text}");
@@ -415,11 +417,27 @@ mod tests {
             ("tail(y.u, ends)", "it is not unrolled"),
             ("unroll(y.u)\ntail(y.u, ends)\ntail(y.u, ends)", "no condition inside is certain between them"),
         ] {
-            let refusal = run(copy, &format!("{ahead}{steps}")).expect_err(steps);
+            let refusal = run(copy, &format!("{AHEAD}{steps}")).expect_err(steps);
             assert!(refusal.contains(because), "{steps}: {refusal}");
         }
         let two = "split(y.i, 32) -> u, t\nunroll(y.u)\ntail(y.u, ends)";
         assert!(run(copy, two).unwrap_err().contains("it does not count from 0 to a constant above 2"));
+    }
+
+    #[test]
+    fn what_a_condition_around_says_is_not_asked_again() {
+        let copy = "program p(n: size, x: in f32[n, 64], y: out f32[n, 64]) {
+            for r in 0..n, i in 0..64 {
+                if i < n { if i < n + 1 { y[r, i] = x[r, i] } else { y[r, i] = 1 } } else { if i < n { y[r, i] = 2 } }
+            }
+        }";
+        let text = run(copy, &format!("{AHEAD}unroll(y.u)\ntail(y.u, ends)")).unwrap();
+        let (_, between) = text.split_once("for u in unroll 0..7 {").expect("those between");
+        let (between, _) = between.split_once("if t + 61 < ").expect("and the last");
+        assert!(between.contains("if 8*u + t + 5 < n {"), "{text}");
+        for gone in ["n + 1", "= 1", "= 2"] {
+            assert!(!between.contains(gone), "{gone} is still there: {text}");
+        }
     }
 
     #[test]
