@@ -305,6 +305,11 @@ impl Family {
             let refusal = Diagnosis::new(format!("{} cannot be made{with} for {}", self.name, problem.shape));
             // A constraint on nothing that is given would have been kept, had all that is given a meaning.
             let is_asked = |c: &Constraint| c.on.iter().any(|name| given.get(name).is_some());
+            // Where one thing alone has no meaning, and what was broken is on others, it was broken on the way there.
+            let alone = |(name, others): &(&str, Choice), broken: &Constraint| {
+                given.iter().all(|(other, _)| other == *name || others.get(other).is_some())
+                    && !broken.on.contains(name)
+            };
             // The one way to go on would be one that nobody has permitted.
             if let (None, None, Some((name, value))) = (&walk.broken, &walk.idle, &walk.forbidden) {
                 return Err(refusal
@@ -312,7 +317,9 @@ impl Family {
                     .instead(format!("add {name}={value}, or permit it")));
             }
             return Err(match (walk.broken, walk.idle) {
-                (Some(broken), idle) if idle.is_none() || is_asked(broken) => {
+                (Some(broken), idle)
+                    if idle.as_ref().is_none_or(|idle| is_asked(broken) && !alone(idle, broken)) =>
+                {
                     refusal.because(broken.about).instead(format!("change {}", broken.on.join(", ")))
                 }
                 (_, Some((name, others))) => {

@@ -100,3 +100,18 @@ fn shared_memory_has_room_for_their_sums() {
     assert!(complete("apart").is_ok());
     assert!(complete("together").is_err_and(|d| d.to_string().contains("sums of sets do not fit")));
 }
+
+/// Of the ways to be refused, that of the one thing that has no meaning beside the others is said, not what was too large on the way there.
+#[test]
+fn what_has_no_meaning_is_said_first() {
+    let family = kernels::family("tsmttsm").unwrap();
+    let small = problem(family, (8, 8), "f32");
+    for (given, because) in [
+        ("staging=registers,sets=together", "sets has no meaning with areas=1"),
+        ("unit=fma,staging=registers,depth=4096", "depth has no meaning with areas=1"),
+        ("staging=shared,depth=4096", "the groups of rows do not fit"),
+    ] {
+        let refusal = family.complete(&parameters(given), &small, target::DEFAULT).expect_err(given);
+        assert!(refusal.to_string().contains(because), "{given}: {refusal}");
+    }
+}
