@@ -55,8 +55,9 @@ fn every_step_towards_it_changes_nothing() {
 fn it_is_asked_only_where_matrices_start_within_a_line() {
     let family = kernels::family("tsmm").unwrap();
     let lines = family.parameters.iter().find(|p| p.name == "lines").unwrap();
-    let offered =
-        |problem: &Problem, form| (lines.values)(&chosen(family, problem, form), problem, target::DEFAULT);
+    let offered = |problem: &Problem, form: &str| {
+        (lines.values)(&chosen(family, problem, form), problem, target::DEFAULT)
+    };
     let form = "unit=mma,store=shared,rows=64";
     let within = from(family, (16, 16), "f64", 1);
     assert_eq!(offered(&within, form).len(), 2);
@@ -69,6 +70,11 @@ fn it_is_asked_only_where_matrices_start_within_a_line() {
     );
     assert!(offered(&within, "unit=mma,store=direct").is_empty(), "registers have results of many lines");
     assert!(offered(&within, "unit=fma,staging=registers").is_empty(), "threads read rows of their own");
+    // 32 rows of 9 numbers are nine lines, 16 of them four and a half.
+    let nine = from(family, (9, 9), "f32", 1);
+    let of =
+        |rows| offered(&nine, &format!("unit=mma,numbers=split,store=shared,team=block,rows={rows}")).len();
+    assert_eq!([32, 16].map(of), [2, 0], "every group starts as far behind a line as the first");
     let small = from(family, (2, 2), "f64", 1);
     assert!(offered(&small, form).is_empty(), "all pieces are copied in two turns");
     let mut apart = within;

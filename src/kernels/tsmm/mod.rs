@@ -1,9 +1,7 @@
-//! The family `tsmm`: a tall skinny matrix times a small one. C = alpha A B + beta C with A: M x K and B: K x N, M long
-//! and N, K short. There are three forms:
+//! The family `tsmm`: a tall skinny matrix times a small one. C = alpha A B + beta C with A: M x K and B: K x N, M long and N, K short. Its forms:
 //!
-//! - `unit=fma staging=registers`: the mappings of Ernst, Hager, Thies and Wellein (IJHPCA 35(1), 2021). `threads`
-//!   threads share out the columns of a row of the result, and take `unroll` rows at a time, element by element or in
-//!   pieces of 16 bytes (`vector`).
+//! - `unit=fma staging=registers`: the mappings of Ernst, Hager, Thies and Wellein (IJHPCA 35(1), 2021). `threads` threads share out the
+//!   columns of a row of the result, and take `unroll` rows at a time, element by element or in pieces of 16 bytes (`vector`).
 //! - `unit=fma staging=shared`: a block takes every so many groups of `rows` rows. They are copied to shared memory,
 //!   `stages` ahead, where the small matrix stays; a thread multiplies `tm` rows by `tn` columns; and the result leaves
 //!   through shared memory, so that device memory sees whole lines.
@@ -23,8 +21,8 @@
 //! memory, twice as large: nobody gives its elements signs again, and a warp reads half as many bytes of it. With `numbers=three` products are made of three real ones, as
 //! in the family `tsmttsm`: only where somebody asks for it or permits it.
 //!
-//! In complex64, where numbers have to be split (`numbers=split`), the same is `numbers=split-parts`. There, with `split_once=true`,
-//! the real matrix is what is stored in shared memory, twice as long, and nobody gives its elements signs again.
+//! In complex64, where numbers have to be split (`numbers=split`), the same is `numbers=split-parts`. There, with `split_once=true`, the real
+//! matrix is what is stored in shared memory.
 //!
 //! Where rows are staged, they belong to a block, whose warps wait for copies together, or, with `team=part`, each of
 //! its `wm` parts of `wn` warps takes groups of its own, copies them itself and waits for no other: while one of them
@@ -34,9 +32,9 @@
 //! another width: 13 columns each for four threads leave 3 of 52 over, where pieces of four leave 11 of 60. The small matrix
 //! then leaves room between pieces in shared memory, so that each begins with 16 bytes.
 //!
-//! Dense rows of A and C move as one piece of memory (`copy=one`) or row by row, as in the family `tsmttsm`. One bulk copy may
-//! bring a group of rows of A (`copy=bulk`), which each warp gives back when it has multiplied them: to the warp that asks for the
-//! next (`release=warps`), or to one that does nothing else (`release=role`).
+//! Dense rows of A and C move as one piece of memory (`copy=one`) or row by row, as in the family `tsmttsm`; where they start within a line of
+//! 128 bytes, by whole lines, if the choice says so (`lines`; see `lines.rs`). One bulk copy may bring a group of rows of A (`copy=bulk`), which each warp gives
+//! back when it has multiplied them: to the warp that asks for the next (`release=warps`), or to one that does nothing else (`release=role`).
 //!
 //! Rows that are one piece of memory cannot be longer than they are, so that lanes meet in banks of shared memory. Then the instructions of a
 //! warp may take every so many terms (`terms_apart`) and make every so many columns (`columns_apart`), see `banks.rs`. Lanes

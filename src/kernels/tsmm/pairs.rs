@@ -1,5 +1,5 @@
 //! Results of matrix units in complex64 on their way through shared memory: whether a lane stores the two neighbours of a row that it has at once
-//! (`pairs=true`), 16 bytes, or one after the other. Real numbers are always stored so.
+//! (`pairs=true`), 16 bytes, or one after the other. Real numbers are stored so wherever rows consist of pairs.
 
 use warpwright_core::dtype::DType;
 
