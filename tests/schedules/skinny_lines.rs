@@ -70,10 +70,10 @@ fn it_is_asked_only_where_matrices_start_within_a_line() {
     );
     assert!(offered(&within, "unit=mma,store=direct").is_empty(), "registers have results of many lines");
     assert!(offered(&within, "unit=fma,staging=registers").is_empty(), "threads read rows of their own");
-    // 32 rows of 9 numbers are nine lines, 16 of them four and a half.
-    let nine = from(family, (9, 9), "f32", 1);
+    // 32 rows of 25 numbers are 25 lines, 16 of them twelve and a half.
+    let odd = from(family, (25, 25), "f32", 1);
     let of =
-        |rows| offered(&nine, &format!("unit=mma,numbers=split,store=shared,team=block,rows={rows}")).len();
+        |rows| offered(&odd, &format!("unit=mma,numbers=split,store=shared,team=block,rows={rows}")).len();
     assert_eq!([32, 16].map(of), [2, 0], "every group starts as far behind a line as the first");
     let small = from(family, (2, 2), "f64", 1);
     assert!(offered(&small, form).is_empty(), "all pieces are copied in two turns");
