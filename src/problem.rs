@@ -315,6 +315,11 @@ impl Problem {
         Alignment { a: alignment(a * operand), b: alignment(b * operand), c: alignment(c * result) }
     }
 
+    /// Whether nothing lies between the rows of any matrix.
+    pub fn rows_are_adjacent(&self) -> bool {
+        self.ld == Problem::new(self.shape, self.precision, self.layout).ld
+    }
+
     /// How the rows of the matrices are aligned: where they are some way apart, as their starts and their distance; where
     /// they are adjacent, as the first one, since dense rows can be read as one.
     pub fn alignment_of_rows(&self) -> Alignment {

@@ -68,18 +68,19 @@ mod footprint;
 mod lines;
 mod mapping;
 mod pairs;
+mod passes;
 mod schedule;
 mod spans;
 
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::dtype::DType;
-use warpwright_core::target::{Capability, Target};
+use warpwright_core::target::Capability;
 
 use self::bulk::IN_BULK;
 use self::mapping::{
-    GROUPS, IN_PLACE, PASSING, band, bands, in_parts, instructions_across, moved_a, moved_c, staged, wider,
+    IN_PLACE, PASSING, band, bands, in_parts, instructions_across, moved_a, moved_c, staged, wider,
 };
-use super::early::{self, EARLY};
+use super::early::{self, ASKED, ASKS, EARLY, LETS};
 use super::family::{Choice, Family, Parameter, Value};
 use super::gemm::Fixed;
 use super::granularity::{self, GRANULARITY};
@@ -121,13 +122,6 @@ const MOST_COLUMNS: i64 = 20;
 /// Bytes of a band of the small matrix from which on smaller ones are worth trying.
 const LARGE_BAND: i64 = 16 << 10;
 
-/// Blocks for each multiprocessor from which on it is worth trying that they make room for each other.
-const MANY_BLOCKS: i64 = 16;
-
-/// The most columns of C of which that is worth trying. Of products that are wider nobody has measured it, and of the 19 widths of f64 from 46 to 64 blocks that stay
-/// are kept for 12 (one H200, 2026-11-26).
-const MOST_COLUMNS_OF_A_PASS: i64 = 64;
-
 /// Bytes of a row of A from which on it is worth trying to copy it in pieces.
 const LONG_ROW: i64 = 192;
 
@@ -158,20 +152,6 @@ fn fixed(problem: &Problem) -> Result<Fixed, Diagnosis> {
 /// The values of a parameter of the form that reads rows into registers.
 fn in_registers(choice: &Choice, values: impl IntoIterator<Item = impl Into<Value>>) -> Vec<Value> {
     if is_staged(choice) { Vec::new() } else { values.into_iter().map(Into::into).collect() }
-}
-
-/// How many groups of rows it is worth trying that a block takes before it makes room, so that there are many blocks. One that asks for a group
-/// by a bulk copy while it multiplies another takes several.
-fn groups_of_a_pass(choice: &Choice, problem: &Problem, target: &Target) -> Vec<i64> {
-    let blocks = |groups: i64| {
-        ceil(problem.shape.m, groups * mapping::rows(problem, choice).max(1)) * bands(problem, choice)
-    };
-    let several = By::of(choice) == By::Bulk;
-    let many = |groups: &i64| blocks(*groups) >= MANY_BLOCKS * i64::from(target.sm_count.value);
-    if problem.shape.n > MOST_COLUMNS_OF_A_PASS {
-        return Vec::new();
-    }
-    [1, 2, 4, 8, 16, 32].into_iter().skip(several.into()).filter(many).collect()
 }
 
 /// The values of a parameter of the forms that stage rows in shared memory.
@@ -496,26 +476,8 @@ const PARAMETERS: &[Parameter] = &[
         about: "how far apart the columns lie that it makes: neighbours, or a distance at which fewer lanes meet in a bank when they store them",
         values: |c, problem, _| with_mma(c, several(banks::columns_worth_trying(problem, c))),
     },
-    Parameter {
-        name: PASSING,
-        about: "whether a block takes a few groups of rows and makes room for the next, instead of staying and taking every so many",
-        values: |c, problem, target| {
-            let worth = !groups_of_a_pass(c, problem, target).is_empty() && !bulk::take_turns(c);
-            with_stages(c, [false].into_iter().chain(worth.then_some(true)))
-        },
-    },
-    Parameter {
-        name: GROUPS,
-        about: "groups of rows that a block takes, or each part of it, before it makes room for the next",
-        values: |c, problem, target| {
-            if !c.flag(PASSING) {
-                return Vec::new();
-            }
-            let few = if By::of(c) == By::Bulk { 2 } else { 1 };
-            let worth = groups_of_a_pass(c, problem, target);
-            with_stages(c, if worth.is_empty() { vec![few] } else { worth })
-        },
-    },
+    passes::PASSES,
+    passes::GROUPS_OF_A_PASS,
     Parameter {
         name: mapping::FETCH,
         about: "whether the sectors that rows of C share with what lies between them are brought to the second-level cache while rows of A come",
@@ -596,4 +558,7 @@ const PARAMETERS: &[Parameter] = &[
         values: |c, _, _| with_stages(c, [true, false]),
     },
     EARLY,
+    LETS,
+    ASKS,
+    ASKED,
 ];

@@ -106,7 +106,7 @@ use self::direct::{REGISTERS, SHARED, STAGING, is_direct, is_staged};
 use self::mapping::{APART, Threads, WHOLE, ZEROS, area, areas, read};
 use self::runs::{RUNS, RUNS_OF_A_GROUP};
 use self::warps::{EVEN, OMIT};
-use super::early::{self, EARLY};
+use super::early::{self, ASKED, ASKS, EARLY, LETS};
 use super::family::{Choice, Family, Parameter, Value};
 use super::gemm::{Fixed, Numbers};
 use super::granularity::{self, GRANULARITY};
@@ -562,6 +562,9 @@ const PARAMETERS: &[Parameter] = &[
         },
     },
     EARLY,
+    LETS,
+    ASKS,
+    ASKED,
 ];
 
 /// For sums of at most this many terms one launch may be faster than two.

@@ -31,6 +31,7 @@
 
 mod body;
 mod buffer;
+mod early;
 pub mod facts;
 mod launch;
 pub mod parse;
@@ -43,6 +44,7 @@ pub mod walk;
 
 pub use body::Body;
 pub use buffer::{ALIGNMENT, Buffer, Dim, Io, Ring, Space};
+pub use early::{AskedBy, Asks, Early, Lets};
 pub use launch::{BlockLoop, Launch, SharedBuffer, SharedPlan, shared_elements};
 pub(crate) use launch::{alignment, block_threads};
 pub use program::{Param, ParamKind, Program};

@@ -225,8 +225,8 @@ impl Printer {
             let assumes: Vec<_> = program.assumes.iter().map(|c| self.cond(c)).collect();
             self.line(format!("  assume {}", assumes.join(", ")));
         }
-        if program.begins_early {
-            self.line("  begins_early");
+        if let Some(early) = program.begins_early {
+            self.line(format!("  {early}"));
         }
         if let Some(bytes) = program.fetches {
             self.line(format!("  fetches {bytes}"));

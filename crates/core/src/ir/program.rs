@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::buffer::{Buffer, Io, Space};
+use super::early::Early;
 use super::statement::Stmt;
 use super::walk;
 use crate::dtype::DType;
@@ -20,9 +21,9 @@ pub struct Program {
     pub params: Vec<Param>,
     /// What the caller promises about sizes and strides.
     pub assumes: Vec<Cond>,
-    /// Whether a call may begin while what was launched before it still runs: each of its launches waits itself until that has ended, before it
-    /// reads or writes anything.
-    pub begins_early: bool,
+    /// Whether a call may begin while what was launched before it still runs, and how: each of its launches waits itself until that has ended,
+    /// before it reads or writes anything.
+    pub begins_early: Option<Early>,
     /// How many bytes device memory is asked to give at a time at most, where the program says so: a hint to caches, of which no result depends.
     pub fetches: Option<i64>,
     /// The host list: scratch buffers, conditions and launches, in order.

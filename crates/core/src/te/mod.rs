@@ -81,7 +81,7 @@ impl Expression {
             doc: Vec::new(),
             params: Vec::new(),
             assumes: Vec::new(),
-            begins_early: false,
+            begins_early: None,
             fetches: None,
             body: Vec::new(),
         };

@@ -7,7 +7,7 @@ use super::body::{Body, Unit};
 use super::names::Names;
 use super::residency::blocks_per_sm;
 use super::source::{Argument, Kernel, Scratch};
-use super::spelling::{Prelude, barrier, launch as between, mbarrier, tensor_map};
+use super::spelling::{Prelude, barrier, mbarrier, tensor_map};
 use super::text::{Lines, Strength, WIDTH};
 use super::threads::Executing;
 use super::{Neighbours, Writer};
@@ -36,7 +36,7 @@ pub(super) fn kernel(
     let mut body = Body::new(unit, launch, std::mem::take(&mut writer.prelude));
     if neighbours.waits() {
         body.written_before.clone_from(&writer.written);
-        if unit.program.begins_early {
+        if unit.program.begins_early.is_some() {
             // By another call, for all that is known.
             body.written_before.extend(unit.program.tensors().map(|tensor| tensor.sym.clone()));
         }
@@ -271,30 +271,6 @@ impl<'a> Body<'a> {
             Ok(())
         })?;
         Ok((declarations, statements))
-    }
-
-    /// Lets the launch behind begin, and waits for the one before before anything is read or written. Whoever waits for this one then waits
-    /// for what it waits for too: no block ends without having waited.
-    ///
-    /// The last of several launches waits first. Otherwise blocks of the next call, which all wait, would be given to multiprocessors while the
-    /// first launch of this one still has them, by twos where they find room: a product that ran at one block a multiprocessor took
-    /// more than twice as long then (bench/results/h200-2026-11-29-boxes-and-calls-that-begin-early.txt).
-    fn neighbours(&mut self, neighbours: Neighbours) {
-        let mut steps = Vec::new();
-        if neighbours.lets_next_begin() {
-            self.prelude.require(&between::LET_NEXT_LAUNCH_BEGIN);
-            steps.push("let_next_launch_begin();");
-        }
-        if neighbours.waits() {
-            self.prelude.require(&between::WAIT_FOR_LAUNCH_BEFORE);
-            steps.push("wait_for_launch_before();");
-        }
-        if neighbours.before && !neighbours.after {
-            steps.reverse();
-        }
-        for step in steps {
-            self.line(step);
-        }
     }
 
     /// What stands before the statements: the numbers of the block and the thread, and shared memory.

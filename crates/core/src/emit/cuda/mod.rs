@@ -18,6 +18,7 @@ mod body;
 mod coordinates;
 mod corner;
 mod cursor;
+mod early;
 mod element;
 mod index;
 mod instruction;
@@ -54,7 +55,7 @@ use crate::index::{Atom, Comparison, Cond, Ranges};
 use crate::instr;
 use crate::ir::Launch;
 use crate::ir::validate::Valid;
-use crate::ir::{Program, Stmt, walk};
+use crate::ir::{Early, Program, Stmt, walk};
 use crate::sym::Sym;
 use crate::target::{Capability, Target};
 
@@ -94,7 +95,7 @@ fn emit_up_to(valid: &Valid, largest_size: i64) -> Result<Source, Diagnosis> {
         scratch,
         host,
         largest_size,
-        begins_early: program.begins_early && unit.has(Capability::DependentLaunch),
+        begins_early: program.begins_early.is_some() && unit.has(Capability::DependentLaunch),
         fetches: program.fetches.filter(|_| unit.has(Capability::FetchGranularity)),
         needs: needs(program),
     })
@@ -112,23 +113,23 @@ struct Writer<'a> {
     written: HashSet<Sym>,
 }
 
-/// Whether other launches of the same call come before and after one, and whether calls overlap, as those of a program that begins early do.
+/// Whether other launches of the same call come before and after one, and how calls overlap, if they do, as those of a program that begins early.
 #[derive(Clone, Copy, Debug, Default)]
 struct Neighbours {
     before: bool,
     after: bool,
-    calls: bool,
+    calls: Option<Early>,
 }
 
 impl Neighbours {
     /// Whether it may begin before what was launched before it has ended, and has to wait for that.
     fn waits(self) -> bool {
-        self.before || self.calls
+        self.before || self.calls.is_some()
     }
 
     /// Whether what is launched after it may begin before it has ended.
     fn lets_next_begin(self) -> bool {
-        self.after || self.calls
+        self.after || self.calls.is_some()
     }
 }
 

@@ -1,7 +1,7 @@
 //! The text form of programs, read.
 //!
 //! ```text
-//! program NAME(params) [assume cond, ...] { host* }
+//! program NAME(params) [assume cond, ...] [begins_early [asks N KiB bulk|lines] [lets none|all]] [fetches BYTES] { host* }
 //! param    n: size | G: launch | beta0: flag | alpha: f32 | A: in|out|inout f32[dims; ld] [align BYTES]
 //! host     const X = e | alloc ws: f32[dims] global | if cond {..} | launch
 //! launch   for b in block.x(E) [ordered] { ... }
@@ -31,6 +31,7 @@ use expr::{Entity, Expr, Node};
 use lexer::{Kind, Token};
 
 use super::buffer::{ALIGNMENT, Buffer, Dim, Io, Space};
+use super::early::{AskedBy, Asks, Early, Lets};
 use super::program::{Param, ParamKind, Program};
 use crate::diag::Diagnosis;
 use crate::dtype::DType;
@@ -89,13 +90,27 @@ impl Parser {
                 }
             }
         }
-        let begins_early = self.take_name("begins_early");
+        let begins_early = if self.take_name("begins_early") { Some(self.early()?) } else { None };
         let fetches = if self.take_name("fetches") { Some(self.constant_expr()?) } else { None };
         let body = self.body()?;
         if self.peek() != &Kind::End {
             return Err(self.error("expected the end of the text after the program"));
         }
         Ok(Program { name, doc: Vec::new(), params, assumes, begins_early, fetches, body })
+    }
+
+    /// How calls overlap, behind the word for it.
+    fn early(&mut self) -> Result<Early, Diagnosis> {
+        let mut early = Early::default();
+        if self.take_name("asks") {
+            let kib = self.constant_expr()?;
+            self.expect_name("KiB")?;
+            early.asks = Some(Asks { kib, by: AskedBy::by_name(&self.name("by bulk or by lines")?)? });
+        }
+        if self.take_name("lets") {
+            early.lets = Lets::by_name(&self.name("which launches")?)?;
+        }
+        Ok(early)
     }
 
     /// Parameters may refer to sizes and row strides declared anywhere in the list, so names come first.

@@ -15,40 +15,63 @@
 //! ends, wait for it themselves before they read or write anything, and let those of the next launch do the same. Nothing is taken for unchanging then, since
 //! what runs before may write it: the compiler moves loads less freely. Short calls one after another take 0.3 to 0.4 us less so
 //! on an H200 where nothing but copies is done (`bench/limits/short.cu`).
+//!
+//! With `asks`, blocks ask for the first KiB of each input before they wait: device memory brings them to the second-level cache meanwhile. That reads nothing:
+//! where the launch before still writes to them, its values are read afterwards. By `bulk` one thread of a block asks for pieces of 2048 bytes, by
+//! `lines` every thread for lines of 128. With `lets`, `none` of the launches lets what follows begin before it has waited itself, or `all` of them do,
+//! the last of several too. Which of it is fastest depends on how many blocks there are and how much room they leave: blocks that wait take some.
 
 use crate::diag::Diagnosis;
-use crate::ir::Program;
+use crate::ir::{AskedBy, Asks, Early, Lets, Program};
 use crate::schedule::step::Call;
 
 use super::Primitive;
 
-pub(super) const USAGE: &str = "begin_early()";
+pub(super) const USAGE: &str =
+    "begin_early([asks=KiB of each input][, by=bulk|lines][, lets=most|none|all])";
 
 /// See the module documentation.
 #[derive(Clone, Debug)]
-pub struct BeginEarly;
+pub struct BeginEarly {
+    /// How calls overlap.
+    pub early: Early,
+}
 
 impl BeginEarly {
     pub(super) fn read(call: &Call) -> Result<BeginEarly, Diagnosis> {
         if !call.args.is_empty() {
-            return Err(call.wrong("it takes nothing"));
+            return Err(call.wrong("it takes options only"));
         }
-        Ok(BeginEarly)
+        let asks = match (call.option_of("asks").map(str::parse::<i64>), call.option_of("by")) {
+            (None, None) => None,
+            (Some(Ok(kib)), by) if kib > 0 => {
+                Some(Asks { kib, by: by.map_or(Ok(AskedBy::Bulk), AskedBy::by_name)? })
+            }
+            (None, Some(_)) => return Err(call.wrong("nothing is asked for: say how many KiB, as asks=1024")),
+            (Some(_), _) => return Err(call.wrong("what is asked for is a positive number of KiB")),
+        };
+        let lets = call.option_of("lets").map_or(Ok(Lets::default()), Lets::by_name)?;
+        Ok(BeginEarly { early: Early { asks, lets } })
     }
 }
 
 impl Primitive for BeginEarly {
     fn call(&self) -> Call {
-        Call::new("begin_early")
+        let call = Call::new("begin_early");
+        let call = match self.early.asks {
+            Some(asks) => call.option("asks", asks.kib).option("by", asks.by.name()),
+            None => call,
+        };
+        if self.early.lets == Lets::default() { call } else { call.option("lets", self.early.lets.name()) }
     }
 
     fn apply(&self, program: &Program) -> Result<Program, Diagnosis> {
-        if program.begins_early {
+        if program.begins_early.is_some() {
             return Err(Diagnosis::new("the program begins early already")
                 .because("an earlier step of the schedule says so")
                 .instead("leave one of the two out"));
         }
-        Ok(Program { begins_early: true, ..program.clone() })
+        Ok(Program { begins_early: Some(self.early), ..program.clone() })
     }
 }
 
@@ -64,7 +87,7 @@ mod tests {
 }";
         let schedule = Schedule::run(parse::program(text).unwrap(), "begin_early()").unwrap();
         let program = schedule.program();
-        assert!(program.begins_early && !schedule.spec().begins_early);
+        assert!(program.begins_early.is_some() && schedule.spec().begins_early.is_none());
         assert_eq!(parse::program(&program.to_string()).unwrap().to_string(), program.to_string());
         let twice = Schedule::run(parse::program(text).unwrap(), "begin_early()\nbegin_early()").unwrap_err();
         assert!(twice.to_string().contains("begins early already"), "{twice}");
