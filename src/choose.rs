@@ -3,7 +3,7 @@
 //! Tall and skinny products go to a family with parameters. Its parameters are those that were measured to be the best
 //! for this problem on this GPU; else those of a problem that differs in a long extent only, in factors or in conjugation; else those of a problem nearby
 //! that was tuned, of several the one whose parameters the model calls the fastest here, unless it says that they would be
-//! slow; else those that the model ranks first. Where nobody has tuned a family, or this problem at any such length, on this kind of GPU,
+//! slow and the problem is no short one beside others of its length; else those that the model ranks first. Where nobody has tuned a family, or this problem at any such length, on this kind of GPU,
 //! what was found on a sister counts, of the same compute capability and with as many multiprocessors. Other products go to a kernel
 //! of the ladders, by rule.
 
@@ -17,7 +17,7 @@ use crate::kernels::family::{Choice, Family, Permissions};
 use crate::kernels::{self, Kernel, Recipe, Variant, granularity};
 use crate::problem::{Alignment, Problem};
 use crate::report::ChosenBy;
-use crate::tune::alike::{is_near, is_same_but_long};
+use crate::tune::alike::{is_as_short, is_near, is_same_but_long};
 use crate::tune::rank;
 use crate::tune::record::{Gpu, Key, Record};
 use crate::tune::space;
@@ -94,7 +94,8 @@ pub fn parameters(
             Some(modelled(&kernel.parameters)? > much * modelled(&other)?)
         };
         let much_worse = || much_worse() == Some(true);
-        if is_same_but_long(family, problem, &key, &record.problem) || !much_worse() {
+        let alike = is_same_but_long(family, problem, &key, &record.problem);
+        if alike || is_as_short(&key, &record.problem) || !much_worse() {
             return Ok((kernel, ChosenBy::Neighbour));
         }
     }
@@ -410,6 +411,16 @@ mod tests {
         };
         assert_eq!(chosen("28x28x1000000", &at("28x28x16000000")).0.word("unit"), "fma");
         assert_eq!(chosen("28x28x1000000", &at("28x28x17000000")).0.word("unit"), "mma");
+    }
+
+    #[test]
+    fn of_short_products_a_neighbour_of_the_same_length_knows_more_than_the_model() {
+        let slow = Choice::default().with("unit", "fma").with("staging", "registers").with("tm", 1);
+        let by = |shape: &str, known: &str| chosen(shape, &[record(known, slow.clone())]).1;
+        assert_eq!(by("28x28x10000", "30x30x10000"), ChosenBy::Neighbour);
+        assert_eq!(by("28x28x1000000", "30x30x1000000"), ChosenBy::Model);
+        assert_eq!(by("28x28x10000", "30x30x40000"), ChosenBy::Model);
+        assert_eq!(by("28x28x10000", "40x40x10000"), ChosenBy::Model);
     }
 
     #[test]

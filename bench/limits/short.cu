@@ -11,13 +11,20 @@
 //     asked ahead       `all early`, and each thread asks for what it reads first before it waits: it comes to the second-level cache meanwhile, where a
 //                       value that the launch before writes later is found all the same
 //     copied ahead      `copied early` in the same way
+//     last, early       `last block`, and the launch begins while that before it still runs, and waits for its end itself
+//     last, ahead       the same, asking ahead
+//     alone, early      `read` in the same way: nothing is added up, so this is less than a call has to do
+//     alone, ahead      the same, asking ahead
+//     and a launch      `alone, ahead`, and a second launch that begins early, waits, and does nothing
+//     and a word        the same, and one thread of the second launch reads a word that another of the first has written, and writes it to C: the least
+//                       that a call of two launches does
 //
 // each with the best of 36 shapes: blocks on a multiprocessor, threads of a block, and 16-byte loads that a thread has
 // under way at a time. The calls are nodes of a graph, 104 or more, which is replayed; neighbouring calls use different
 // parts of 1 GiB, so that nothing is in the second-level cache. A line has the median and the quartiles of 25 replays
 // in microseconds for each call; the least time of its bytes at 4555 GB/s (reads) or 4069 GB/s (copies), which is what
 // long operands reach on an H200; that time and two empty launches; and the median as a multiple of the latter. Sums
-// are checked. Takes about 30 seconds. With a date and a file, it measures the bytes of products of a million rows that are small
+// are checked. Takes about a minute. With a date and a file, it measures the bytes of products of a million rows that are small
 // enough for launches to count, A^T B of 1 to 8 columns and A C of one, and writes a table (CSV) that bench/goals.py reads beside that of
 // `bench tsm --sweep short`: what copies so many bytes; or reads them and brings as many sums together as the result has words of 4 bytes, of which each
 // block leaves one: the same number everywhere, so that nothing is done for them but to write them, to read them, and to add them up, by one block or by
@@ -92,7 +99,12 @@ __device__ void add_partial(const float* partial, unsigned blocks, unsigned sums
 }
 
 // What becomes of what a block has read.
-enum After { NOTHING, PARTIAL, EARLY, LAST, ALL_EARLY, ASKED };
+enum After { NOTHING, PARTIAL, EARLY, LAST, ALL_EARLY, ASKED, LAST_EARLY, LAST_ASKED, ALONE_EARLY, ALONE_ASKED, AND_A_LAUNCH, AND_A_WORD };
+__host__ __device__ constexpr bool asks(After after) { return after == ASKED || after == LAST_ASKED || after == ALONE_ASKED || after == AND_A_LAUNCH || after == AND_A_WORD; }
+__host__ __device__ constexpr bool waits(After after) { return after == ALL_EARLY || after == LAST_EARLY || after == ALONE_EARLY || asks(after); }
+__host__ __device__ constexpr bool leaves_nothing(After after) { return after == NOTHING || after == ALONE_EARLY || after == ALONE_ASKED || after == AND_A_LAUNCH || after == AND_A_WORD; }
+__host__ __device__ constexpr bool by_last(After after) { return after == LAST || after == LAST_EARLY || after == LAST_ASKED; }
+__host__ __device__ constexpr bool by_another(After after) { return after == EARLY || after == ALL_EARLY || after == ASKED; }
 // How a launch begins.
 enum Begin { BEHIND, EARLY_TOO, ASKED_TOO };
 
@@ -111,9 +123,9 @@ template <int IN_FLIGHT> __device__ __forceinline__ void ask(const float4* a, un
 template <After AFTER, int IN_FLIGHT>
 __global__ void __launch_bounds__(1024, 1)
     read(const float4* a, unsigned n, float* partial, unsigned sums, unsigned* arrived, float* out) {
-    if (AFTER == EARLY || AFTER == ALL_EARLY || AFTER == ASKED) let_next_begin();
-    if (AFTER == ASKED) ask<IN_FLIGHT>(a, n);
-    if (AFTER == ALL_EARLY || AFTER == ASKED) wait_for_one_before();
+    if (AFTER == EARLY || waits(AFTER)) let_next_begin();
+    if (asks(AFTER)) ask<IN_FLIGHT>(a, n);
+    if (waits(AFTER)) wait_for_one_before();
     const unsigned step = gridDim.x * blockDim.x;
     float sum = 0;
     for (unsigned first = blockIdx.x * blockDim.x + threadIdx.x; first < n; first += IN_FLIGHT * step) {
@@ -125,8 +137,9 @@ __global__ void __launch_bounds__(1024, 1)
 #pragma unroll
         for (int u = 0; u < IN_FLIGHT; ++u) sum += (held[u].x + held[u].y) + (held[u].z + held[u].w);
     }
-    if (AFTER == NOTHING) {
+    if (leaves_nothing(AFTER)) {
         if (sum == 1.2345f) out[0] = sum;  // Never, but the compiler does not know.
+        if (AFTER == AND_A_WORD && blockIdx.x == 0 && threadIdx.x == 0) partial[0] = sum;
         return;
     }
     sum = sum_of_block(sum);
@@ -138,7 +151,7 @@ __global__ void __launch_bounds__(1024, 1)
         __syncthreads();
         if (threadIdx.x < sums) partial[blockIdx.x * sums + threadIdx.x] = of_block;
     }
-    if (AFTER == LAST) {
+    if (by_last(AFTER)) {
         __shared__ bool last;
         if (sums > 1) __syncthreads();
         if (threadIdx.x == 0) {
@@ -161,6 +174,18 @@ template <bool WAITS> __global__ void __launch_bounds__(1024) add_up(const float
     }
     const unsigned own = sums / gridDim.x;
     add_partial(partial, blocks, sums, blockIdx.x * own, own, out);
+}
+
+// A second launch that has nothing to do, or hardly.
+__global__ void only_wait() {
+    let_next_begin();
+    wait_for_one_before();
+}
+
+__global__ void one_word(const float* partial, float* out) {
+    let_next_begin();
+    wait_for_one_before();
+    if (threadIdx.x == 0) out[0] = __ldcg(partial);
 }
 
 template <Begin BEGIN, int IN_FLIGHT> __global__ void __launch_bounds__(1024, 1) copy(const float4* a, float4* c, unsigned n) {
@@ -248,10 +273,12 @@ template <After AFTER> void launch_read(Shape shape, const float4* from, unsigne
                         : shape.in_flight == 2 ? read<AFTER, 2>
                         : shape.in_flight == 4 ? read<AFTER, 4>
                                                : read<AFTER, 8>;
-    launch(AFTER == ALL_EARLY || AFTER == ASKED, shape.blocks, shape.threads, kernel, from, n, partial, sums, arrived, result);
+    launch(waits(AFTER), shape.blocks, shape.threads, kernel, from, n, partial, sums, arrived, result);
     const int adding = sums == 1 ? 256 : 1024;
     if (AFTER == PARTIAL) launch(false, shape.adders, adding, add_up<false>, partial, shape.blocks, sums, result);
-    if (AFTER == EARLY || AFTER == ALL_EARLY || AFTER == ASKED) {
+    if (AFTER == AND_A_LAUNCH) launch(true, 1, 32, only_wait);
+    if (AFTER == AND_A_WORD) launch(true, 1, 32, one_word, partial, result);
+    if (by_another(AFTER)) {
         launch(true, shape.adders, adding, add_up<true>, partial, shape.blocks, sums, result);
     }
 }
@@ -302,8 +329,8 @@ template <class Call> double measure(const char* what, size_t bytes, double band
 
 template <After AFTER> double measure_read(const char* what, size_t bytes, unsigned sums = 1) {
     const unsigned n = unsigned(bytes / sizeof(float4));
-    const bool by_eight = sums >= 16 && AFTER != LAST;
-    return measure(what, bytes, READS, AFTER == NOTHING ? 0 : sums, by_eight ? std::vector{1, 8} : std::vector{1},
+    const bool by_eight = sums >= 16 && !by_last(AFTER);
+    return measure(what, bytes, READS, leaves_nothing(AFTER) ? 0 : sums, by_eight ? std::vector{1, 8} : std::vector{1},
             [&](Shape shape, int slot) { launch_read<AFTER>(shape, a + slot * size_t(n), n, sums, out + slot * sums); });
 }
 
@@ -320,6 +347,10 @@ void expect_parts(size_t bytes) {
     check(cudaGetLastError());
     check(cudaDeviceSynchronize());
     measure_read<NOTHING>("read", bytes);
+    measure_read<ALONE_EARLY>("alone, early", bytes);
+    measure_read<ALONE_ASKED>("alone, ahead", bytes);
+    measure_read<AND_A_LAUNCH>("and a launch", bytes);
+    measure_read<AND_A_WORD>("and a word", bytes);
 }
 
 // The least of the ways in which a call may read so many bytes, and bring so many sums together.
@@ -327,7 +358,8 @@ double reads(size_t bytes, unsigned sums) {
     if (sums > 1) printf("        %u sums:\n", sums);
     return std::min({measure_read<PARTIAL>("partial sums", bytes, sums), measure_read<EARLY>("begun early", bytes, sums),
                      measure_read<LAST>("last block", bytes, sums), measure_read<ALL_EARLY>("all early", bytes, sums),
-                     measure_read<ASKED>("asked ahead", bytes, sums)});
+                     measure_read<ASKED>("asked ahead", bytes, sums), measure_read<LAST_EARLY>("last, early", bytes, sums),
+                     measure_read<LAST_ASKED>("last, ahead", bytes, sums)});
 }
 
 // The same of those in which it may copy half of them.

@@ -42,7 +42,11 @@ pub(super) const ASKED: Parameter = Parameter {
     name: "asked",
     about: "who asks for what a call brings before it waits: a thread of each block, in bulk, or all threads, by lines",
     values: |choice, _, _| {
-        if asks(choice) > 0 { [AskedBy::Bulk, AskedBy::Lines].map(|by| by.name().into()).into() } else { Vec::new() }
+        if asks(choice) > 0 {
+            [AskedBy::Bulk, AskedBy::Lines].map(|by| by.name().into()).into()
+        } else {
+            Vec::new()
+        }
     },
 };
 

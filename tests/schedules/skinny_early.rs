@@ -36,3 +36,52 @@ fn only_short_calls_begin_early_and_only_where_a_gpu_can() {
     };
     assert!(early(1_000_000, "h200") && !early(1_000_000, "a100-80gb") && !early(10_000_000, "h200"));
 }
+
+#[test]
+fn calls_that_ask_ahead_compute_the_same() {
+    for (family, widths, dtype, form, says) in [
+        (
+            "tsmm",
+            (8, 8),
+            "c64",
+            "unit=fma,staging=registers,early=true,lets=none,asks=2,asked=bulk",
+            "asks 2048 KiB bulk lets none",
+        ),
+        (
+            "tsmm",
+            (5, 3),
+            "f32",
+            "unit=fma,staging=registers,early=true,asks=1,asked=lines",
+            "asks 1024 KiB lines",
+        ),
+        (
+            "tsmttsm",
+            (4, 4),
+            "f64",
+            "unit=fma,staging=registers,reduction=two-pass,early=true,lets=all,asks=4,asked=lines",
+            "asks 4096 KiB lines lets all",
+        ),
+    ] {
+        let family = kernels::family(family).unwrap();
+        let problem = problem(family, widths, dtype);
+        let choice = chosen(family, &problem, form);
+        let program = family.build(&problem, &choice).unwrap().program().to_string();
+        assert!(program.contains(&format!("\n  begins_early {says}\n")), "{program}");
+        holds(family, &problem, &choice, &[0, 1, 63, 1000]);
+    }
+}
+
+#[test]
+fn what_lies_between_rows_is_not_asked_for() {
+    let family = kernels::family("tsmm").unwrap();
+    let target = Target::by_name("h200").unwrap();
+    let offered = |lda: i64| {
+        let mut problem = problem(family, (8, 8), "f64");
+        problem.shape.m = 1000;
+        problem.ld.a = lda;
+        let choice = Choice::default().with("early", true);
+        let choice = family.complete(&choice, &problem, target).unwrap();
+        (choice.get("lets").is_some(), choice.get("asks").is_some())
+    };
+    assert_eq!((offered(8), offered(9)), ((true, true), (true, false)));
+}

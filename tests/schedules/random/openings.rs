@@ -42,6 +42,7 @@ const OF_TILES: &[&str] = &[
     "fetch_ends(C.i, 4, by=parts)",
     "fetch_ends(C.i, 4, by=copies)",
     "begin_early()",
+    "begin_early(asks=64, by=lines, lets=none)",
     "fetch_granularity(32)",
     "decompose_reduction(acc.i)",
     "decompose_reduction(acc.ko)",

@@ -27,8 +27,7 @@ use crate::schedule::step::Call;
 
 use super::Primitive;
 
-pub(super) const USAGE: &str =
-    "begin_early([asks=KiB of each input][, by=bulk|lines][, lets=most|none|all])";
+pub(super) const USAGE: &str = "begin_early([asks=KiB of each input][, by=bulk|lines][, lets=most|none|all])";
 
 /// See the module documentation.
 #[derive(Clone, Debug)]
@@ -91,5 +90,35 @@ mod tests {
         assert_eq!(parse::program(&program.to_string()).unwrap().to_string(), program.to_string());
         let twice = Schedule::run(parse::program(text).unwrap(), "begin_early()\nbegin_early()").unwrap_err();
         assert!(twice.to_string().contains("begins early already"), "{twice}");
+    }
+
+    #[test]
+    fn what_is_asked_for_and_who_lets_others_begin_are_read_again() {
+        let text = "program p(x: in f32[32], y: out f32[32]) {
+  for b in block.x(1) { for t in threads(32@1) { y[t] = x[t] } }
+}";
+        let run = |step: &str| Schedule::run(parse::program(text).unwrap(), step);
+        for (step, says) in [
+            ("begin_early(asks=1024)", "\n  begins_early asks 1024 KiB bulk\n"),
+            ("begin_early(asks=16, by=lines, lets=all)", "\n  begins_early asks 16 KiB lines lets all\n"),
+            ("begin_early(lets=none)", "\n  begins_early lets none\n"),
+            ("begin_early(lets=most)", "\n  begins_early\n"),
+        ] {
+            let schedule = run(step).unwrap();
+            let printed = schedule.program().to_string();
+            assert!(printed.contains(says), "{printed}");
+            assert_eq!(parse::program(&printed).unwrap().begins_early, schedule.program().begins_early);
+        }
+        for (step, why) in [
+            ("begin_early(3)", "takes options only"),
+            ("begin_early(asks=0)", "a positive number of KiB"),
+            ("begin_early(asks=much)", "a positive number of KiB"),
+            ("begin_early(by=lines)", "nothing is asked for"),
+            ("begin_early(asks=8, by=hand)", "ask by bulk or by lines"),
+            ("begin_early(lets=some)", "most (all but the last of several), none or all"),
+        ] {
+            let error = run(step).unwrap_err().to_string();
+            assert!(error.contains(why), "{step}: {error}");
+        }
     }
 }

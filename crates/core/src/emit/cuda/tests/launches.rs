@@ -98,3 +98,53 @@ fn a_call_that_begins_early_waits_for_whatever_was_launched_before() {
     let older = source_for("a100-80gb", program);
     assert!(!older.begins_early && !older.text.contains("launch_be"), "{}", older.text);
 }
+
+#[test]
+fn what_a_call_reads_is_asked_for_before_it_waits_and_no_more() {
+    let program = |how: &str| {
+        format!(
+            "program p(n: size, a: in f32[n, 3; lda], b: in f64[n], y: out f32[n]) begins_early {how} {{
+                alloc ws: f32[n] global
+                for b1 in block.x(n) {{ for t in threads(1@1) {{ ws[b1] = a[b1, 0] + f32(b[b1]) }} }}
+                for b1 in block.x(n) {{ for t in threads(1@1) {{ y[b1] = ws[b1] }} }}
+            }}"
+        )
+    };
+    let kernels = |how: &str| {
+        let text = source(&program(how)).text;
+        let mut parts = text.split("__global__").skip(1).map(str::to_string);
+        (parts.next().unwrap(), parts.next().unwrap())
+    };
+    let (first, second) = kernels("asks 64 KiB bulk");
+    let asked = "    let_next_launch_begin();
+    ask_by_bulk(a, min(((n - 1LL)*lda + 3)*4, 65536LL));
+    ask_by_bulk(b, min(1LL*n*8, 65536LL));
+    wait_for_launch_before();
+";
+    assert!(first.contains(asked), "{first}");
+    assert!(!second.contains("ask_by"), "what it reads is not there yet: {second}");
+    let (first, _) = kernels("asks 1 KiB lines");
+    assert!(first.contains("ask_by_lines(b, min(1LL*n*8, 1024LL));"), "{first}");
+}
+
+#[test]
+fn a_program_says_which_launches_let_others_begin_before_they_wait() {
+    let (before, after) = (
+        "{\n    let_next_launch_begin();\n    wait_for_launch_before();\n",
+        "{\n    wait_for_launch_before();\n    let_next_launch_begin();\n",
+    );
+    for (lets, orders) in
+        [("", [before, after]), ("lets none", [after, after]), ("lets all", [before, before])]
+    {
+        let source = source(&format!(
+            "program p(n: size, x: in f32[n], y: out f32[n]) begins_early {lets} {{
+                alloc ws: f32[n] global
+                for b in block.x(n) {{ for t in threads(1@1) {{ ws[b] = x[b] }} }}
+                for b in block.x(n) {{ for t in threads(1@1) {{ y[b] = ws[b] }} }}
+            }}"
+        ));
+        for (kernel, order) in source.text.split("__global__").skip(1).zip(orders) {
+            assert!(kernel.contains(order), "{lets}: {kernel}");
+        }
+    }
+}
