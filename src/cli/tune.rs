@@ -54,6 +54,10 @@ pub struct Options {
     /// A value that every candidate has, such as unit=mma: only a part of the space is tried.
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = parse_parameter, value_delimiter = ',')]
     parameters: Vec<(Word, Value)>,
+    /// Vary these parameters alone: in each product, the others stay as `gemm` would choose them. Small spaces, which --exhaustive
+    /// tries in a second or two; parameters that have a meaning only beside one of these belong to them, such as early,lets,asks,asked.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with_all = ["alone", "new"])]
+    vary: Vec<String>,
     /// Seconds to spend on a problem, those of earlier runs included.
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0)]
     budget: f64,
@@ -153,8 +157,7 @@ pub fn run(options: &Options) -> Outcome {
     let compilers = Compilers::new(parallel::threads().saturating_sub(1));
     let families: Vec<&'static Family> =
         problems.iter().map(|problem| options.family(problem)).collect::<Result<_, _>>()?;
-    let (target, given, permissions) =
-        (device.target(), Choice::of(&options.parameters), options.permissions.of_kernels());
+    let (target, permissions) = (device.target(), options.permissions.of_kernels());
     if matches!(device, Device::Sim(_)) && options.device.device == DeviceChoice::Auto && !problems.is_empty()
     {
         return Err(Diagnosis::new("there is no GPU to tune on")
@@ -171,6 +174,11 @@ pub fn run(options: &Options) -> Outcome {
     // The model ranks what it ranks, whatever was measured before.
     let file = WisdomFile::standard().filter(|_| matches!(device, Device::Cuda(..)));
     let gpu = gpu_of(&device);
+    let given: Vec<Choice> = problems
+        .iter()
+        .zip(&families)
+        .map(|(problem, family)| options.given(family, problem, target, &gpu))
+        .collect::<Result<_, _>>()?;
     let session_of = |at: usize| -> Option<Session<'_>> {
         Some(Session {
             gpu: &gpu,
@@ -178,7 +186,7 @@ pub fn run(options: &Options) -> Outcome {
             family: families.get(at)?,
             problem: problems.get(at)?,
             permissions,
-            given: &given,
+            given: given.get(at)?,
             file: file.as_ref(),
             again: options.again,
             alone: options.alone,
@@ -241,6 +249,31 @@ impl Options {
         }
         notice(&format!("{} of {all} products were tuned before", all - left.len()));
         Ok(left)
+    }
+
+    /// What every candidate for a product has: the values that are named, and of the choice for it what is not to be varied.
+    fn given(
+        &self,
+        family: &Family,
+        problem: &Problem,
+        target: &Target,
+        gpu: &Gpu,
+    ) -> Result<Choice, Diagnosis> {
+        let named = Choice::of(&self.parameters);
+        if self.vary.is_empty() {
+            return Ok(named);
+        }
+        let known: Vec<&str> = family.parameters.iter().map(|p| p.name).collect();
+        if let Some(unknown) = self.vary.iter().find(|name| !known.contains(&name.as_str())) {
+            return Err(Diagnosis::new(format!("{} has no parameter `{unknown}` to vary", family.name))
+                .instead(format!("name some of {}", known.join(", "))));
+        }
+        let permissions = self.permissions.of_kernels();
+        let (kernel, _) =
+            choose::parameters(family, problem, target, gpu, &wisdom(family.name), permissions)?;
+        let stays = |name: &str| named.get(name).is_none() && !self.vary.iter().any(|varied| varied == name);
+        let chosen = kernel.parameters.iter().filter(|(name, _)| stays(name));
+        Ok(chosen.fold(named.clone(), |given, (name, value)| given.with(name, *value)))
     }
 
     /// Which candidates to try.

@@ -98,10 +98,10 @@ impl From<Word> for Value {
 
 impl Value {
     /// Whether another value is of this one's kind and could stand in its place: a number is positive and no larger than
-    /// [`MOST`], a word one of those that are known.
+    /// [`MOST`], or one of those that are known, as words are.
     pub(super) fn is_like(&self, other: &Value, known: &[Value]) -> bool {
         match (self, other) {
-            (Value::Int(_), Value::Int(n)) => (1..=MOST).contains(n),
+            (Value::Int(_), Value::Int(n)) => (1..=MOST).contains(n) || known.contains(other),
             (Value::Flag(_), Value::Flag(_)) => true,
             (Value::Word(_), Value::Word(_)) => known.contains(other),
             _ => false,

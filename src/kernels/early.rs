@@ -1,6 +1,5 @@
 //! Short products, whose launches count: calls that begin while what was launched before them still runs, and what they do meanwhile.
 
-use warpwright_core::ir::{AskedBy, Lets};
 use warpwright_core::target::Capability;
 
 use super::family::{Choice, Parameter, Value};
@@ -22,8 +21,8 @@ pub(super) const LETS: Parameter = Parameter {
     about: "which launches let what follows begin before they wait themselves: most (all but the last of several), none or all",
     values: |choice, _, _| {
         let several = choice.get("reduction").is_some_and(|_| choice.word("reduction") == TWO_PASS);
-        let of = [Lets::Most, Lets::None].into_iter().chain(several.then_some(Lets::All));
-        if begins(choice) { of.map(|lets| lets.name().into()).collect() } else { Vec::new() }
+        let of = [MOST, "none"].into_iter().chain(several.then_some("all"));
+        if begins(choice) { of.map(Value::from).collect() } else { Vec::new() }
     },
 };
 
@@ -42,15 +41,14 @@ pub(super) const ASKED: Parameter = Parameter {
     name: "asked",
     about: "who asks for what a call brings before it waits: a thread of each block, in bulk, or all threads, by lines",
     values: |choice, _, _| {
-        if asks(choice) > 0 {
-            [AskedBy::Bulk, AskedBy::Lines].map(|by| by.name().into()).into()
-        } else {
-            Vec::new()
-        }
+        if asks(choice) > 0 { ["bulk", "lines"].map(Value::from).into() } else { Vec::new() }
     },
 };
 
 const NAME: &str = "early";
+
+/// What launches do unless somebody says otherwise.
+const MOST: &str = "most";
 
 /// How `tsmttsm` brings sums together by several launches.
 const TWO_PASS: &str = "two-pass";
@@ -77,7 +75,7 @@ pub(super) fn scheduled(schedule: String, choice: &Choice) -> String {
     if asks(choice) > 0 {
         options.push(format!("asks={}, by={}", asks(choice) << 10, choice.word(ASKED.name)));
     }
-    if choice.get(LETS.name).is_some_and(|_| choice.word(LETS.name) != Lets::default().name()) {
+    if choice.get(LETS.name).is_some_and(|_| choice.word(LETS.name) != MOST) {
         options.push(format!("lets={}", choice.word(LETS.name)));
     }
     schedule + &format!("begin_early({})\n", options.join(", "))

@@ -81,7 +81,7 @@ fn problem() -> Problem {
 
 /// What every candidate has: 288 are enough, and the whole space has 15193, with which the tests take minutes.
 fn given() -> Choice {
-    Choice::default().with("unit", "fma").with("staging", "registers")
+    Choice::default().with("unit", "fma").with("staging", "registers").with("early", false)
 }
 
 /// Tunes the problem and records in a file.
@@ -225,6 +225,41 @@ fn what_was_tuned_before_can_be_left_out() {
     let lengths: Vec<i64> =
         tuned.as_array().unwrap().iter().map(|t| t["problem"]["k"].as_i64().unwrap()).collect();
     assert_eq!(lengths, [600, 1_000_000]);
+}
+
+/// What else a product's kernel has stays as it would be chosen.
+#[test]
+fn some_parameters_can_be_varied_alone() {
+    let scratch = Scratch::new("vary");
+    let run = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_warpwright"))
+            .args(arguments)
+            .args(["--device", "sim:h200", "--json"])
+            .env("WARPWRIGHT_WISDOM", scratch.0.join("none.jsonl"))
+            .output()
+            .unwrap();
+        (output.stdout, String::from_utf8_lossy(&output.stderr).to_string())
+    };
+    let product = ["10000x16x16", "--dtype", "c64"];
+    let json = |(stdout, _): (Vec<u8>, String)| serde_json::from_slice::<serde_json::Value>(&stdout).unwrap();
+    let of_early = ["early", "lets", "asks", "asked"];
+    let tuned = json(run(&[&["tune", "--vary", "early,lets,asks,asked"], &product[..]].concat()));
+    // Not early; or one of two ways to let others begin, and of each nothing asked for, or one of three amounts in two ways.
+    assert_eq!(tuned["choices"], 1 + 2 * (1 + 3 * 2));
+    let chosen = json(run(&[&["gemm"], &product[..]].concat()));
+    let others = |parameters: &serde_json::Value| {
+        let mut parameters = parameters.as_object().unwrap().clone();
+        parameters.retain(|name, _| !of_early.contains(&name.as_str()));
+        parameters
+    };
+    for best in tuned["best"].as_array().unwrap() {
+        assert_eq!(others(&best["parameters"]), others(&chosen["kernel"]["parameters"]));
+    }
+    let one =
+        json(run(&[&["tune", "--vary", "lets", "--param", "asks=1,early=true"], &product[..]].concat()));
+    assert_eq!(one["choices"], 2, "what is named counts before what is chosen");
+    let (_, refusal) = run(&[&["tune", "--vary", "early,late"], &product[..]].concat());
+    assert!(refusal.contains("tsmm has no parameter `late` to vary"), "{refusal}");
 }
 
 /// A file in a directory of its own, which goes when this does.

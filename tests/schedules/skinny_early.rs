@@ -85,3 +85,20 @@ fn what_lies_between_rows_is_not_asked_for() {
     };
     assert_eq!((offered(8), offered(9)), ((true, true), (true, false)));
 }
+
+/// What tuning has recorded is read again as what it was, with nothing asked for too.
+#[test]
+fn every_way_to_begin_early_is_a_choice() {
+    let family = kernels::family("tsmttsm").unwrap();
+    let (problem, target) = (problem(family, (4, 4), "f64"), Target::by_name("h200").unwrap());
+    let usual = family.complete(&Choice::default(), &problem, target).unwrap().with("early", true);
+    for lets in ["most", "none", "all"] {
+        let nothing = usual.clone().with("lets", lets).with("asks", 0);
+        assert_eq!(family.complete(&nothing, &problem, target).as_ref(), Ok(&nothing));
+        for (asks, asked) in [(1, "bulk"), (4, "lines")] {
+            let choice = nothing.clone().with("asks", asks).with("asked", asked);
+            assert_eq!(family.complete(&choice, &problem, target).as_ref(), Ok(&choice));
+        }
+    }
+    assert!(family.complete(&usual.with("asks", -1), &problem, target).is_err());
+}
