@@ -13,12 +13,13 @@ use warpwright::tune::wisdom::Wisdom;
 use warpwright_core::target;
 
 use crate::skinny_data::{all_are_right, is_right, problem};
-use crate::tall_skinny::holds;
+use crate::tall_skinny::{holds, not_early};
 
 /// The choices of a family for a problem, of which every so many-th is kept.
 fn some_choices(family: &Family, problem: &Problem, count: usize) -> Vec<Choice> {
     let mut choices = Vec::new();
-    family.choices(problem, target::DEFAULT, Permissions::NONE, &Choice::default(), &mut |choice| {
+    let given = not_early(family, problem);
+    family.choices(problem, target::DEFAULT, Permissions::NONE, &given, &mut |choice| {
         choices.push(choice.clone());
         true
     });
