@@ -13,16 +13,11 @@ use warpwright::tune::wisdom::Wisdom;
 use warpwright_core::target;
 
 use crate::skinny_data::{all_are_right, is_right, problem};
-use crate::tall_skinny::{holds, not_early};
+use crate::tall_skinny::{choices, holds};
 
 /// The choices of a family for a problem, of which every so many-th is kept.
 fn some_choices(family: &Family, problem: &Problem, count: usize) -> Vec<Choice> {
-    let mut choices = Vec::new();
-    let given = not_early(family, problem);
-    family.choices(problem, target::DEFAULT, Permissions::NONE, &given, &mut |choice| {
-        choices.push(choice.clone());
-        true
-    });
+    let choices = choices(family, problem, Permissions::NONE, &Choice::default());
     choices.iter().step_by(choices.len() / count + 1).cloned().collect()
 }
 

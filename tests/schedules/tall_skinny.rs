@@ -78,17 +78,7 @@ fn choices_drawn_from_the_space_compute_the_same() {
     for family in kernels::TALL_SKINNY {
         for (dtype, widths) in [("f64", (5, 7)), ("c64", (16, 12)), ("f32", (33, 31)), ("c128", (3, 8))] {
             let problem = problem(family, widths, dtype);
-            let mut choices = Vec::new();
-            family.choices(
-                &problem,
-                target::DEFAULT,
-                Permissions::NONE,
-                &not_early(family, &problem),
-                &mut |choice| {
-                    choices.push(choice.clone());
-                    true
-                },
-            );
+            let choices = choices(family, &problem, Permissions::NONE, &Choice::default());
             assert!(choices.len() > 10, "{} has only {} choices for {dtype}", family.name, choices.len());
             for choice in choices.iter().step_by(choices.len() / 9) {
                 holds(family, &problem, choice, &[0, 531]);
@@ -112,11 +102,7 @@ fn tiles_of_widths_that_are_no_whole_16_bytes_compute_the_same() {
         let mut found = Vec::new();
         for piece in pieces {
             let given = Choice::default().with("unit", "fma").with("staging", "shared").with("piece", piece);
-            let mut choices = Vec::new();
-            family.choices(&problem, target::DEFAULT, Permissions::NONE, &given, &mut |choice| {
-                choices.push(choice.clone());
-                true
-            });
+            let choices = choices(family, &problem, Permissions::NONE, &given);
             for choice in choices.iter().skip(5).step_by(choices.len() / 2 + 1) {
                 holds(family, &problem, choice, &[0, 203]);
                 found.push(choice.int("piece"));
@@ -163,11 +149,7 @@ fn choices_drawn_for_wide_products_can_be_made() {
             // An eighth of what is staged of each: to walk through all of every space takes minutes, and the forms that keep
             // rows in registers have few choices here.
             let given = Choice::default().with("bounded", at % 2 == 0).with("stages", [2, 3, 4][at % 3]);
-            let mut choices = Vec::new();
-            family.choices(&problem, target::DEFAULT, Permissions::ALL, &given, &mut |choice| {
-                choices.push(choice.clone());
-                true
-            });
+            let choices = choices(family, &problem, Permissions::ALL, &given);
             assert!(
                 choices.len() > 10,
                 "{} has only {} choices for {widths:?} {dtype}",
@@ -183,11 +165,18 @@ fn choices_drawn_for_wide_products_can_be_made() {
     }
 }
 
-/// What leaves choices of calls that begin early out, of which each other choice has fifteen or more: they change nothing that is computed.
-pub fn not_early(family: &Family, problem: &Problem) -> Choice {
-    let given = Choice::default().with("early", false);
-    let is_known = family.complete_permitted(&given, problem, target::DEFAULT, Permissions::ALL).is_ok();
-    if is_known { given } else { Choice::default() }
+/// The choices of a family for a problem that have what is given, without those of calls that begin early: what is computed does not depend on it, and
+/// every other choice has a dozen of them.
+pub fn choices(family: &Family, problem: &Problem, permissions: Permissions, given: &Choice) -> Vec<Choice> {
+    let quiet = Choice::default().with("early", false);
+    let can_begin = family.complete_permitted(&quiet, problem, target::DEFAULT, permissions).is_ok();
+    let given = if can_begin { given.clone().with("early", false) } else { given.clone() };
+    let mut choices = Vec::new();
+    family.choices(problem, target::DEFAULT, permissions, &given, &mut |choice| {
+        choices.push(choice.clone());
+        true
+    });
+    choices
 }
 
 /// Every combination of the values of these words that a family has for a problem, with the first choice of each.
@@ -198,13 +187,12 @@ pub fn forms(
     permissions: Permissions,
 ) -> Vec<(String, Choice)> {
     let mut forms: Vec<(String, Choice)> = Vec::new();
-    family.choices(problem, target::DEFAULT, permissions, &not_early(family, problem), &mut |choice| {
+    for choice in choices(family, problem, permissions, &Choice::default()) {
         let form = names.iter().map(|name| choice.word(name)).collect::<Vec<_>>().join(" ");
         if forms.iter().all(|(known, _)| *known != form) {
-            forms.push((form, choice.clone()));
+            forms.push((form, choice));
         }
-        true
-    });
+    }
     forms
 }
 
@@ -483,17 +471,7 @@ fn a_matrix_times_itself_is_read_once() {
             assert!(!staged || !text.contains("alloc Bs"), "{form} stages rows twice:\n{text}");
             holds(family, &problem, &choice, &[1, 331]);
         }
-        let mut choices = Vec::new();
-        family.choices(
-            &problem,
-            target::DEFAULT,
-            Permissions::NONE,
-            &not_early(family, &problem),
-            &mut |choice| {
-                choices.push(choice.clone());
-                true
-            },
-        );
+        let choices = choices(family, &problem, Permissions::NONE, &Choice::default());
         for choice in choices.iter().step_by(choices.len() / 3 + 1) {
             holds(family, &problem, choice, &[300]);
         }
