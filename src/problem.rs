@@ -315,9 +315,14 @@ impl Problem {
         Alignment { a: alignment(a * operand), b: alignment(b * operand), c: alignment(c * result) }
     }
 
+    /// The row strides with which nothing lies between the rows of any matrix.
+    pub fn strides_of_adjacent_rows(&self) -> Strides {
+        Problem::new(self.shape, self.precision, self.layout).ld
+    }
+
     /// Whether nothing lies between the rows of any matrix.
     pub fn rows_are_adjacent(&self) -> bool {
-        self.ld == Problem::new(self.shape, self.precision, self.layout).ld
+        self.ld == self.strides_of_adjacent_rows()
     }
 
     /// How the rows of the matrices are aligned: where they are some way apart, as their starts and their distance; where

@@ -26,7 +26,7 @@ pub fn is_same_but_long(family: &Family, problem: &Problem, key: &Key, other: &K
 }
 
 /// Whether two problems are nearly of one size, and so short that launches take most of their time. There the model tells kernels apart badly: A C in f32 of 21,
-/// 23 and 26 columns and 1e4 rows took 1.1 to 1.2 times as long by its choices as by those of the widths beside them (one H200, 2026-11-30).
+/// 23 and 26 columns and 1e4 rows took 1.1 to 1.2 times as long by its choices as what had been tuned for them had taken on other cards (H200s, 2026-11-25 and 30).
 pub fn is_as_short(key: &Key, other: &Key) -> bool {
     let longest = |key: &Key| key.m.max(key.n).max(key.k);
     let alike = |(a, b): (i64, i64)| 4 * a.max(b) <= 5 * a.min(b);

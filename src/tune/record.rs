@@ -209,7 +209,7 @@ fn letters_apart(long: impl Iterator<Item = (char, bool)>) -> String {
 impl Key {
     /// The key of a problem.
     pub fn of(problem: &Problem) -> Key {
-        let usual = Problem::new(problem.shape, problem.precision, problem.layout).ld;
+        let usual = problem.strides_of_adjacent_rows();
         let (ld, dense) = (problem.ld, problem.ld == usual);
         let (operand, result) = (problem.dtype().bytes(), problem.result_dtype().bytes());
         let Alignment { a, b, c } = problem.alignment();

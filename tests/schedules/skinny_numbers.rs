@@ -8,7 +8,7 @@ use warpwright::tune::record::Gpu;
 use warpwright::tune::wisdom::Wisdom;
 use warpwright_core::target;
 
-use crate::tall_skinny::{forms, holds, parameters, problem};
+use crate::tall_skinny::{choices, forms, holds, parameters, problem};
 
 #[test]
 fn three_real_products_make_a_complex_one_where_that_is_permitted() {
@@ -31,11 +31,7 @@ fn three_real_products_make_a_complex_one_where_that_is_permitted() {
         problem.same = same;
         problem.ld.a += [0, 1][at % 2];
         problem.ld.b += [0, 1][at % 2];
-        let mut choices = Vec::new();
-        family.choices(&problem, target::DEFAULT, Permissions::NONE, &given, &mut |choice| {
-            choices.push(choice.clone());
-            true
-        });
+        let choices = choices(family, &problem, Permissions::NONE, &given);
         for choice in choices.iter().step_by(choices.len() / 6) {
             let needed = family.needs(problem.precision, problem.shape.k, choice);
             assert!(needed.three_multiplications && !needed.any_order);
@@ -142,12 +138,8 @@ fn f32_numbers_are_split_into_parts_where_sums_are_long_or_that_is_permitted() {
         problem.same = same;
         problem.ld.a += [0, 1][at % 2];
         problem.ld.b += [0, 1][at % 2];
-        let mut choices = Vec::new();
         let given = Choice::default().with("unit", "mma");
-        family.choices(&problem, target::DEFAULT, split, &given, &mut |choice| {
-            choices.push(choice.clone());
-            true
-        });
+        let choices = choices(family, &problem, split, &given);
         for choice in choices.iter().step_by(choices.len() / 6) {
             assert!(choice.word("numbers").starts_with("split"), "{choice}");
             let chain = u8::try_from(choice.int("chain")).unwrap();

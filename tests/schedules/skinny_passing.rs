@@ -6,7 +6,7 @@ use warpwright::kernels::family::{Choice, Permissions};
 use warpwright_core::target;
 
 use crate::check::check;
-use crate::tall_skinny::{holds, parameters, problem};
+use crate::tall_skinny::{choices, holds, parameters, problem};
 
 #[test]
 fn blocks_that_pass_compute_the_same() {
@@ -190,11 +190,7 @@ fn choices_with_results_in_place_can_be_made() {
         problem.ld.a += gap;
         problem.ld.c += gap;
         let given = Choice::default().with("in_place", true);
-        let mut choices = Vec::new();
-        family.choices(&problem, target::DEFAULT, Permissions::ALL, &given, &mut |choice| {
-            choices.push(choice.clone());
-            true
-        });
+        let choices = choices(family, &problem, Permissions::ALL, &given);
         assert!(
             choices.len() > if gap > 0 { 100 } else { 500 },
             "{dtype} {width} {gap}: {} choices",

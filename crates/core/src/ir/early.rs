@@ -23,6 +23,11 @@ pub struct Asks {
     pub by: AskedBy,
 }
 
+impl Asks {
+    /// A GiB: more than any second-level cache holds.
+    pub const MOST_KIB: i64 = 1 << 20;
+}
+
 /// How a grid asks for bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AskedBy {

@@ -104,6 +104,9 @@ impl Parser {
         let mut early = Early::default();
         if self.take_name("asks") {
             let kib = self.constant_expr()?;
+            if !(1..=Asks::MOST_KIB).contains(&kib) {
+                return Err(self.error(format!("expected 1 to {} KiB to ask for", Asks::MOST_KIB)));
+            }
             self.expect_name("KiB")?;
             early.asks = Some(Asks { kib, by: AskedBy::by_name(&self.name("by bulk or by lines")?)? });
         }

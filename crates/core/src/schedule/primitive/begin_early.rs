@@ -43,7 +43,7 @@ impl BeginEarly {
         }
         let asks = match (call.option_of("asks").map(str::parse::<i64>), call.option_of("by")) {
             (None, None) => None,
-            (Some(Ok(kib)), by) if kib > 0 => {
+            (Some(Ok(kib)), by) if (1..=Asks::MOST_KIB).contains(&kib) => {
                 Some(Asks { kib, by: by.map_or(Ok(AskedBy::Bulk), AskedBy::by_name)? })
             }
             (None, Some(_)) => return Err(call.wrong("nothing is asked for: say how many KiB, as asks=1024")),
@@ -111,6 +111,7 @@ mod tests {
         }
         for (step, why) in [
             ("begin_early(3)", "takes options only"),
+            ("begin_early(asks=1048577)", "1048577"),
             ("begin_early(asks=0)", "a positive number of KiB"),
             ("begin_early(asks=much)", "a positive number of KiB"),
             ("begin_early(by=lines)", "nothing is asked for"),
@@ -119,6 +120,10 @@ mod tests {
         ] {
             let error = run(step).unwrap_err().to_string();
             assert!(error.contains(why), "{step}: {error}");
+        }
+        for asks in ["0 KiB bulk", "1048577 KiB bulk", "8 bulk", "8 KiB", "8 KiB hand"] {
+            let text = text.replace(") {\n  for b", &format!(") begins_early asks {asks} {{\n  for b"));
+            assert!(text.contains("begins_early") && parse::program(&text).is_err(), "{text}");
         }
     }
 }
