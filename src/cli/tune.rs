@@ -1,6 +1,6 @@
 //! `tune`: the fastest choice of a family's parameters for a problem, found by measuring, or ranked by the model.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -319,7 +319,10 @@ fn by_model(session: &Session, space: &Space, device: &Device) -> Tuned {
         modelled: rank::estimate(family, problem, choice, target),
     };
     let possible = space.candidates().iter().filter(|c| c.modelled.is_finite());
-    let best: Vec<Ranked> = possible.take(SHOWN).map(|c| ranked(&c.choice, c.modelled)).collect();
+    // Of what differs in nothing that the model knows, the most usual comes first.
+    let mut seen = HashSet::new();
+    let other = possible.filter(|c| seen.insert(c.choice.clone().without(family.unmodelled)));
+    let best: Vec<Ranked> = other.take(SHOWN).map(|c| ranked(&c.choice, c.modelled)).collect();
     Tuned {
         problem: ProblemReport::of(problem),
         device: device.report(),

@@ -162,6 +162,13 @@ impl Choice {
         self
     }
 
+    /// The choice without these parameters.
+    #[must_use]
+    pub fn without(mut self, names: &[&str]) -> Choice {
+        self.0.retain(|(name, _)| !names.contains(&&**name));
+        self
+    }
+
     /// The value of a parameter.
     pub fn get(&self, name: &str) -> Option<&Value> {
         // Most names differ in length: searches ask for millions of them.

@@ -151,6 +151,8 @@ pub struct Family {
     pub suits: fn(&Problem) -> bool,
     /// Its parameters, those that decide most first.
     pub parameters: &'static [Parameter],
+    /// The last of them, of which the model says nothing: they are varied together where the others promise much.
+    pub unmodelled: &'static [&'static str],
     /// What has to hold between them.
     pub constraints: &'static [Constraint],
     /// Whether the kernel of a choice adds up the terms of a sum in any order, by atomic additions.
@@ -166,7 +168,7 @@ pub struct Family {
     pub footprint: fn(&Problem, &Choice, &Target) -> Footprint,
 }
 
-/// Calls back with every choice of a part of a family's space.
+/// Calls back with every choice of a part of a family's space, as far as the model tells choices apart.
 pub type PartOfChoices<'a> = Box<dyn Fn(&mut dyn FnMut(&Choice)) + Sync + 'a>;
 
 impl Family {
@@ -186,8 +188,8 @@ impl Family {
         walk.extend(&Choice::default(), 0, each);
     }
 
-    /// The same in parts, in the same order, each of which can be walked through by itself: the choices of every value of the
-    /// first few parameters.
+    /// The same as far as the model tells choices apart, without the parameters it says nothing of, in parts, in the same order, each of
+    /// which can be walked through by itself: the choices of every value of the first few parameters. [`Family::finished`] goes on from there.
     pub fn parts_of_choices<'a>(
         &'a self,
         problem: &'a Problem,
@@ -206,6 +208,7 @@ impl Family {
         let part = |begun: Choice| -> PartOfChoices<'a> {
             Box::new(move |each| {
                 let mut walk = Walk::new(self, given, problem, target, permissions);
+                walk.until = self.modelled();
                 walk.extend(&begun, known, &mut |choice| {
                     each(choice);
                     true
@@ -213,6 +216,25 @@ impl Family {
             })
         };
         begun.into_iter().map(part).collect()
+    }
+
+    /// Every whole choice that continues one that has all the parameters the model knows, the most usual first; stops when `each` returns
+    /// false.
+    pub fn finished(
+        &self,
+        problem: &Problem,
+        target: &Target,
+        permissions: Permissions,
+        given: &Choice,
+        begun: &Choice,
+        each: &mut dyn FnMut(&Choice) -> bool,
+    ) {
+        Walk::new(self, given, problem, target, permissions).extend(begun, self.modelled(), each);
+    }
+
+    /// How many of the parameters the model knows: the first.
+    fn modelled(&self) -> usize {
+        self.parameters.len() - self.unmodelled.len()
     }
 
     /// Of what products the kernel of a choice makes those of a problem.
@@ -457,7 +479,7 @@ impl<'a> Walk<'a> {
     fn extend(&mut self, choice: &Choice, known: usize, each: &mut dyn FnMut(&Choice) -> bool) -> bool {
         let (precision, terms) = (self.problem.precision, self.problem.shape.k);
         let Some(parameter) = self.family.parameters[..self.until].get(known) else {
-            let all_known = self.until == self.family.parameters.len();
+            let all_known = self.until >= self.family.modelled();
             if all_known && !self.is_permitted(choice) {
                 self.forbidden.get_or_insert(("numbers", "split".into()));
                 return true;

@@ -1,7 +1,8 @@
 //! Which choices of a family become candidates: all of them or, where there are millions, those that promise most.
 //!
 //! A candidate costs microseconds and a kilobyte (its schedule is written, to find those that are the same), an estimate a tenth
-//! of that. So all choices are looked at by the model first, and candidates are made of those that are kept.
+//! of that. So all choices are looked at by the model first, and candidates are made of those that are kept. Parameters of which the model
+//! says nothing are varied for the foremost of those only; the others have the most usual values of them.
 
 use warpwright_core::target::Target;
 
@@ -16,6 +17,9 @@ use crate::problem::Problem;
 /// looked at (f32, f64 and complex64, both operations, 13 widths from 1 to 64; 2026-11-27), 60 of which have more choices, all
 /// stand among the first 131 000 by the model, and 76 among the first 50 000.
 pub const PROMISING: usize = 200_000;
+
+/// One of so many that are kept is varied in what the model says nothing of, which makes up to 21 more of it.
+const VARIED: usize = 40;
 
 /// The choices of a family for a problem that have the values which are `given`, as far as permissions suffice for them.
 #[derive(Clone, Copy, Debug)]
@@ -50,36 +54,47 @@ impl Choices<'_> {
     }
 
     /// The space of so many that promise most by the model, of one more for each word and flag, and of those that are `known`,
-    /// whatever the model says of them.
+    /// whatever the model says of them. The foremost of them, one of 40, and those that are known come with every way to choose what the
+    /// model says nothing of.
     pub fn promising(&self, most: usize, known: &[Choice]) -> Space {
-        let parts = self.family.parts_of_choices(self.problem, self.target, self.permissions, self.given);
+        let Choices { family, problem, target, permissions, given } = *self;
+        let parts = family.parts_of_choices(problem, target, permissions, given);
         // Choices are told apart by their times first: to compare them takes longer.
-        let known: Vec<(f64, &Choice)> = known.iter().map(|choice| (self.seconds(choice), choice)).collect();
+        let modelled = |choice: &Choice| (self.seconds(choice), choice.clone().without(family.unmodelled));
+        let known: Vec<(f64, Choice)> = known.iter().map(modelled).collect();
         let looked = parallel::map(&parts, |walk| {
             let mut looked = Looked::default();
             walk(&mut |choice| {
                 let seconds = self.seconds(choice);
-                looked.at(choice, seconds, known.iter().any(|(s, c)| *s == seconds && *c == choice));
+                looked.at(choice, seconds, known.iter().any(|(s, c)| *s == seconds && c == choice));
             });
             looked
         });
-        let kept = keep(&looked, most);
-        let of_parts: Vec<_> = parts.iter().zip(&looked).zip(&kept).collect();
-        let found = parallel::map(&of_parts, |((walk, looked), kept)| {
+        let (kept, varied) = (keep(&looked, most), keep(&looked, most / VARIED));
+        let of_parts: Vec<_> = parts.iter().zip(&looked).zip(kept.iter().zip(&varied)).collect();
+        let found = parallel::map(&of_parts, |((walk, looked), (kept, varied))| {
             let mut found = Vec::with_capacity(kept.len());
-            let (mut left, mut place) = (kept.iter().copied().peekable(), 0);
+            let (mut left, mut place) = (kept.iter().peekable(), 0);
+            let mut varied = varied.iter().peekable();
             if left.peek().is_some() {
                 walk(&mut |choice| {
-                    if left.next_if_eq(&place).is_some() {
-                        found.push(self.with_seconds(choice, looked.seconds[place]));
+                    let varies = varied.next_if_eq(&&place).is_some();
+                    if left.next_if_eq(&&place).is_some() {
+                        family.finished(problem, target, permissions, given, choice, &mut |whole| {
+                            found.push(self.with_seconds(whole, looked.seconds[place]));
+                            varies
+                        });
                     }
                     place += 1;
                 });
             }
             found
         });
-        let choices = looked.iter().map(|looked| looked.seconds.len()).sum();
-        Space::from_candidates(found.into_iter().flatten().collect()).out_of(choices)
+        let looked: usize = looked.iter().map(|looked| looked.seconds.len()).sum();
+        let kept: usize = kept.iter().map(Vec::len).sum();
+        let found: Vec<Candidate> = found.into_iter().flatten().collect();
+        let choices = looked + found.len() - kept;
+        Space::from_candidates(found, family.unmodelled).out_of(choices)
     }
 
     fn seconds(&self, choice: &Choice) -> f64 {
@@ -170,7 +185,7 @@ mod tests {
     use crate::kernels;
     use crate::kernels::family::{Choice, Family, Permissions, parse_parameter};
     use crate::problem::Problem;
-    use crate::tune::space::Space;
+    use crate::tune::space::{Candidate, Space};
     use warpwright_core::target;
 
     fn problem(shape: &str, layout: &str) -> Problem {
@@ -226,9 +241,37 @@ mod tests {
     }
 
     #[test]
+    fn what_the_model_says_nothing_of_is_varied_for_the_foremost_and_what_is_known() {
+        let family = kernels::family("tsmm").unwrap();
+        let (problem, given) = (problem("10000x8x8", "nn"), Choice::default().with("unit", "fma"));
+        let choices = choices(family, &problem, &given);
+        let all = choices.all();
+        let modelled = |c: &Candidate| c.choice.clone().without(family.unmodelled);
+        let of = |space: &Space, wanted: &Choice| {
+            space
+                .candidates()
+                .iter()
+                .filter(|c| modelled(c) == *wanted)
+                .map(|c| c.choice.clone())
+                .collect::<Vec<_>>()
+        };
+        let (first, last) = (modelled(&all.candidates()[0]), modelled(all.candidates().last().unwrap()));
+        let ways = of(&all, &first).len();
+        assert!(ways > 2 && of(&all, &last).len() == ways, "{ways}");
+        assert_eq!(all.choices() % ways, 0);
+        let kept = all.choices() / ways;
+        let some = choices.promising(kept, &[]);
+        assert_eq!((of(&some, &first).len(), of(&some, &last).len()), (ways, 1));
+        assert!(some.choices() > kept && some.choices() < 2 * kept, "{} of {kept}", some.choices());
+        let known = of(&all, &last).pop().unwrap();
+        let some = choices.promising(kept / 2, &[known]);
+        assert_eq!(of(&some, &last).len(), ways);
+    }
+
+    #[test]
     fn a_space_that_is_small_enough_is_kept_as_a_whole() {
         let family = kernels::family("tsmttsm").unwrap();
-        let (problem, given) = (problem("4x4x1000000", "tn"), Choice::default().with("unit", "fma"));
+        let (problem, given) = (problem("5x5x10000000", "tn"), Choice::default().with("unit", "fma"));
         let choices = choices(family, &problem, &given);
         let all = choices.all();
         let some = choices.promising(all.choices(), &[]);

@@ -323,7 +323,7 @@ mod tests {
             let schedule = choice.to_string();
             found.push(Candidate { choice, schedule, modelled: (landscape.modelled)(p) });
         }
-        Space::from_candidates(found)
+        Space::from_candidates(found, &[])
     }
 
     /// Every seventh candidate fails in one way or another.

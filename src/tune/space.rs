@@ -9,7 +9,8 @@ use super::rank;
 use crate::kernels::family::{Choice, Family, Permissions, Value, Word};
 use crate::problem::Problem;
 
-/// Candidates, the most promising first, and which of them differ in one parameter.
+/// Candidates, the most promising first, and which of them differ in one parameter. What the model says nothing of counts as one
+/// parameter, whose values are those of all of it: one alone may be of no use.
 #[derive(Clone, Debug, Default)]
 pub struct Space {
     candidates: Vec<Candidate>,
@@ -17,6 +18,8 @@ pub struct Space {
     places: HashMap<Choice, usize>,
     /// The names of the parameters, and every value that some candidate has.
     values: Vec<(Word, Vec<Value>)>,
+    /// The parameters of which the model says nothing, and everything that is chosen of them in some candidate.
+    unmodelled: (&'static [&'static str], Vec<Choice>),
     /// How many choices these are taken out of.
     choices: usize,
 }
@@ -33,11 +36,13 @@ pub struct Candidate {
 }
 
 impl Space {
-    /// The space of these candidates, which may come in any order.
-    pub fn from_candidates(mut found: Vec<Candidate>) -> Space {
+    /// The space of these candidates, which may come in any order, and in which the model says nothing of these parameters.
+    pub fn from_candidates(mut found: Vec<Candidate>, unmodelled: &'static [&'static str]) -> Space {
         // The sort is stable: equals stay in the order of the family's values, the usual ones first.
         found.sort_by(|a, b| a.modelled.total_cmp(&b.modelled));
-        let mut space = Space { values: values(&found), choices: found.len(), ..Space::default() };
+        let unmodelled = (unmodelled, ways(&found, unmodelled));
+        let values = values(&found, unmodelled.0);
+        let mut space = Space { values, unmodelled, choices: found.len(), ..Space::default() };
         let mut by_schedule: HashMap<String, usize> = HashMap::new();
         for candidate in found {
             let next = space.candidates.len();
@@ -89,8 +94,12 @@ impl Space {
     /// In how many parameters two candidates differ.
     pub fn differences(&self, a: usize, b: usize) -> usize {
         let (a, b) = (&self.candidates[a].choice, &self.candidates[b].choice);
-        let lacking = b.iter().filter(|(name, _)| a.get(name).is_none()).count();
-        a.iter().filter(|(name, value)| b.get(name) != Some(value)).count() + lacking
+        let is_modelled = |name: &&str| !self.unmodelled.0.contains(name);
+        let lacking = b.iter().filter(|(name, _)| is_modelled(name) && a.get(name).is_none()).count();
+        let differing =
+            a.iter().filter(|(name, value)| is_modelled(name) && b.get(name) != Some(value)).count();
+        let otherwise = self.unmodelled.0.iter().any(|name| a.get(name) != b.get(name));
+        differing + lacking + usize::from(otherwise)
     }
 
     /// For every parameter that is no number, and every value of it, the most promising candidate that has it: one of
@@ -110,9 +119,17 @@ impl Space {
     /// The candidates that differ from one in a single parameter, the most promising first.
     pub fn neighbours(&self, place: usize) -> Vec<usize> {
         let choice = &self.candidates[place].choice;
+        let modelled = choice.clone().without(self.unmodelled.0);
         let others = self.values.iter().flat_map(|(name, values)| values.iter().map(move |v| (name, v)));
-        let mut places: Vec<usize> =
-            others.filter_map(|(name, value)| self.place(&choice.clone().with(*name, *value))).collect();
+        // What was not varied in what the model says nothing of is near as it is.
+        let changed = others.filter_map(|(name, value)| {
+            self.place(&choice.clone().with(*name, *value)).or_else(|| {
+                let changed = modelled.clone().with(*name, *value);
+                self.unmodelled.1.iter().find_map(|way| self.place(&with_all(&changed, way)))
+            })
+        });
+        let otherwise = self.unmodelled.1.iter().filter_map(|way| self.place(&with_all(&modelled, way)));
+        let mut places: Vec<usize> = changed.chain(otherwise).collect();
         places.sort_unstable();
         places.dedup();
         places.retain(|p| *p != place);
@@ -125,10 +142,11 @@ pub(super) fn kind_of((name, value): (&'static str, &Value)) -> Option<(Word, Va
     (!matches!(value, Value::Int(_))).then(|| (name.into(), *value))
 }
 
-/// The names of the parameters of candidates, and every value that some candidate has, in the order of the candidates.
-fn values(found: &[Candidate]) -> Vec<(Word, Vec<Value>)> {
+/// The names of the parameters of candidates that the model knows, and every value that some candidate has, in the order of the candidates.
+fn values(found: &[Candidate], unmodelled: &[&str]) -> Vec<(Word, Vec<Value>)> {
     let mut names: Vec<(Word, Vec<Value>)> = Vec::new();
-    for (name, value) in found.iter().flat_map(|candidate| candidate.choice.iter()) {
+    let all = found.iter().flat_map(|candidate| candidate.choice.iter());
+    for (name, value) in all.filter(|(name, _)| !unmodelled.contains(name)) {
         match names.iter_mut().find(|(known, _)| **known == *name) {
             Some((_, values)) if values.contains(value) => {}
             Some((_, values)) => values.push(*value),
@@ -136,6 +154,24 @@ fn values(found: &[Candidate]) -> Vec<(Word, Vec<Value>)> {
         }
     }
     names
+}
+
+/// A choice with all that another has.
+fn with_all(choice: &Choice, other: &Choice) -> Choice {
+    other.iter().fold(choice.clone(), |choice, (name, value)| choice.with(name, *value))
+}
+
+/// Everything that candidates have of these parameters, in their order.
+fn ways(found: &[Candidate], of: &[&'static str]) -> Vec<Choice> {
+    let mut ways: Vec<Choice> = Vec::new();
+    for candidate in found {
+        let parts = of.iter().filter_map(|name| candidate.choice.get(name).map(|value| (*name, *value)));
+        let way = parts.fold(Choice::default(), |way, (name, value)| way.with(name, value));
+        if !ways.contains(&way) {
+            ways.push(way);
+        }
+    }
+    ways
 }
 
 /// A choice for another problem as it suits this one: numbers become the nearest of those worth trying here, by their
@@ -285,7 +321,7 @@ mod tests {
             candidate("b", false, 4, 4.0),
             candidate("b", true, 5, 5.0),
         ];
-        let space = Space::from_candidates(all.to_vec());
+        let space = Space::from_candidates(all.to_vec(), &[]);
         assert_eq!(space.kinds(), [0, 2, 3]);
     }
 
@@ -298,11 +334,33 @@ mod tests {
         };
         // The corner (2, 2) is missing.
         let all = (0..3).flat_map(|x| (0..3).map(move |y| (x, y))).filter(|p| *p != (2, 2));
-        let space = Space::from_candidates(all.map(|(x, y)| candidate(x, y)).collect());
+        let space = Space::from_candidates(all.map(|(x, y)| candidate(x, y)).collect(), &[]);
         let place = space.place(&candidate(1, 2).choice).unwrap();
         let near: Vec<String> =
             space.neighbours(place).iter().map(|p| space.candidates()[*p].choice.to_string()).collect();
         assert_eq!(near, ["x=0 y=2", "x=1 y=0", "x=1 y=1"]);
+    }
+
+    /// Of `x=0` alone there are all ways, as of what promises most; `b` and `c` help together only.
+    #[test]
+    fn what_the_model_says_nothing_of_counts_as_one_parameter() {
+        let choice = |x: i64| Choice::default().with("x", x).with("b", false);
+        let way = |c: i64| choice(0).with("b", true).with("c", c);
+        let all = [choice(0), way(1), way(2), choice(1), choice(2)];
+        let candidate = |choice: &Choice| Candidate {
+            choice: choice.clone(),
+            schedule: choice.to_string(),
+            modelled: choice.int("x") as f64,
+        };
+        let space = Space::from_candidates(all.iter().map(candidate).collect(), &["b", "c"]);
+        let near = |choice: &Choice| -> Vec<Choice> {
+            let places = space.neighbours(space.place(choice).unwrap()).into_iter();
+            places.map(|place| space.candidates()[place].choice.clone()).collect()
+        };
+        assert_eq!(near(&choice(0)), [way(1), way(2), choice(1), choice(2)]);
+        assert_eq!(near(&way(2)), [choice(0), way(1), choice(1), choice(2)]);
+        assert_eq!(near(&choice(2)), [choice(0), choice(1)]);
+        assert_eq!((space.differences(0, 2), space.differences(2, 4)), (1, 2));
     }
 
     /// Changing `passing` alone leads nowhere: a block that takes one group of rows has one stage, and no number of blocks.

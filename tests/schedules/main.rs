@@ -19,6 +19,7 @@ mod skinny_data;
 mod skinny_direct;
 mod skinny_early;
 mod skinny_fetch;
+mod skinny_finish;
 mod skinny_footprint;
 mod skinny_granularity;
 mod skinny_lines;

@@ -74,6 +74,7 @@ pub const FAMILY: Family = Family {
             && shape.n * shape.k >= 1 << 21
     },
     parameters: PARAMETERS,
+    unmodelled: &[],
     constraints: constraints::CONSTRAINTS,
     any_order: |_| false,
     context: |_| false,

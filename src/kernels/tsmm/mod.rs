@@ -104,6 +104,7 @@ pub const FAMILY: Family = Family {
         fixed(problem).is_ok() && problem.shape.m >= 8 * short
     },
     parameters: PARAMETERS,
+    unmodelled: &[EARLY.name, LETS.name, ASKS.name, ASKED.name],
     constraints: constraints::CONSTRAINTS,
     any_order: |_| false,
     context: granularity::needs_context,
