@@ -19,7 +19,6 @@ mod skinny_data;
 mod skinny_direct;
 mod skinny_early;
 mod skinny_fetch;
-mod skinny_finish;
 mod skinny_footprint;
 mod skinny_granularity;
 mod skinny_lines;

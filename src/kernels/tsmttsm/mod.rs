@@ -79,8 +79,6 @@
 //! copies and in the same pass: see `border.rs`. Up to half an instruction of rows may be turned instead, so that they are columns of
 //! instructions: of 52 columns of complex128 the last 8 rows of sums take 7 instructions instead of 13. See `turned.rs`.
 //!
-//! Of a C of few elements lanes of a warp may add up the parts (`finish=shuffles`; see `finish.rs`).
-//!
 //! In all forms C may be divided into `areas`, each of blocks of its own: a C of 128 x 128 complex128 is as large as all
 //! registers of a multiprocessor. What is staged is then the columns of the area. Short products may begin while the call before them ends
 //! (`early`; see `early.rs`).
@@ -89,7 +87,6 @@ mod border;
 mod boxes;
 mod constraints;
 mod direct;
-mod finish;
 mod footprint;
 mod mapping;
 mod reduction;
@@ -106,7 +103,6 @@ use warpwright_core::target::Capability;
 
 use self::border::BORDER;
 use self::direct::{REGISTERS, SHARED, STAGING, is_direct, is_staged};
-use self::finish::FINISH;
 use self::mapping::{APART, Threads, WHOLE, ZEROS, area, areas, read};
 use self::runs::{RUNS, RUNS_OF_A_GROUP};
 use self::warps::{EVEN, OMIT};
@@ -135,7 +131,7 @@ pub const FAMILY: Family = Family {
         fixed(problem).is_ok() && problem.shape.k >= 8 * short
     },
     parameters: PARAMETERS,
-    unmodelled: &[FINISH.name, EARLY.name, LETS.name, ASKS.name, ASKED.name],
+    unmodelled: &[EARLY.name, LETS.name, ASKS.name, ASKED.name],
     constraints: constraints::CONSTRAINTS,
     any_order: |choice| matches!(choice.word("reduction"), "global" | "local"),
     context: granularity::needs_context,
@@ -566,7 +562,6 @@ const PARAMETERS: &[Parameter] = &[
             if is_direct(c) { with_mma(c, [true, false]) } else { with_stages(c, [true, false]) }
         },
     },
-    FINISH,
     EARLY,
     LETS,
     ASKS,

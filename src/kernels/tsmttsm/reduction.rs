@@ -1,7 +1,6 @@
 //! How the parts of the sum come together.
 
 use super::border;
-use super::finish;
 use super::mapping::{area, areas, class_count, covered, owners, shares};
 use crate::kernels::family::Choice;
 use crate::kernels::gemm::Numbers;
@@ -87,23 +86,6 @@ pub(super) fn of_slices(problem: &Problem, choice: &Choice, taken: &str) -> Part
             block,
             bind: String::new(),
             last: String::new(),
-        };
-    }
-    if finish::in_blocks_too(problem, choice) {
-        return Parts {
-            split: format!(
-                "{split}rfactor(part.s, combine=shared) -> slice
-cache_write(slice, reg) -> mine
-split_reduce(part.s, 32, combine=shuffle, order=cyclic) -> share, q
-{blocks}compute_at(slice, {block})
-fuse(part.i, part.j) -> e
-bind(part.e, threads@32)
-"
-            ),
-            taken_by: "slice",
-            block,
-            bind: String::new(),
-            last: second_pass(problem, choice, None),
         };
     }
     let (in_registers, stored) = match reduction {
@@ -235,9 +217,6 @@ fn second_pass(problem: &Problem, choice: &Choice, sets: Option<i64>) -> String 
     let parts = choice.int("parts") / class_count(problem, choice);
     let (of_a_thread, most) = (ceil(parts, shares), PARTS_AT_A_TIME / sets.unwrap_or(1));
     let together = ceil(of_a_thread, ceil(of_a_thread, most.max(4)));
-    if finish::by_shuffles(choice) {
-        return by_shuffles(sets.is_some(), together);
-    }
     let as_they_are_read =
         if sets.is_some() { "set_scope(part, reg)\ncompute_at(part, sum.g)\nunroll(part.s)\n" } else { "" };
     let adds_up = format!(
@@ -280,22 +259,6 @@ reorder({outer})
 bind(sub.t, sub.j, threads)
 compute_at(sum, sub.j)
 {as_they_are_read}unroll(sum.g, {unrolled})
-"
-    )
-}
-
-/// The same where a warp adds up the parts of an element, and its lanes hand sums to each other. Parts are read so many together.
-fn by_shuffles(of_sets: bool, together: i64) -> String {
-    let as_they_are_read =
-        if of_sets { "set_scope(part, reg)\ncompute_at(part, sub.g)\nunroll(part.s)\n" } else { "" };
-    format!(
-        "split_reduce(acc.g, 32, combine=shuffle, order=cyclic) -> sub, t
-set_scope(acc, reg)
-reverse_compute_at(C, acc.t)
-bind(acc.i, block.x)
-bind(acc.j, threads@32)
-split(sub.g, {together}) -> go, g
-{as_they_are_read}unroll(sub.g)
 "
     )
 }
