@@ -111,7 +111,8 @@ pub struct ProblemsOptions {
     /// The size of the product.
     #[arg(value_name = "MxNxK", required_unless_present = "shapes")]
     shape: Option<Shape>,
-    /// Take every product in this file: a line has a size and, if they differ from the options, type and layout.
+    /// Take every product in this file: a line has a size and, if they differ from the options, type and layout. Row strides and starts hold
+    /// for all of them.
     #[arg(long, value_name = "FILE", conflicts_with = "shape")]
     shapes: Option<PathBuf>,
     #[command(flatten)]
@@ -265,7 +266,7 @@ impl ProblemsOptions {
             product.variant.layout = layout.parse()?;
         }
         match words.next() {
-            None => product.problem(shape),
+            None => self.storage.apply(product.problem(shape)?),
             Some(word) => Err(Diagnosis::new(format!("`{word}` is one word too many"))
                 .instead("write a size, a type and a layout, such as 64x64x1000000 f64 tn")),
         }

@@ -495,7 +495,11 @@ fn what_cannot_be_tuned_is_refused_with_advice() {
     let shapes = scratch.0.join("shapes.txt");
     std::fs::write(&shapes, "# a comment\n8x8x4096 f64 tn\n9999x8x8 c64 nn # another\n").unwrap();
     let part = "--param staging=registers";
-    let ranked = json(&format!("tune --shapes {} {part} --device sim --json", shapes.display()), 0);
+    let starts = "--offset 1,2,3 --lda 9";
+    let ranked = json(&format!("tune --shapes {} {part} {starts} --device sim --json", shapes.display()), 0);
+    let problem = &ranked[1]["problem"];
+    assert_eq!(problem["offset"], serde_json::json!([1, 2, 3]), "{problem}");
+    assert_eq!(problem["row_strides"], serde_json::json!([9, 8, 8]), "{problem}");
     let families: Vec<_> = ranked.as_array().unwrap().iter().map(|r| r["family"].as_str().unwrap()).collect();
     assert_eq!(families, ["tsmttsm", "tsmm"]);
     std::fs::write(&shapes, "8x8x4096 f64 tn\n8x8 f64\n").unwrap();
