@@ -269,6 +269,14 @@ mod tests {
     }
 
     #[test]
+    fn what_the_model_says_nothing_of_comes_last() {
+        for family in kernels::FAMILIES {
+            let names: Vec<&str> = family.parameters.iter().map(|p| p.name).collect();
+            assert!(names.ends_with(family.unmodelled), "{}: {names:?}", family.name);
+        }
+    }
+
+    #[test]
     fn a_space_that_is_small_enough_is_kept_as_a_whole() {
         let family = kernels::family("tsmttsm").unwrap();
         let (problem, given) = (problem("5x5x10000000", "tn"), Choice::default().with("unit", "fma"));
