@@ -297,8 +297,11 @@ fn execute(
     let report = simulate(program, &mut arguments, &options)?;
     let mut c = operands.c.clone();
     if let Some(tensor) = arguments.tensors.remove("C") {
-        let length = c.bytes().len().min(tensor.bytes.len());
-        c.bytes_mut()[..length].copy_from_slice(&tensor.bytes[..length]);
+        let declared = program.tensors().find(|buffer| buffer.sym.name() == "C");
+        let before = declared.map_or(0, |buffer| binding.bytes_before(&buffer.sym)) as usize;
+        let found = tensor.bytes.get(before..).unwrap_or_default();
+        let length = c.bytes().len().min(found.len());
+        c.bytes_mut()[..length].copy_from_slice(&found[..length]);
     }
     Ok((report, c))
 }

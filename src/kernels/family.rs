@@ -143,6 +143,8 @@ pub struct Family {
     pub flat: fn(&Problem, &Choice) -> [bool; 3],
     /// What the kernels of a choice know of the row strides of A and B.
     pub strides: fn(&Problem, &Choice) -> Strides,
+    /// How many elements the kernels of a choice know to lie between a multiple of 16 bytes and the first row of C.
+    pub before_c: fn(&Problem, &Choice) -> i64,
     /// How the kernels of a choice make products of complex numbers.
     pub numbers: fn(&Problem, &Choice) -> Numbers,
     /// The classes by which the kernels of a choice add up rows, if they do.
@@ -403,7 +405,8 @@ impl Family {
         let variant = Variant::of(problem);
         let (flat, numbers) = ((self.flat)(problem, choice), (self.numbers)(problem, choice));
         let (classes, strides) = ((self.classes)(problem, choice), (self.strides)(problem, choice));
-        let fixed = Fixed { flat, strides, numbers, classes, ..(self.fixed)(problem)? };
+        let before_c = (self.before_c)(problem, choice);
+        let fixed = Fixed { flat, strides, before_c, numbers, classes, ..(self.fixed)(problem)? };
         let precision = variant.precision.name().replace('-', "_");
         let name = format!("{}_{precision}_{}{fixed}{}", self.name, variant.layout, variant.align);
         let place = |d: Diagnosis| d.at(format!("kernel {name} with {choice}"));

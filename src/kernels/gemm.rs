@@ -25,6 +25,8 @@ pub struct Fixed {
     pub flat: [bool; 3],
     /// What is known of the row strides of A and B.
     pub strides: Strides,
+    /// Elements that lie between a multiple of 16 bytes and the first row of C, where it is declared as one row of elements with those.
+    pub before_c: i64,
     /// Whether B is A, so that the kernel has no B.
     pub same: bool,
     /// How products of complex numbers are made of products of real ones.
@@ -74,7 +76,8 @@ impl Span {
     fn extent(self, rows: &Index, columns: &Index) -> Index {
         let behind = columns.offset(self.before - self.stride);
         let all = rows.scaled(self.stride);
-        if behind == Index::default() { all } else { (&all + &behind).maximum(&0.into()) }
+        let all = &all + &behind;
+        if behind.as_constant().is_some_and(|behind| behind >= 0) { all } else { all.maximum(&0.into()) }
     }
 
     fn at(self, row: &Index, column: &Index) -> Index {
@@ -118,7 +121,7 @@ impl Numbers {
 impl fmt::Display for Fixed {
     /// As the end of a kernel's name: `_m20_n20`, `_parts`, `_three`, `_embedded` or `_expanded` where numbers are not whole,
     /// `_classes4` where rows are added up by classes, `_aligned` where rows are promised to be, `_lda25_ldb27` where strides are
-    /// constants, `_after1_2` where rows begin so many elements behind a multiple of 16 bytes, and `_same` where B is A.
+    /// constants, `_after1_2` where rows begin so many elements behind a multiple of 16 bytes, `_cafter3` where those of C do, and `_same` where B is A.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let named = [("m", self.m), ("n", self.n), ("k", self.k)];
         named
@@ -144,6 +147,9 @@ impl fmt::Display for Fixed {
                     write!(f, "_after{}_{}", a.before, b.before)?;
                 }
             }
+        }
+        if self.before_c > 0 {
+            write!(f, "_cafter{}", self.before_c)?;
         }
         f.write_str(if self.same { "_same" } else { "" })
     }
@@ -176,8 +182,10 @@ pub fn specification_at(variant: Variant, fixed: Fixed) -> Program {
         Strides::Constant(spans) => spans.map(|span| Some(span.wider(wider))),
         Strides::Arguments | Strides::OfWholePieces => [None; 2],
     };
+    let dense = fixed.n.filter(|_| fixed.before_c > 0);
+    let of_c = dense.map(|stride| Span { before: fixed.before_c, stride });
     let [a, b, c] =
-        [(a, wider, fixed.flat[0], of_a), (b, wider, fixed.flat[1], of_b), (c, 1, fixed.flat[2], None)].map(
+        [(a, wider, fixed.flat[0], of_a), (b, wider, fixed.flat[1], of_b), (c, 1, fixed.flat[2], of_c)].map(
             |([rows, columns], wider, flat, span)| {
                 let columns = columns.scaled(wider);
                 let width = columns.as_constant().filter(|_| flat);
@@ -201,7 +209,7 @@ pub fn specification_at(variant: Variant, fixed: Fixed) -> Program {
     let b = if fixed.same { a.clone() } else { operand_of("B", b, variant.align.b) };
     let tensor = te.update("C", result, &extents(&c).iter().collect::<Vec<_>>());
     let c = Matrix { tensor, dtype: result, flat: c.2 };
-    te.align(&c.tensor, variant.align.c);
+    te.align(&c.tensor, if fixed.before_c > 0 { Alignment::MOST } else { variant.align.c });
     let products = match (fixed.classes, a.flat, b.flat) {
         (Some(classes), Some(of_a), Some(of_b)) => {
             let windows = [of_a, of_b].map(|span| classes.window(span.stride));
@@ -229,7 +237,7 @@ pub fn specification_at(variant: Variant, fixed: Fixed) -> Program {
         by_flag(&beta0, alone, stored(with_old, result))
     };
     match c.flat {
-        Some(span) => te.compute_rows(&c.tensor, span.stride, &["i", "j"], value),
+        Some(span) => te.compute_rows(&c.tensor, span.before, span.stride, &["i", "j"], value),
         None => te.compute(&c.tensor, &["i", "j"], value),
     }
     te.program()

@@ -33,6 +33,7 @@ mod skinny_sets;
 mod skinny_short;
 mod skinny_span;
 mod skinny_starts;
+mod skinny_stored;
 mod skinny_turned;
 mod skinny_turns;
 mod synchronised;

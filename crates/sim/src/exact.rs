@@ -260,6 +260,11 @@ fn check_once<A: Arithmetic>(
             let at = place(found);
             result.compared += 1;
             let (a, b) = (found.memory.load(at), expected.memory.load(place(expected)));
+            // What neither touches belongs to somebody else, such as what lies before the first row of a tensor that is declared with it.
+            let untouched = found.memory.shadow.as_ref().is_none_or(|s| !s.written(at));
+            if b.is_poison() && untouched {
+                continue;
+            }
             if a != b || a.is_poison() {
                 result.differing += 1;
                 let element = crate::memory::element(&expected.name, &index);

@@ -61,6 +61,7 @@ pub const FAMILY: Family = Family {
     fixed,
     flat: |_, _| [false; 3],
     strides: |_, _| Strides::Arguments,
+    before_c: |_, _| 0,
     numbers: |_, _| Numbers::Whole,
     classes: |_, _| None,
     suits: |problem| {

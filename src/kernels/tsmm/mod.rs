@@ -71,6 +71,7 @@ mod pairs;
 mod passes;
 mod schedule;
 mod spans;
+mod starts;
 
 use warpwright_core::diag::Diagnosis;
 use warpwright_core::dtype::DType;
@@ -94,9 +95,11 @@ pub const FAMILY: Family = Family {
     fixed,
     flat: |problem, choice| {
         let dense = |moved: Moved| is_staged(choice) && moved != Moved::Strided;
-        [dense(moved_a(problem, choice)), false, dense(moved_c(problem, choice))]
+        let of_c = starts::by_pieces(choice) || dense(moved_c(problem, choice));
+        [dense(moved_a(problem, choice)), false, of_c]
     },
     strides: spans::strides,
+    before_c: starts::before_c,
     numbers: mapping::numbers,
     classes: |_, _| None,
     suits: |problem| {
@@ -104,7 +107,7 @@ pub const FAMILY: Family = Family {
         fixed(problem).is_ok() && problem.shape.m >= 8 * short
     },
     parameters: PARAMETERS,
-    unmodelled: &[EARLY.name, LETS.name, ASKS.name, ASKED.name],
+    unmodelled: &[starts::STORED.name, EARLY.name, LETS.name, ASKS.name, ASKED.name],
     constraints: constraints::CONSTRAINTS,
     any_order: |_| false,
     context: granularity::needs_context,
@@ -558,6 +561,7 @@ const PARAMETERS: &[Parameter] = &[
         about: staging::ABOUT_BOUNDED,
         values: |c, _, _| with_stages(c, [true, false]),
     },
+    starts::STORED,
     EARLY,
     LETS,
     ASKS,

@@ -10,12 +10,13 @@ use super::mapping::{
     warp_tile, wider,
 };
 use super::pairs;
+use super::starts;
 use warpwright_core::dtype::DType;
 
 use crate::kernels::family::Choice;
 use crate::kernels::gemm::Numbers;
 use crate::kernels::staging::{self, ACROSS, Moved, WarpTile, copied_at_once};
-use crate::problem::Problem;
+use crate::problem::{Alignment, Problem};
 
 /// Columns of the result of a thread of the form that reads rows into registers.
 pub(super) fn columns(problem: &Problem, choice: &Choice) -> i64 {
@@ -103,6 +104,7 @@ fn specialized(strides: &[(&str, i64)]) -> String {
 pub(super) fn piece_of_c(problem: &Problem, choice: &Choice) -> i64 {
     let (dtype, align) = (problem.dtype(), problem.alignment_of_rows().c);
     match moved_c(problem, choice) {
+        _ if starts::by_pieces(choice) => Alignment::MOST / dtype.bytes(),
         Moved::AsOne => align / dtype.bytes(),
         _ => copied_at_once(dtype, problem.shape.n, band(problem, choice), align),
     }
@@ -163,13 +165,14 @@ pub(super) fn from_shared(problem: &Problem, choice: &Choice) -> String {
         };
         let out = format!(
             "{fetched}fuse(C.i, C.j) -> f
-{whole}split(C.f, {piece_c}) -> f, e
+{whole}split(C.f, {piece_c}{before}) -> f, e
 split(C.f, {team}{ahead}) -> u, t
 reorder(C.t, C.u, C.e)
 bind(C.t, threads)
 unroll(C.u)
 tail(C.u, hoist)
 {ends}{vector}",
+            before = staging::begun_ahead(starts::before_c(problem, choice)),
             ahead = staging::begun_ahead(ahead_of_c),
             ends = staging::ends_apart("C", ahead_of_c),
             whole = if in_bulk { "bulk_store(C.f)\n" } else { "" },

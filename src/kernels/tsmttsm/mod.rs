@@ -124,6 +124,7 @@ pub const FAMILY: Family = Family {
         [a, b, false]
     },
     strides: strided::strides,
+    before_c: |_, _| 0,
     numbers: staging::numbers,
     classes: mapping::classes,
     suits: |problem| {

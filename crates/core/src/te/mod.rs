@@ -145,17 +145,19 @@ impl Expression {
         self.compute_over(tensor, axes, &tensor.dims, |at| at.to_vec(), body);
     }
 
-    /// Computes a tensor of one dimension that holds rows of so many elements: at row `i` and column `j`, its element
-    /// `width*i + j`.
+    /// Computes a tensor of one dimension that holds rows of `width` elements behind `before` others: at row `i` and column `j`, its element
+    /// `before + width*i + j`.
     pub fn compute_rows(
         &mut self,
         tensor: &Tensor,
+        before: i64,
         width: i64,
         axes: &[&str; 2],
         body: impl FnOnce(&[Index]) -> Body,
     ) {
-        let extents = [tensor.dims[0].div(width), Index::constant(width)];
-        self.compute_over(tensor, axes, &extents, |at| vec![&at[0].scaled(width) + &at[1]], body);
+        let extents = [tensor.dims[0].offset(-before).div(width), Index::constant(width)];
+        let place = |at: &[Index]| (&at[0].scaled(width) + &at[1]).offset(before);
+        self.compute_over(tensor, axes, &extents, |at| vec![place(at)], body);
     }
 
     fn compute_over(

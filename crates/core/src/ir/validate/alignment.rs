@@ -1,6 +1,7 @@
 //! Vector loops are contiguous and aligned (rule 30): at least one access of the one assignment moves neighbours in
 //! memory, and every access that does starts at a multiple of their number and moves 16 bytes at most. The others are
-//! done element by element: a row of a tile can be read at once and stored as a column.
+//! done element by element: a row of a tile can be read at once and stored as a column. So are those to shared memory
+//! that start so many elements behind a multiple, wherever the loop is: what lies there need not lie as it does in device memory.
 
 use std::collections::HashMap;
 
@@ -79,8 +80,9 @@ fn neighbours(access: &Access, l: &For, lanes: i64, buffer: &Buffer, facts: &Fac
         (!start.mentions(&l.var)).then_some(start)
     };
     let (last, outer) = index.split_last()?;
+    let apart = |start: &Index| buffer.space == Space::Shared && is_behind_multiple(start, lanes, facts);
     if buffer.layout.is_none() && !outer.iter().any(|i| i.mentions(&l.var)) {
-        return before(last).map(Start::Column);
+        return before(last).filter(|start| !apart(start)).map(Start::Column);
     }
     let layout = match &buffer.layout {
         Some(layout) => layout.clone(),
@@ -89,7 +91,12 @@ fn neighbours(access: &Access, l: &For, lanes: i64, buffer: &Buffer, facts: &Fac
     };
     let mut inside = facts.clone();
     inside.runs_over(&l.var, &0.into(), &lanes.into(), &1.into());
-    before(&inside.simplify(&layout.apply(&index))).map(Start::Offset)
+    before(&inside.simplify(&layout.apply(&index))).filter(|start| !apart(start)).map(Start::Offset)
+}
+
+/// Whether an index is known to be no multiple of a number, but the same number of elements behind one wherever the loop is.
+fn is_behind_multiple(start: &Index, lanes: i64, facts: &Facts) -> bool {
+    (1..lanes).any(|behind| facts.is_multiple(&start.offset(-behind), lanes))
 }
 
 fn misplaced(buffer: &Buffer, start: &Start, lanes: i64, facts: &Facts) -> Option<Diagnosis> {

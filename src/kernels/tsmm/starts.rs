@@ -1,0 +1,46 @@
+//! Dense rows of C that start anywhere: whether threads store element after element, or pieces of 16 bytes (`stored=pieces`). Of a group of rows
+//! the first and the last piece are not whole, and their elements are stored one by one. Such kernels know how far behind a multiple of 16 bytes C
+//! starts.
+
+use super::lines;
+use super::mapping::{band, group};
+use crate::kernels::family::{Choice, Parameter};
+use crate::problem::{Alignment, Problem};
+
+/// The parameter.
+pub(super) const STORED: Parameter = Parameter {
+    name: "stored",
+    about: "what threads store at a time of dense rows that start anywhere: elements, or pieces of 16 bytes of all that a group of rows has",
+    values: |choice, problem, _| {
+        if may_be_pieces(problem, choice) { vec!["elements".into(), PIECES.into()] } else { Vec::new() }
+    },
+};
+
+const PIECES: &str = "pieces";
+
+/// Whether threads store whole pieces.
+pub(super) fn by_pieces(choice: &Choice) -> bool {
+    choice.word(STORED.name) == PIECES
+}
+
+/// Elements between a multiple of 16 bytes and the first row of C, where a kernel knows them.
+pub(super) fn before_c(problem: &Problem, choice: &Choice) -> i64 {
+    if by_pieces(choice) { behind_piece(problem) } else { 0 }
+}
+
+/// The same, whether it knows them or not.
+fn behind_piece(problem: &Problem) -> i64 {
+    let bytes = problem.dtype().bytes();
+    (problem.offset.c * bytes).rem_euclid(Alignment::MOST) / bytes
+}
+
+/// Whether that makes a difference, and all groups of rows start as the first does.
+fn may_be_pieces(problem: &Problem, choice: &Choice) -> bool {
+    super::is_staged(choice)
+        && choice.word("store") == "shared"
+        && problem.ld.c == problem.shape.n
+        && band(problem, choice) == problem.shape.n
+        && !choice.flag(lines::LINES.name)
+        && behind_piece(problem) > 0
+        && group(problem, choice) * problem.shape.n * problem.dtype().bytes() % Alignment::MOST == 0
+}
