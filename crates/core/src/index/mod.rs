@@ -68,6 +68,11 @@ impl Index {
         self.constant
     }
 
+    /// Whether it is the same number of elements behind a multiple of `of` whatever its symbols are, and not a multiple itself, by its factors alone.
+    pub fn is_behind_multiple(&self, of: i64) -> bool {
+        self.terms().iter().all(|(_, factor)| factor % of == 0) && self.constant_term() % of != 0
+    }
+
     /// The value if it is a constant.
     pub fn as_constant(&self) -> Option<i64> {
         self.terms.is_empty().then_some(self.constant)

@@ -171,7 +171,11 @@ impl Body<'_> {
         ranges.set(var, Interval::new(0, trips - 1));
         let Some(offset) = self.physical_offset(access)? else { return Ok(false) };
         let offset = ranges.simplify(&offset);
-        Ok(offset.coefficient(var) == 1 && !(&offset - &Index::var(var)).mentions(var))
+        let first = &offset - &Index::var(var);
+        // What is known to start behind a multiple in shared memory is not moved at once (rule 30).
+        let shared = self.unit.buffer(&access.buffer)?.space == Space::Shared;
+        let apart = shared && first.is_behind_multiple(trips);
+        Ok(offset.coefficient(var) == 1 && !first.mentions(var) && !apart)
     }
 
     fn first(&mut self, access: &Access, var: &Sym) -> Result<String, Diagnosis> {

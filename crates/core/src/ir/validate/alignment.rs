@@ -80,7 +80,7 @@ fn neighbours(access: &Access, l: &For, lanes: i64, buffer: &Buffer, facts: &Fac
         (!start.mentions(&l.var)).then_some(start)
     };
     let (last, outer) = index.split_last()?;
-    let apart = |start: &Index| buffer.space == Space::Shared && is_behind_multiple(start, lanes, facts);
+    let apart = |start: &Index| buffer.space == Space::Shared && start.is_behind_multiple(lanes);
     if buffer.layout.is_none() && !outer.iter().any(|i| i.mentions(&l.var)) {
         return before(last).filter(|start| !apart(start)).map(Start::Column);
     }
@@ -92,11 +92,6 @@ fn neighbours(access: &Access, l: &For, lanes: i64, buffer: &Buffer, facts: &Fac
     let mut inside = facts.clone();
     inside.runs_over(&l.var, &0.into(), &lanes.into(), &1.into());
     before(&inside.simplify(&layout.apply(&index))).filter(|start| !apart(start)).map(Start::Offset)
-}
-
-/// Whether an index is known to be no multiple of a number, but the same number of elements behind one wherever the loop is.
-fn is_behind_multiple(start: &Index, lanes: i64, facts: &Facts) -> bool {
-    (1..lanes).any(|behind| facts.is_multiple(&start.offset(-behind), lanes))
 }
 
 fn misplaced(buffer: &Buffer, start: &Start, lanes: i64, facts: &Facts) -> Option<Diagnosis> {
