@@ -54,7 +54,8 @@
 //! rows of A come (`fetch`, by `fetch_ends`): what is stored to a part of a sector has to be put together with the rest of it. Rows of A that
 //! stand apart by little, or start anywhere, may come with what lies between them by one bulk copy for each group (`copy=span`; see `spans.rs`); of those that
 //! stand farther apart device memory may give 32 bytes at a time (`granularity`; see `granularity.rs`), and the first-level cache may keep them (`caching`; see
-//! `caching.rs`). Short products may begin while the call before them ends (`early`; see `early.rs`).
+//! `caching.rs`). Dense rows of C that start anywhere may be stored by whole pieces of 16 bytes (`stored`; see
+//! `starts.rs`). Short products may begin while the call before them ends (`early`; see `early.rs`).
 //!
 //! Where rows are staged, a large small matrix may be divided into `bands` of columns, each for blocks of its own, which read the same rows of A; and
 //! long rows of A may be copied in pieces of `depth` terms, one after the other, so that groups of more rows fit in shared memory. The first piece of a
