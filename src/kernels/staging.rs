@@ -344,8 +344,6 @@ pub(super) struct Copied {
     pub(super) asks_once: bool,
     /// Whether the first-level cache keeps pieces of 16 bytes too, as it does smaller ones.
     pub(super) cached: bool,
-    /// How many pieces before the first one threads begin, unless each keeps to its place in a row.
-    pub(super) ahead: i64,
 }
 
 impl Copied {
@@ -432,11 +430,10 @@ bind({tile}.r, {tile}.c, threads)
             };
             format!(
                 "{fuse}split({tile}.{elements}, {piece}) -> f, e
-split({tile}.f, {threads}{ahead}) -> u, t
+split({tile}.f, {threads}) -> u, t
 reorder({tile}.t, {tile}.u, {tile}.e)
 bind({tile}.t, threads)
-",
-                ahead = begun_ahead(self.ahead),
+"
             )
         };
         let moved = match self.by {
@@ -449,19 +446,8 @@ bind({tile}.t, threads)
             }
         };
         let once = if self.asks_once { format!("tail({tile}.u, hoist)\n") } else { String::new() };
-        let apart = if self.keeps_place(keep_place) { String::new() } else { ends_apart(tile, self.ahead) };
-        format!("{shared_out}unroll({tile}.u)\n{once}{apart}{moved}")
+        format!("{shared_out}unroll({tile}.u)\n{once}{moved}")
     }
-}
-
-/// What a loop over pieces is split with so that threads begin so many pieces before the first.
-pub(super) fn begun_ahead(ahead: i64) -> String {
-    if ahead > 0 { format!(", ahead={ahead}") } else { String::new() }
-}
-
-/// The step by which the first and the last turn of threads that begin ahead stand apart: some of them have no piece then.
-pub(super) fn ends_apart(tile: &str, ahead: i64) -> String {
-    if ahead > 0 { format!("tail({tile}.u, ends)\n") } else { String::new() }
 }
 
 /// The name of the parameter by which the lanes that share out a tile of C stand in pairs.

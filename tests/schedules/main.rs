@@ -21,7 +21,6 @@ mod skinny_early;
 mod skinny_fetch;
 mod skinny_footprint;
 mod skinny_granularity;
-mod skinny_lines;
 mod skinny_numbers;
 mod skinny_omit;
 mod skinny_pairs;

@@ -394,7 +394,6 @@ pub(super) fn copied(problem: &Problem, choice: &Choice) -> [Copied; 2] {
         by: By::of(choice),
         asks_once: false,
         cached: false,
-        ahead: 0,
     };
     let width_of_b = if tiles.b_by_columns { problem.shape.k } else { problem.shape.n };
     [of(tiles.copied_terms(), problem.shape.k, align.a), of(tiles.row_of_b(), width_of_b, align.b)]

@@ -6,7 +6,6 @@ use warpwright_core::index::gcd;
 use super::banks::{self, Small};
 use super::bulk::{IN_BULK, take_turns};
 use super::caching;
-use super::lines;
 use super::spans;
 use crate::kernels::family::Choice;
 use crate::kernels::gemm::Numbers;
@@ -382,7 +381,6 @@ pub(super) fn copied_a(problem: &Problem, choice: &Choice) -> Copied {
         by: By::of(choice),
         asks_once: true,
         cached: caching::keeps_all(choice),
-        ahead: lines::ahead_of_a(problem, choice, piece * dtype.bytes()),
     }
 }
 

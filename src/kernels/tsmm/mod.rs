@@ -32,9 +32,9 @@
 //! another width: 13 columns each for four threads leave 3 of 52 over, where pieces of four leave 11 of 60. The small matrix
 //! then leaves room between pieces in shared memory, so that each begins with 16 bytes.
 //!
-//! Dense rows of A and C move as one piece of memory (`copy=one`) or row by row, as in the family `tsmttsm`; where they start within a line of
-//! 128 bytes, by whole lines, if the choice says so (`lines`; see `lines.rs`). One bulk copy may bring a group of rows of A (`copy=bulk`), which each warp gives
-//! back when it has multiplied them: to the warp that asks for the next (`release=warps`), or to one that does nothing else (`release=role`).
+//! Dense rows of A and C move as one piece of memory (`copy=one`) or row by row, as in the family `tsmttsm`. One bulk copy may bring a group of rows of
+//! A (`copy=bulk`), which each warp gives back when it has multiplied them: to the warp that asks for the next (`release=warps`), or to one that does
+//! nothing else (`release=role`).
 //!
 //! Rows that are one piece of memory cannot be longer than they are, so that lanes meet in banks of shared memory. Then the instructions of a
 //! warp may take every so many terms (`terms_apart`) and make every so many columns (`columns_apart`), see `banks.rs`. Lanes
@@ -66,7 +66,6 @@ mod bulk;
 mod caching;
 mod constraints;
 mod footprint;
-mod lines;
 mod mapping;
 mod pairs;
 mod passes;
@@ -525,7 +524,6 @@ const PARAMETERS: &[Parameter] = &[
     },
     caching::CACHING,
     pairs::PAIRS,
-    lines::LINES,
     Parameter {
         name: staging::KEEPS_PLACE,
         about: staging::ABOUT_KEEPING_PLACE,

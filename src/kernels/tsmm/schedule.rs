@@ -2,7 +2,6 @@
 
 use super::banks::{self, Small};
 use super::bulk::{IN_BULK, take_turns};
-use super::lines;
 use super::mapping::{
     COPIES_BEHIND, ENDS, FETCH, IN_PLACE, REST, SECTORS, Tiles, band, bands, chain, copied_a, depth, group,
     in_parts, is_three, makes_fragments, moved_a, moved_c, numbers, paddings, passing_groups, staged,
@@ -101,7 +100,7 @@ fn specialized(strides: &[(&str, i64)]) -> String {
 }
 
 /// Elements of C that threads store at a time where results leave through shared memory.
-pub(super) fn piece_of_c(problem: &Problem, choice: &Choice) -> i64 {
+fn piece_of_c(problem: &Problem, choice: &Choice) -> i64 {
     let (dtype, align) = (problem.dtype(), problem.alignment_of_rows().c);
     match moved_c(problem, choice) {
         _ if starts::by_pieces(choice) => Alignment::MOST / dtype.bytes(),
@@ -122,7 +121,6 @@ pub(super) fn from_shared(problem: &Problem, choice: &Choice) -> String {
     let copied = copied_a(problem, choice);
     let piece_a = copied.piece;
     let piece_c = piece_of_c(problem, choice);
-    let ahead_of_c = lines::ahead_of_c(problem, choice, piece_c * problem.dtype().bytes());
     // The innermost loop over blocks, and the steps that make it and the loop over the parts of a block that take groups
     // of their own. The blocks of one group of rows are neighbours: they read it at about the same time.
     let (block, parted) = (if bands(problem, choice) == 1 { "C.g" } else { "C.bj" }, in_parts(choice));
@@ -166,15 +164,13 @@ pub(super) fn from_shared(problem: &Problem, choice: &Choice) -> String {
         let out = format!(
             "{fetched}fuse(C.i, C.j) -> f
 {whole}split(C.f, {piece_c}{before}) -> f, e
-split(C.f, {team}{ahead}) -> u, t
+split(C.f, {team}) -> u, t
 reorder(C.t, C.u, C.e)
 bind(C.t, threads)
 unroll(C.u)
 tail(C.u, hoist)
-{ends}{vector}",
-            before = staging::begun_ahead(starts::before_c(problem, choice)),
-            ahead = staging::begun_ahead(ahead_of_c),
-            ends = staging::ends_apart("C", ahead_of_c),
+{vector}",
+            before = starts::begun_before(problem, choice),
             whole = if in_bulk { "bulk_store(C.f)\n" } else { "" },
             vector = if piece_c > 1 { "vectorize(C.e)\n" } else { "" },
         );

@@ -2,7 +2,6 @@
 //! the first and the last piece are not whole, and their elements are stored one by one. Such kernels know how far behind a multiple of 16 bytes C
 //! starts.
 
-use super::lines;
 use super::mapping::{band, group};
 use crate::kernels::family::{Choice, Parameter};
 use crate::problem::{Alignment, Problem};
@@ -34,13 +33,20 @@ fn behind_piece(problem: &Problem) -> i64 {
     (problem.offset.c * bytes).rem_euclid(Alignment::MOST) / bytes
 }
 
+/// What the loop over elements of C is split with so that pieces begin with those before it.
+pub(super) fn begun_before(problem: &Problem, choice: &Choice) -> String {
+    match before_c(problem, choice) {
+        0 => String::new(),
+        before => format!(", ahead={before}"),
+    }
+}
+
 /// Whether that makes a difference, and all groups of rows start as the first does.
 fn may_be_pieces(problem: &Problem, choice: &Choice) -> bool {
     super::is_staged(choice)
         && choice.word("store") == "shared"
         && problem.ld.c == problem.shape.n
         && band(problem, choice) == problem.shape.n
-        && !choice.flag(lines::LINES.name)
         && behind_piece(problem) > 0
         && group(problem, choice) * problem.shape.n * problem.dtype().bytes() % Alignment::MOST == 0
 }

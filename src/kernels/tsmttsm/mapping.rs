@@ -495,17 +495,7 @@ pub(super) fn copied(problem: &Problem, choice: &Choice) -> [Copied; 2] {
             let of_a_thread = ceil(choice.int("depth") * ceil(columns, piece), threads);
             let many = moved == Moved::AsOne || of_a_thread > FEW_COPIES;
             let asks_once = many || choice.word("unit") == "mma";
-            Copied {
-                moved,
-                dtype,
-                columns,
-                piece,
-                threads,
-                by: By::of(choice),
-                asks_once,
-                cached: false,
-                ahead: 0,
-            }
+            Copied { moved, dtype, columns, piece, threads, by: By::of(choice), asks_once, cached: false }
         },
     )
 }

@@ -28,11 +28,8 @@
 //! - `fill`: reductions inside run on operands that they do not see: 0 where products are summed.
 //! - `hoist`: what the conditions inside ask of sizes is asked once, of the iteration for which it is hardest; where it
 //!   holds, a copy of the loop runs that does without. The other is not unrolled, unless it touches registers.
-//! - `ends`: the first and the last iteration of an unrolled loop stand apart, and those between need no conditions that hold for
-//!   all of them.
 //! - `threads`: the last, partial iteration of a loop around a matrix instruction stands apart, and threads add up its terms.
 
-mod ends;
 mod hoist;
 mod threads;
 
@@ -51,7 +48,7 @@ use crate::sym::Sym;
 
 use super::Primitive;
 
-pub(super) const USAGE: &str = "tail(label.loop, peel|guard|fill|hoist|ends|threads)";
+pub(super) const USAGE: &str = "tail(label.loop, peel|guard|fill|hoist|threads)";
 
 /// See the module documentation.
 #[derive(Clone, Debug)]
@@ -73,8 +70,6 @@ pub enum Strategy {
     Fill,
     /// They are told apart from the others once for the whole loop.
     Hoist,
-    /// The first of them all and the last stand apart.
-    Ends,
     /// Threads do what an instruction would do for the last of them.
     Threads,
 }
@@ -86,7 +81,6 @@ impl Tail {
             "guard" => Strategy::Guard,
             "fill" => Strategy::Fill,
             "hoist" => Strategy::Hoist,
-            "ends" => Strategy::Ends,
             "threads" => Strategy::Threads,
             other => return Err(call.wrong(&format!("there is no strategy `{other}`"))),
         };
@@ -209,7 +203,6 @@ impl Primitive for Tail {
             Strategy::Guard => "guard",
             Strategy::Fill => "fill",
             Strategy::Hoist => "hoist",
-            Strategy::Ends => "ends",
             Strategy::Threads => "threads",
         };
         Call::new("tail").target(&self.target).word(strategy)
@@ -224,7 +217,6 @@ impl Primitive for Tail {
                 Strategy::Guard => self.guard(l.clone()),
                 Strategy::Fill => self.fill(l.clone(), place),
                 Strategy::Hoist => hoist::hoist(&l, place).map_err(|because| self.refuse(because)),
-                Strategy::Ends => ends::ends(&l, place).map_err(|because| self.refuse(because)),
                 Strategy::Threads => self.by_threads(&l, place),
             };
             Ok(match result {
@@ -363,10 +355,6 @@ mod tests {
         for k in 0..K { y[0] += x[k] * x[k] }
     }";
 
-    /// Eight threads that begin three elements ahead.
-    const AHEAD: &str =
-        "split(y.i, 8, ahead=3) -> u, t\nreorder(y.t, y.u)\nbind(y.r, block.x)\nbind(y.t, threads)\n";
-
     fn run(text: &str, steps: &str) -> Result<String, String> {
         let spec = parse::program(text).expect("reads");
         Schedule::run(spec, steps).map(|s| s.program().to_string()).map_err(|e| e.to_string())
@@ -403,40 +391,18 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_between_the_ends_is_not_asked_there() {
-        let copy = "program p(n: size, x: in f32[n, 64], y: out f32[n, 64]) {
-            for r in 0..n, i in 0..64 { y[r, i] = x[r, i] }
-        }";
-        let text = run(copy, &format!("{AHEAD}unroll(y.u)\ntail(y.u, ends)")).unwrap();
-        let lines: Vec<&str> = text.lines().map(str::trim).collect();
-        let at = lines.iter().position(|l| *l == "for u in unroll 0..7 {").expect("those between");
-        assert_eq!(lines[at - 3..at], ["if 0 <= t - 3 {", "y[r, t - 3] = x[r, t - 3]", "}"], "{text}");
-        assert_eq!(lines[at + 1], "y[r, 8*u + t + 5] = x[r, 8*u + t + 5]", "{text}");
-        assert_eq!(lines[at + 3..at + 5], ["if t + 61 < 64 {", "y[r, t + 61] = x[r, t + 61]"], "{text}");
-        for (steps, because) in [
-            ("tail(y.u, ends)", "it is not unrolled"),
-            ("unroll(y.u)\ntail(y.u, ends)\ntail(y.u, ends)", "no condition inside is certain between them"),
-        ] {
-            let refusal = run(copy, &format!("{AHEAD}{steps}")).expect_err(steps);
-            assert!(refusal.contains(because), "{steps}: {refusal}");
-        }
-        let two = "split(y.i, 32) -> u, t\nunroll(y.u)\ntail(y.u, ends)";
-        assert!(run(copy, two).unwrap_err().contains("it does not count from 0 to a constant above 2"));
-    }
-
-    #[test]
     fn what_a_condition_around_says_is_not_asked_again() {
-        let copy = "program p(n: size, x: in f32[n, 64], y: out f32[n, 64]) {
-            for r in 0..n, i in 0..64 {
-                if i < n { if i < n + 1 { y[r, i] = x[r, i] } else { y[r, i] = 1 } } else { if i < n { y[r, i] = 2 } }
+        let copy = "program p(n: size, m: size, x: in f32[n], y: out f32[n]) {
+            for i in 0..n {
+                if i%3 < m { if i%3 < m + 1 { y[i] = x[i] } else { y[i] = 1 } } else { if i%3 < m { y[i] = 2 } }
             }
         }";
-        let text = run(copy, &format!("{AHEAD}unroll(y.u)\ntail(y.u, ends)")).unwrap();
-        let (_, between) = text.split_once("for u in unroll 0..7 {").expect("those between");
-        let (between, _) = between.split_once("if t + 61 < ").expect("and the last");
-        assert!(between.contains("if 8*u + t + 5 < n {"), "{text}");
-        for gone in ["n + 1", "= 1", "= 2"] {
-            assert!(!between.contains(gone), "{gone} is still there: {text}");
+        let text = run(copy, "split(y.i, 4) -> o, i\ntail(y.i, hoist)").unwrap();
+        let (_, all) = text.split_once("if 4*o + 3 < n {").expect("all of them");
+        let (all, _) = all.split_once("if 4*o + i < n").expect("and the others");
+        assert!(all.contains("if (o + i)%3 < m {"), "{text}");
+        for gone in ["m + 1", "= 1", "= 2"] {
+            assert!(!all.contains(gone), "{gone} is still there: {text}");
         }
     }
 
