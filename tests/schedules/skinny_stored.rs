@@ -88,6 +88,8 @@ fn it_is_asked_only_where_dense_rows_start_within_a_piece() {
         0,
         "an element is a piece"
     );
+    let in_place = format!("{form},copy=one,in_place=true");
+    assert_eq!(offered(&from(family, (32, 32), "f32", 3), &in_place), 0, "rows of A begin with 16 bytes");
     let mut padded = from(family, (32, 32), "f32", 3);
     padded.ld.c = 33;
     assert_eq!(offered(&padded, form), 0, "rows that stand apart start in many ways");

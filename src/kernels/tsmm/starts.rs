@@ -2,7 +2,7 @@
 //! the first and the last piece are not whole, and their elements are stored one by one. Such kernels know how far behind a multiple of 16 bytes C
 //! starts.
 
-use super::mapping::{band, group};
+use super::mapping::{IN_PLACE, band, group};
 use crate::kernels::family::{Choice, Parameter};
 use crate::problem::{Alignment, Problem};
 
@@ -41,10 +41,11 @@ pub(super) fn begun_before(problem: &Problem, choice: &Choice) -> String {
     }
 }
 
-/// Whether that makes a difference, and all groups of rows start as the first does.
+/// Whether that makes a difference, and all groups of rows start as the first does. Where results lie where rows of A lay, they begin with 16 bytes.
 fn may_be_pieces(problem: &Problem, choice: &Choice) -> bool {
     super::is_staged(choice)
         && choice.word("store") == "shared"
+        && !choice.flag(IN_PLACE)
         && problem.ld.c == problem.shape.n
         && band(problem, choice) == problem.shape.n
         && behind_piece(problem) > 0
