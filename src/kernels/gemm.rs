@@ -62,6 +62,11 @@ pub struct Span {
 }
 
 impl Span {
+    /// Elements between a multiple of 16 bytes and one that starts so many elements behind such.
+    pub(super) fn before(dtype: DType, offset: i64) -> i64 {
+        (offset * dtype.bytes()).rem_euclid(Alignment::MOST) / dtype.bytes()
+    }
+
     /// Rows one after the other.
     fn dense(width: i64) -> Span {
         Span { before: 0, stride: width }

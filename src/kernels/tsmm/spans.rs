@@ -20,8 +20,7 @@ pub(super) fn strides(problem: &Problem, choice: &Choice) -> Strides {
     if !in_spans(choice) {
         return Strides::Arguments;
     }
-    let bytes = problem.dtype().bytes();
-    let before = problem.offset.a * bytes % Alignment::MOST / bytes;
+    let before = Span::before(problem.dtype(), problem.offset.a);
     let of_b = Span { before: 0, stride: problem.ld.b };
     Strides::Constant([Span { before, stride: problem.ld.a }, of_b])
 }

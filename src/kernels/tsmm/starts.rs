@@ -4,6 +4,7 @@
 
 use super::mapping::{IN_PLACE, band, group};
 use crate::kernels::family::{Choice, Parameter};
+use crate::kernels::gemm::Span;
 use crate::problem::{Alignment, Problem};
 
 /// The parameter.
@@ -29,8 +30,7 @@ pub(super) fn before_c(problem: &Problem, choice: &Choice) -> i64 {
 
 /// The same, whether it knows them or not.
 fn behind_piece(problem: &Problem) -> i64 {
-    let bytes = problem.dtype().bytes();
-    (problem.offset.c * bytes).rem_euclid(Alignment::MOST) / bytes
+    Span::before(problem.dtype(), problem.offset.c)
 }
 
 /// What the loop over elements of C is split with so that pieces begin with those before it.

@@ -20,8 +20,7 @@ pub(super) fn strides(problem: &Problem, choice: &Choice) -> Strides {
     if boxes::in_boxes(choice) {
         Strides::OfWholePieces
     } else if in_spans(choice) {
-        let bytes = problem.dtype().bytes();
-        let span = |offset: i64, stride| Span { before: offset * bytes % Alignment::MOST / bytes, stride };
+        let span = |offset: i64, stride| Span { before: Span::before(problem.dtype(), offset), stride };
         Strides::Constant([span(problem.offset.a, problem.ld.a), span(problem.offset.b, problem.ld.b)])
     } else {
         Strides::Arguments
