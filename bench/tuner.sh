@@ -21,7 +21,7 @@ cores=$(($(nproc) / gpus))
 
 # Seconds of the best in the JSON of a tuning, and how many candidates it tried of how many.
 best() {
-    tr -d ' \n' | sed -E 's/.*"candidates":([0-9]+),"tried":([0-9]+).*"best":\[\{"parameters":\{([^}]*)\},"seconds":([0-9.e-]+).*/\4 \2 \1 \3/'
+    tr -d ' \n' | sed -E 's/.*"candidates":([0-9]+),.*"tried":([0-9]+),.*"best":\[\{"parameters":\{([^}]*)\},"seconds":([0-9.e-]+).*/\4 \2 \1 \3/'
 }
 
 # Tunes with wisdom in a file of its own: "seconds tried candidates parameters", or nothing where time is up.

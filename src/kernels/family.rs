@@ -170,6 +170,9 @@ pub struct Family {
     pub footprint: fn(&Problem, &Choice, &Target) -> Footprint,
 }
 
+/// Puts the values of a parameter of this name in another order, beside what is chosen already.
+pub type Order<'a> = &'a mut dyn FnMut(&Choice, &'static str, &mut Vec<Value>);
+
 /// Calls back with every choice of a part of a family's space, as far as the model tells choices apart.
 pub type PartOfChoices<'a> = Box<dyn Fn(&mut dyn FnMut(&Choice)) + Sync + 'a>;
 
@@ -232,6 +235,26 @@ impl Family {
         each: &mut dyn FnMut(&Choice) -> bool,
     ) {
         Walk::new(self, given, problem, target, permissions).extend(begun, self.modelled(), each);
+    }
+
+    /// The first choice with these values in it, where the values of each parameter are tried in the order that `order` puts them in beside
+    /// what is chosen already: one of a space that need not be walked through. None where constraints and permissions allow none.
+    pub fn first_by(
+        &self,
+        problem: &Problem,
+        target: &Target,
+        permissions: Permissions,
+        given: &Choice,
+        order: Order<'_>,
+    ) -> Option<Choice> {
+        let mut walk = Walk::new(self, given, problem, target, permissions);
+        walk.order = Some(order);
+        let mut first = None;
+        walk.extend(&Choice::default(), 0, &mut |choice| {
+            first = Some(choice.clone());
+            false
+        });
+        first
     }
 
     /// How many of the parameters the model knows: the first.
@@ -428,6 +451,8 @@ struct Walk<'a> {
     permissions: Permissions,
     /// How many parameters it gives values to.
     until: usize,
+    /// In which order values are tried, if not in that of the family.
+    order: Option<Order<'a>>,
     /// The constraints of which each parameter is the last to get a value.
     due: Vec<Vec<&'static Constraint>>,
     /// The constraint that was broken last of those on nothing but what is fixed, or else on most of it.
@@ -468,6 +493,7 @@ impl<'a> Walk<'a> {
             target,
             permissions,
             until,
+            order: None,
             due,
             broken: None,
             idle: None,
@@ -508,7 +534,11 @@ impl<'a> Walk<'a> {
                 values = vec![*value];
             }
             None if values.is_empty() => return self.extend(choice, known + 1, each),
-            None => {}
+            None => {
+                if let Some(order) = &mut self.order {
+                    order(choice, parameter.name, &mut values);
+                }
+            }
         }
         values.into_iter().all(|value| {
             let longer = choice.clone().with(parameter.name, value);

@@ -1,6 +1,7 @@
 //! Schedules are checked: every prefix is equal to the specification, in order and on threads.
 
 mod check;
+mod drawn;
 mod epilogues;
 mod hopper;
 mod hostile;

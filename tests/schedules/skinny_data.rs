@@ -12,7 +12,7 @@ use warpwright::problem::{Problem, Shape};
 use warpwright::simulator::{self, SimOptions};
 use warpwright_core::target::{self, Target};
 
-use crate::tall_skinny::forms;
+use crate::drawn::forms;
 
 /// What makes two choices kernels of different forms.
 const NAMES: [&str; 5] = ["unit", "staging", "reduction", "c_source", "numbers"];

@@ -5,8 +5,9 @@ use warpwright::kernels::family::{Choice, Family, Permissions};
 use warpwright::problem::Problem;
 use warpwright_core::target;
 
+use crate::drawn::drawn;
 use crate::skinny_reads::chosen;
-use crate::tall_skinny::{choices, counted, holds, parameters, problem};
+use crate::tall_skinny::{counted, holds, parameters, problem};
 
 /// Matrix instructions side by side of all warps, by the multiply-adds of more groups of rows.
 fn side_by_side(family: &Family, problem: &Problem, choice: &Choice) -> f64 {
@@ -116,9 +117,9 @@ fn choices_drawn_with_turned_rows_compute_the_same() {
     for (dtype, widths) in [("c128", (36, 44)), ("c128", (9, 25)), ("f64", (72, 40)), ("f64", (33, 19))] {
         let problem = problem(family, widths, dtype);
         let given = parameters("unit=mma,copy=bulk,border=turned,parts=3");
-        let choices = choices(family, &problem, Permissions::NONE, &given);
-        assert!(choices.len() > 100, "{dtype} {widths:?}: {}", choices.len());
-        for choice in choices.iter().step_by(choices.len() / DRAWN) {
+        let choices = drawn(family, &problem, Permissions::NONE, &given, DRAWN);
+        assert_eq!(choices.len(), DRAWN, "{dtype} {widths:?}");
+        for choice in &choices {
             holds(family, &problem, choice, &[0, 3 * choice.int("depth") + 5]);
         }
     }

@@ -11,6 +11,7 @@ use warpwright_sim::exact::{self, Trials};
 use warpwright_sim::{Blocks, Counters, Mode, Options};
 
 use crate::check::check;
+use crate::drawn::{drawn, forms};
 use crate::skinny_footprint;
 
 /// The choice is exactly equal to the specification, in order and on threads without a hazard, at these long extents.
@@ -78,9 +79,9 @@ fn choices_drawn_from_the_space_compute_the_same() {
     for family in kernels::TALL_SKINNY {
         for (dtype, widths) in [("f64", (5, 7)), ("c64", (16, 12)), ("f32", (33, 31)), ("c128", (3, 8))] {
             let problem = problem(family, widths, dtype);
-            let choices = choices(family, &problem, Permissions::NONE, &Choice::default());
-            assert!(choices.len() > 10, "{} has only {} choices for {dtype}", family.name, choices.len());
-            for choice in choices.iter().step_by(choices.len() / 9) {
+            let choices = drawn(family, &problem, Permissions::NONE, &Choice::default(), 9);
+            assert_eq!(choices.len(), 9, "{} for {dtype}", family.name);
+            for choice in &choices {
                 holds(family, &problem, choice, &[0, 531]);
             }
         }
@@ -102,8 +103,7 @@ fn tiles_of_widths_that_are_no_whole_16_bytes_compute_the_same() {
         let mut found = Vec::new();
         for piece in pieces {
             let given = Choice::default().with("unit", "fma").with("staging", "shared").with("piece", piece);
-            let choices = choices(family, &problem, Permissions::NONE, &given);
-            for choice in choices.iter().skip(5).step_by(choices.len() / 2 + 1) {
+            for choice in &drawn(family, &problem, Permissions::NONE, &given, 2) {
                 holds(family, &problem, choice, &[0, 203]);
                 found.push(choice.int("piece"));
             }
@@ -143,57 +143,18 @@ fn choices_drawn_for_wide_products_can_be_made() {
     const WIDTHS: [(i64, i64); 6] = [(128, 128), (65, 128), (96, 127), (125, 77), (5, 128), (128, 3)];
     for family in kernels::TALL_SKINNY {
         let products = WIDTHS.into_iter().flat_map(|w| ["f64", "c128", "f32", "c64"].map(|d| (w, d)));
-        for (at, (widths, dtype)) in products.enumerate() {
+        for (widths, dtype) in products {
             let mut problem = problem(family, widths, dtype);
             problem.same = family.name == "tsmttsm" && widths == (128, 128);
-            // An eighth of what is staged of each: to walk through all of every space takes minutes, and the forms that keep
-            // rows in registers have few choices here.
-            let given = Choice::default().with("bounded", at % 2 == 0).with("stages", [2, 3, 4][at % 3]);
-            let choices = choices(family, &problem, Permissions::ALL, &given);
-            assert!(
-                choices.len() > 10,
-                "{} has only {} choices for {widths:?} {dtype}",
-                family.name,
-                choices.len()
-            );
-            for choice in choices.iter().skip(7).step_by(choices.len() / 8) {
+            let choices = drawn(family, &problem, Permissions::ALL, &Choice::default(), 8);
+            assert_eq!(choices.len(), 8, "{} for {widths:?} {dtype}", family.name);
+            for choice in &choices {
                 let kernel = family.build(&problem, choice).unwrap_or_else(|e| panic!("{e}"));
                 compile::validated(kernel.program(), target::DEFAULT)
                     .unwrap_or_else(|e| panic!("{} with {choice}: {e}", kernel.name));
             }
         }
     }
-}
-
-/// The choices of a family for a problem that have what is given, without those of calls that begin early: what is computed does not depend on it, and
-/// every other choice has a dozen of them.
-pub fn choices(family: &Family, problem: &Problem, permissions: Permissions, given: &Choice) -> Vec<Choice> {
-    let quiet = Choice::default().with("early", false);
-    let can_begin = family.complete_permitted(&quiet, problem, target::DEFAULT, permissions).is_ok();
-    let given = if can_begin { given.clone().with("early", false) } else { given.clone() };
-    let mut choices = Vec::new();
-    family.choices(problem, target::DEFAULT, permissions, &given, &mut |choice| {
-        choices.push(choice.clone());
-        true
-    });
-    choices
-}
-
-/// Every combination of the values of these words that a family has for a problem, with the first choice of each.
-pub fn forms(
-    family: &Family,
-    problem: &Problem,
-    names: &[&str],
-    permissions: Permissions,
-) -> Vec<(String, Choice)> {
-    let mut forms: Vec<(String, Choice)> = Vec::new();
-    for choice in choices(family, problem, permissions, &Choice::default()) {
-        let form = names.iter().map(|name| choice.word(name)).collect::<Vec<_>>().join(" ");
-        if forms.iter().all(|(known, _)| *known != form) {
-            forms.push((form, choice));
-        }
-    }
-    forms
 }
 
 #[test]
@@ -208,9 +169,9 @@ fn parts_come_together_by_atomics_where_that_is_permitted() {
         ("c128", (9, 8), 7),
     ] {
         let problem = problem(family, widths, dtype);
-        let forms = forms(family, &problem, &names, Permissions::ALL);
-        assert_eq!(forms.len(), count, "{forms:?}");
-        for (form, choice) in &forms {
+        let all = forms(family, &problem, &names, Permissions::ALL);
+        assert_eq!(all.len(), count, "{all:?}");
+        for (form, choice) in &all {
             let atomics = form.ends_with("global") || form.ends_with("local");
             let kernel = family.build(&problem, choice).unwrap();
             assert_eq!(run::deterministic(kernel.program()), !atomics, "{form}");
@@ -225,7 +186,7 @@ fn parts_come_together_by_atomics_where_that_is_permitted() {
                 }
             }
         }
-        let fixed = self::forms(family, &problem, &names, Permissions::NONE);
+        let fixed = forms(family, &problem, &names, Permissions::NONE);
         assert!(!fixed.is_empty() && fixed.iter().all(|(form, _)| form.ends_with("two-pass")), "{fixed:?}");
         // Somebody who asks for it by name permits it.
         let asked = Choice::default().with("staging", "registers").with("reduction", "local");
@@ -471,8 +432,7 @@ fn a_matrix_times_itself_is_read_once() {
             assert!(!staged || !text.contains("alloc Bs"), "{form} stages rows twice:\n{text}");
             holds(family, &problem, &choice, &[1, 331]);
         }
-        let choices = choices(family, &problem, Permissions::NONE, &Choice::default());
-        for choice in choices.iter().step_by(choices.len() / 3 + 1) {
+        for choice in &drawn(family, &problem, Permissions::NONE, &Choice::default(), 3) {
             holds(family, &problem, choice, &[300]);
         }
     }

@@ -11,6 +11,8 @@ use warpwright_core::target;
 use warpwright_sim::exact::{self, Trials};
 use warpwright_sim::{Blocks, Mode, Options};
 
+use crate::drawn;
+
 fn family() -> &'static Family {
     kernels::family("tiled").unwrap()
 }
@@ -60,17 +62,11 @@ fn holds_of(problem: &Problem, choice: &Choice) {
     }
 }
 
-/// Every so many of the choices with these values.
+/// So many choices with these values.
 fn drawn(problem: &Problem, given: &str, count: usize) -> Vec<Choice> {
-    let mut choices = Vec::new();
-    family().choices(problem, target::DEFAULT, Permissions::NONE, &choice(given), &mut |choice| {
-        choices.push(choice.clone());
-        true
-    });
-    let shape = problem.shape;
-    assert!(choices.len() >= count, "{shape} has only {} choices with {given}", choices.len());
-    let step = choices.len() / count;
-    choices.into_iter().skip(step / 2).step_by(step.max(1)).take(count).collect()
+    let choices = drawn::drawn(family(), problem, Permissions::NONE, &choice(given), count);
+    assert_eq!(choices.len(), count, "{} with {given}", problem.shape);
+    choices
 }
 
 #[test]

@@ -418,10 +418,10 @@ pub(super) fn small_extents(problem: &Problem, choice: &Choice) -> (i64, i64) {
 }
 
 /// Rows and columns of the small matrix as it is stored in shared memory: so many, and as a real matrix that is a stage of its own
-/// those that it has, of which a number takes two each way.
+/// no more than it has, of which a number takes two each way.
 pub(super) fn stored_extents(problem: &Problem, choice: &Choice) -> (i64, i64) {
     if numbers(problem, choice) == Numbers::Expanded {
-        (2 * problem.shape.k, band(problem, choice))
+        (2 * problem.shape.k, small_extents(problem, choice).1.min(problem.shape.n))
     } else {
         small_extents(problem, choice)
     }
