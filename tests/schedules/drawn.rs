@@ -11,6 +11,10 @@ use warpwright_core::target;
 /// So many draws that bring nothing new are enough to know that nothing is left.
 const IN_VAIN: usize = 48;
 
+/// How often a choice is begun, and how many parameters are looked at from there on, before all that could follow is tried.
+const ATTEMPTS: usize = 40;
+const STEPS: usize = 400;
+
 /// Draws choices of a family for a problem.
 struct Lots<'a> {
     family: &'a Family,
@@ -23,23 +27,34 @@ struct Lots<'a> {
 }
 
 impl Lots<'_> {
-    /// Without calls that begin early, unless all of them do: what is computed does not depend on it, and every other choice has a dozen of
-    /// them.
     fn new<'a>(
         family: &'a Family,
         problem: &'a Problem,
         permissions: Permissions,
         given: &Choice,
     ) -> Lots<'a> {
-        let quiet = Choice::default().with("early", false);
-        let can_begin = family.complete_permitted(&quiet, problem, target::DEFAULT, permissions).is_ok();
-        let given = if can_begin { given.clone().with("early", false) } else { given.clone() };
-        Lots { family, problem, permissions, given, random: Rng::with_seed(1), taken: HashMap::new() }
+        let (given, taken) = (given.clone(), HashMap::new());
+        Lots { family, problem, permissions, given, random: Rng::with_seed(1), taken }
     }
 
+    /// What was begun badly is begun anew: to try all that could follow takes longer, where something has been given that has no meaning
+    /// beside it.
     fn draw(&mut self) -> Option<Choice> {
+        (0..ATTEMPTS).find_map(|_| self.attempt(STEPS)).or_else(|| self.attempt(usize::MAX))
+    }
+
+    /// Gives up after so many steps.
+    fn attempt(&mut self, most: usize) -> Option<Choice> {
         let Lots { family, problem, permissions, given, random, taken } = self;
+        let mut steps = 0;
         family.first_by(problem, target::DEFAULT, *permissions, given, &mut |chosen, name, values| {
+            steps += 1;
+            if steps > most {
+                values.clear();
+                return;
+            }
+            // What is computed does not depend on when a call begins, and every choice has a dozen ways to begin early.
+            values.retain(|value| name != "early" || *value == Value::Flag(false));
             random.shuffle(values);
             let words: Vec<_> = chosen.iter().filter(|(_, v)| matches!(v, Value::Word(_))).collect();
             let key = |value: &Value| format!("{words:?} {name}={value}");

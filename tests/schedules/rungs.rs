@@ -2,8 +2,8 @@
 //! and on threads, where no hazard may be seen either.
 //!
 //! Sizes are drawn for each prefix from lists that hold nothing, one, primes, and what lies below, at and above the
-//! tiles. A list is used up before it is begun again, so all prefixes together see all of it. A finished kernel sees
-//! every size, and some in each layout and for other types; multiples of its tile with aligned rows are among them.
+//! tiles. A list is used up before it is begun again, so all prefixes together see all of it, and so do every two finished
+//! kernels, which see some sizes in each layout and for other types too; multiples of their tiles with aligned rows are among them.
 
 use std::collections::HashSet;
 
@@ -82,11 +82,15 @@ fn every_prefix(recipe: &Recipe, seen: &mut HashSet<String>) {
             continue;
         }
         let waits = text.contains("cp.wait") || !text.contains("cp_async");
+        let is_large = step % 5 == 0;
         let (shape, aligned) = match step % 5 {
             0 => (MULTIPLES[draw.random.below(MULTIPLES.len())], true),
             n => (draw.shape(), n % 2 == 1),
         };
-        holds(kernel.specification(), program, Mode::InOrder, shape, aligned, &place);
+        // What is right on threads, in any order, at whole tiles has been right in order at others.
+        if !(is_large && waits) {
+            holds(kernel.specification(), program, Mode::InOrder, shape, aligned, &place);
+        }
         if waits {
             let valid =
                 validated(program, target::DEFAULT).unwrap_or_else(|e| panic!("{place}: {e}\n{program}"));
@@ -97,11 +101,11 @@ fn every_prefix(recipe: &Recipe, seen: &mut HashSet<String>) {
     assert_eq!(lower(&lowered), Ok(lowered), "{}: lowering is done once", recipe.name);
 }
 
-/// Checks the kernel of a rung at every size, and, at some, in other layouts and for other types.
+/// Checks the kernel of a rung at sizes of half of each list, and, at some, in other layouts and for other types.
 fn finished(recipe: &Recipe) {
     let mut draw = Draw::new(u64::from(recipe.rung));
     for (dtype, layout, shapes) in [
-        ("f32", "nn", COLUMNS.len()),
+        ("f32", "nn", COLUMNS.len() / 2),
         ("f32", "nt", 3),
         ("f32", "tn", 3),
         ("f32", "tt", 3),
@@ -143,7 +147,8 @@ fn towards_matrix_units(recipe: &Recipe) {
         let prefixes = kernel.schedule.prefixes().expect("the steps apply again");
         let is_first = dtype == types[0];
         let (first, shapes) = match layout {
-            "nn" | "nt" if is_first => (0, 4),
+            "nn" if is_first => (0, 4),
+            "nt" if is_first => (0, 2),
             _ => (prefixes.len() - 1, 1),
         };
         for (step, program) in prefixes.iter().enumerate().skip(first) {
@@ -198,12 +203,12 @@ fn every_step_of_the_dgemm_ladder_equals_the_specification() {
 }
 
 #[test]
-fn finished_rungs_of_sgemm_equal_it_at_every_size_and_in_every_layout() {
+fn finished_rungs_of_sgemm_equal_it_at_many_sizes_and_in_every_layout() {
     every_rung("sgemm", finished);
 }
 
 #[test]
-fn finished_steps_of_tvm_equal_it_at_every_size_and_in_every_layout() {
+fn finished_steps_of_tvm_equal_it_at_many_sizes_and_in_every_layout() {
     every_rung("tvm", finished);
 }
 
