@@ -218,7 +218,8 @@ mod tests {
     #[test]
     fn the_most_promising_of_each_kind_and_what_is_known_are_kept() {
         let family = kernels::family("tsmm").unwrap();
-        let (problem, given) = (problem("1000000x20x20", "nn"), Choice::default().with("blocks", 264));
+        let given = Choice::default().with("blocks", 264).with("bounded", true).with("stages", 2);
+        let problem = problem("1000000x20x20", "nn");
         let choices = choices(family, &problem, &given);
         let all = choices.all();
         // Nobody would look at it again by what the model says of it.
@@ -243,7 +244,9 @@ mod tests {
     #[test]
     fn what_the_model_says_nothing_of_is_varied_for_the_foremost_and_what_is_known() {
         let family = kernels::family("tsmm").unwrap();
-        let (problem, given) = (problem("10000x8x8", "nn"), Choice::default().with("unit", "fma"));
+        // A part of it is large enough.
+        let given = Choice::default().with("unit", "fma").with("staging", "registers").with("threads", 2);
+        let problem = problem("10000x8x8", "nn");
         let choices = choices(family, &problem, &given);
         let all = choices.all();
         let modelled = |c: &Candidate| c.choice.clone().without(family.unmodelled);
@@ -279,7 +282,8 @@ mod tests {
     #[test]
     fn a_space_that_is_small_enough_is_kept_as_a_whole() {
         let family = kernels::family("tsmttsm").unwrap();
-        let (problem, given) = (problem("5x5x10000000", "tn"), Choice::default().with("unit", "fma"));
+        let given = Choice::default().with("unit", "fma").with("stages", 4);
+        let problem = problem("5x5x10000000", "tn");
         let choices = choices(family, &problem, &given);
         let all = choices.all();
         let some = choices.promising(all.choices(), &[]);
