@@ -85,7 +85,10 @@ fn matrices_that_start_anywhere_go_through_the_same_kernels() {
     }
     let aligned = json("gemm 12x20x3000 --layout tn --offset 0,0,0 --device sim --trials 1 --json", 0);
     assert!(aligned["problem"].get("offset").is_none(), "{}", aligned["problem"]);
-    let ranked = json("tune 12x20x3000000 --dtype f64 --layout tn --offset 1,0,0 --device sim --json", 0);
+    let ranked = json(
+        "tune 12x20x3000000 --dtype f64 --layout tn --offset 1,0,0 --param depth=32 --param stages=2 --device sim --json",
+        0,
+    );
     assert_eq!(ranked["problem"]["offset"], serde_json::json!([1, 0, 0]));
 
     let product = "gemm 12x20x3000 --layout tn --device sim";
@@ -284,7 +287,7 @@ fn atomics_are_used_where_they_are_asked_for() {
     assert_eq!(json(product, 0)["kernel"]["deterministic"], true);
     assert_eq!(json(&format!("{product} --allow-atomics"), 0)["check"]["passed"], true);
     let ranked = |options: &str| {
-        json(&format!("tune 8x8x5000 --dtype f64 --layout tn --device sim --json {options}"), 0)["candidates"]
+        json(&format!("tune 8x8x5000 --dtype f64 --layout tn --param staging=registers --device sim --json {options}"), 0)["candidates"]
             .as_u64()
             .unwrap()
     };

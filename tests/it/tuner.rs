@@ -185,7 +185,7 @@ fn what_ships_is_left_out_where_the_tuner_is_alone() {
     let gpu = Gpu::of_target(target::DEFAULT);
     let shipped =
         Problem::new("48x48x2050861".parse().unwrap(), "f64".parse().unwrap(), "tn".parse().unwrap());
-    let given = Choice::default().with("unit", "mma").with("copy", "bulk");
+    let given = Choice::default().with("unit", "mma").with("copy", "bulk").with("stages", 2).with("wm", 1);
     let known_before = |alone: bool| {
         let session = Session {
             gpu: &gpu,
@@ -472,7 +472,10 @@ fn a_time_that_no_gpu_can_reach_is_no_result() {
 
 #[test]
 fn without_a_gpu_the_model_ranks_where_it_is_asked_to() {
-    let ranked = json("tune 64x48x1000000 --dtype f64 --layout tn --param unit=mma --device sim --json", 0);
+    let ranked = json(
+        "tune 64x48x1000000 --dtype f64 --layout tn --param unit=mma --param bounded=true --param stages=2 --device sim --json",
+        0,
+    );
     assert_eq!((ranked["kind"].as_str(), ranked["family"].as_str()), (Some("modelled"), Some("tsmttsm")));
     let best = ranked["best"].as_array().unwrap();
     assert_eq!(best.len(), 5);
