@@ -9,6 +9,7 @@ use super::mapping::{
     warp_tile, wider,
 };
 use super::pairs;
+use super::runs::{self, InTurn};
 use super::starts;
 use warpwright_core::dtype::DType;
 
@@ -179,7 +180,11 @@ tail(C.u, hoist)
         ("", String::new())
     };
     let place = if through_shared {
-        format!("set_scope(acc, shared)\ncompute_at(acc, C.blk{private})\n{}", staging::pad("acc", pad_c))
+        let padded = match runs::rows(choice) {
+            Some(run) => format!("storage_align(acc, r/{run}, {pad_c})\n"),
+            None => staging::pad("acc", pad_c),
+        };
+        format!("set_scope(acc, shared)\ncompute_at(acc, C.blk{private})\n{padded}")
     } else {
         "set_scope(acc, reg)\n".to_string()
     };
@@ -219,15 +224,20 @@ reorder({sum}.ko, {p}{sum}.i, {sum}.j, {sum}.k)
     } else {
         format!("cache_read(As, {sum}, reg{}) -> a\n", in_rows(of_a, Moved::AsOne))
     };
+    // Rows that come in runs are read when it is known which are multiplied together.
+    let [read_rows, rows_at] = match runs::rows(choice) {
+        Some(_) => Default::default(),
+        None => [
+            format!("cache_read(A, {sum}, shared{}) -> As\n", in_rows(of_a, Moved::Rows)),
+            format!("compute_at(As, {copied_at}{private})\n{}", staging::pad("As", pad_a)),
+        ],
+    };
     format!(
-        "{specialize}{copy_in_registers}cache_read(A, {sum}, shared{rows_in_shared}) -> As
-{small}split(C.i, {group}) -> blk, i
+        "{specialize}{copy_in_registers}{read_rows}{small}split(C.i, {group}) -> blk, i
 {walk}{shared_out}{place}compute_at({sum}, C.blk)
-{before}compute_at(As, {copied_at}{private})
-{longer_a}{read_a}{after}{copy}{products}{order_b}{longer_b}{copy_b}{result}pipeline({copied_at}, {stages}, via={via}{across})
+{before}{rows_at}{read_a}{after}{copy}{products}{order_b}{longer_b}{copy_b}{result}pipeline({copied_at}, {stages}, via={via}{across})
 {unrolled}{in_place}{leaves}",
         small = small,
-        rows_in_shared = in_rows(of_a, Moved::Rows),
         read_a = read_a,
         group = group(problem, choice),
         walk = {
@@ -237,7 +247,6 @@ reorder({sum}.ko, {p}{sum}.i, {sum}.j, {sum}.k)
                 None => format!("split(C.blk, {}) -> blk, g\n", choice.int("blocks") * parts),
             }
         },
-        longer_a = staging::pad("As", pad_a),
         order_b = match Small::of(problem, choice, small_extents.1) {
             Some(Small::InOrder) => {
                 let apart = banks::columns_apart(choice);
@@ -301,7 +310,6 @@ bind({tiled}.wm, {tiled}.wn, threads@32)
 "
         )
     };
-    let fragments = fragments(makes_fragments(problem, choice), numbers, block, sum);
     let three = numbers == Numbers::Three;
     let (steps, chain) = (steps_of_a_row(problem, choice), chain(problem, choice));
     // Threads add to the sum what matrix units have added up of some of the steps.
@@ -311,6 +319,15 @@ bind({tiled}.wm, {tiled}.wn, threads@32)
     } else {
         Default::default()
     };
+    let InTurn {
+        split: apart_rows,
+        over: rows_of_sum,
+        fuse: rows_as_one,
+        put_back: rows_of_tiled,
+        read: late,
+    } = InTurn::of(problem, choice, [tiled, sum]);
+    let made = makes_fragments(problem, choice);
+    let fragments = fragments(made, numbers, [&late, block, sum]);
     let rest = match (choice.word(REST) == "threads", chain < steps) {
         (true, true) => format!("tail({sum}.kc, threads)\n"),
         (true, false) => format!("tail({sum}.ks, threads)\n"),
@@ -322,8 +339,8 @@ bind({tiled}.wm, {tiled}.wn, threads@32)
         warps + &format!("compute_at({sum}, {tiled}.wn)\n"),
         format!(
             "split({sum}.k, {at_a_time}) -> ks, k
-{chains}reorder({of_chains}{sum}.ks, {of_sum}{sum}.i, {sum}.j, {sum}.k)
-{fragments}{apart}split({sum}.i, {high}) -> mi, i
+{chains}{apart_rows}reorder({of_chains}{sum}.ks, {of_sum}{rows_of_sum}{sum}.i, {sum}.j, {sum}.k)
+{rows_as_one}{fragments}{rows_of_tiled}{apart}split({sum}.i, {high}) -> mi, i
 split({sum}.j, {ACROSS}) -> ni, j
 reorder({sum}.ks, {of_sum}{steps}{sum}.mi, {beside}{sum}.ni, {sum}.i, {sum}.j, {sum}.k)
 tensorize({sum}.i, mma_{instruction}_{dtype})
@@ -402,8 +419,8 @@ reorder({tiled}.v, {tiled}.i, {tiled}.j)
 }
 
 /// The steps that make the fragments of matrix units, and bring the small matrix to shared memory: where a fragment is more
-/// than a copy of what is staged, it is made of that as soon as all of it is there.
-fn fragments(made: bool, numbers: Numbers, block: &str, sum: &str) -> String {
+/// than a copy of what is staged, it is made of that as soon as all of it is there. What of A is read for it by `late` steps follows.
+fn fragments(made: bool, numbers: Numbers, [late, block, sum]: [&str; 3]) -> String {
     let precomputed = format!("precompute({sum}.ks, 1) -> a\n");
     // What is made of rows can be asked for when the small matrix has its place.
     let [read_a, made_a] = match made {
@@ -418,7 +435,7 @@ storage_order(b, c, r)
 "
         ),
         _ => format!(
-            "{read_a}{made_a}cache_read(Bs, {sum}, reg) -> b
+            "{read_a}{made_a}{late}cache_read(Bs, {sum}, reg) -> b
 compute_at(b, {sum}.ks)
 compute_at(Bs, {block})
 "

@@ -50,14 +50,20 @@ pub(super) fn run(
         facts.enter_range(r, &(*rows).into());
     }
     let piece = PIECE / tile.dtype.bytes();
-    let before = elements_before(&start, piece, row.is_some(), &facts);
+    let before = elements_before(&start, piece, &facts);
     let (Some(before), 0, 0) = (before, elements % piece, source.align % PIECE) else {
         return Err(format!("what `{}` holds may not start and end at multiples of {PIECE} bytes", tile.sym));
     };
     let elements = match tile.constant_extents().as_deref() {
-        Some([extent]) if before > 0 => (extent + before + piece - 1) / piece * piece,
+        Some([.., extent]) if before > 0 => (extent + before + piece - 1) / piece * piece,
         _ => elements,
     };
+    if row.is_some() && before > 0 && row_step(tile) < elements {
+        return Err(format!(
+            "rows of `{}` leave no room for the elements before them (storage_align makes room)",
+            tile.sym
+        ));
+    }
     let (start, whole) = (start.offset(-before), *whole && before == 0);
     let there = &source.dims[0].extent - &start;
     let valid = if whole || facts.proves(&Cond::le(elements.into(), there.clone())) {
@@ -87,12 +93,10 @@ pub(super) fn run(
     Ok(Run { tile: tile.sym.clone(), copy, bytes, aligned, columns: None, before, elements })
 }
 
-/// How many elements before the first a copy has to begin, which are there, so that it begins at a multiple of whole pieces; rows of a tile
-/// cannot begin earlier.
-fn elements_before(start: &Index, piece: i64, rows: bool, facts: &Facts) -> Option<i64> {
-    let most = if rows { 1 } else { piece };
+/// How many elements before the first a copy has to begin, which are there, so that it begins at a multiple of whole pieces.
+fn elements_before(start: &Index, piece: i64, facts: &Facts) -> Option<i64> {
     let there = |before: &i64| *before == 0 || facts.proves(&Cond::le(0.into(), start.offset(-before)));
-    (0..most).find(|before| facts.is_multiple(&start.offset(-before), piece)).filter(there)
+    (0..piece).find(|before| facts.is_multiple(&start.offset(-before), piece)).filter(there)
 }
 
 /// Elements that follow each other in a matrix and in a tile, or in each row of a tile.
@@ -141,6 +145,15 @@ fn consecutive(
         ));
     }
     Ok(Consecutive { start, elements, row })
+}
+
+/// Elements from the start of a row of a tile to that of the next.
+fn row_step(tile: &Buffer) -> i64 {
+    match (&tile.layout, tile.constant_extents().as_deref()) {
+        (Some(layout), _) => layout.at(&[1, 0]),
+        (None, Some([.., columns])) => *columns,
+        (None, _) => 0,
+    }
 }
 
 /// Whether the elements of a row follow each other in this layout of two axes, and rows begin at multiples of what bulk copies move.
