@@ -1,15 +1,14 @@
 //! Groups of dense rows that arrive in runs of a few rows, each by a bulk copy of its own (`copy=span run=8`).
 //!
 //! Rows of a multiple of 128 bytes begin in the same bank of shared memory however many rows apart they are, and what arrives as one piece has no
-//! padding. With some between runs, a matrix instruction that takes one row of each run finds them in different banks. A run that does not start at a
-//! multiple of 16 bytes comes with what lies before it, which has its place in the padding.
+//! padding. With some between runs, a matrix instruction that takes one row of each run finds them in different banks. Runs are cut where those of an
+//! aligned matrix would be: rows that start behind such a place go on in the next run, and a group has 16 bytes more.
 
 use super::banks;
 use super::mapping::{group, makes_whole_numbers, stores_through_shared, warp_tile};
 use super::spans;
 use crate::kernels::family::{Choice, Parameter};
-use crate::kernels::gemm::Span;
-use crate::kernels::staging::{self, ceil};
+use crate::kernels::staging::ceil;
 use crate::problem::{Alignment, Problem};
 use warpwright_core::dtype::DType;
 
@@ -80,16 +79,12 @@ pub(super) fn behind_results(problem: &Problem) -> i64 {
     if problem.dtype() == DType::C128 { 1 } else { 2 * banks::BESIDE }
 }
 
-/// The columns of a run as it is copied: its elements, and what comes before the first one.
-pub(super) fn columns(problem: &Problem, run: i64) -> i64 {
-    let before = Span::before(problem.dtype(), problem.offset.a);
-    run * problem.shape.k + if before > 0 { Alignment::MOST / problem.dtype().bytes() } else { 0 }
-}
-
-/// Bytes of so many rows in shared memory, in runs.
+/// Bytes of so many rows in shared memory, in runs: with what comes before the first one.
 pub(super) fn bytes(problem: &Problem, rows: i64, run: i64) -> i64 {
-    let elements = rows / run * (run * problem.shape.k + behind_a_run(problem));
-    ceil(elements * problem.dtype().bytes(), banks::LINE) * banks::LINE
+    let before = if spans::start_anywhere(problem) { Alignment::MOST / problem.dtype().bytes() } else { 0 };
+    let elements = rows * problem.shape.k + before;
+    let padding = (elements - 1) / (run * problem.shape.k) * behind_a_run(problem);
+    ceil((elements + padding) * problem.dtype().bytes(), banks::LINE) * banks::LINE
 }
 
 /// The steps by which a warp takes one row of each of its runs after the other; none where rows do not come in runs.
@@ -101,32 +96,19 @@ pub(super) struct InTurn {
     pub(super) over: String,
     /// Those that make one loop of both again.
     pub(super) fuse: String,
-    /// Those that read A in runs, when it is known what is read of it.
-    pub(super) read: String,
     /// Those by which results go back to their rows.
     pub(super) put_back: String,
 }
 
 impl InTurn {
-    pub(super) fn of(problem: &Problem, choice: &Choice, [tiled, sum]: [&str; 2]) -> InTurn {
+    pub(super) fn of(choice: &Choice, [tiled, sum]: [&str; 2]) -> InTurn {
         let Some(run) = rows(choice) else { return InTurn::default() };
-        let elements = run * problem.shape.k;
-        let before = match columns(problem, run) {
-            columns if columns > elements => format!(", columns={columns}"),
-            _ => String::new(),
-        };
         let split = |stage: &str| format!("split({stage}.i, {run}) -> i, m\n");
         let fuse = |stage: &str| format!("fuse({stage}.m, {stage}.i) -> i\n");
         InTurn {
             split: split(sum),
             over: format!("{sum}.m, "),
             fuse: fuse(sum),
-            read: format!(
-                "cache_read(A, a, shared, rows={elements}{before}) -> As
-compute_at(As, C.blk)
-{}",
-                staging::pad("As", behind_a_run(problem)),
-            ),
             put_back: format!(
                 "storage_order({sum}, r%{run}, r/{run}, c)
 {}reorder({tiled}.m, {tiled}.i, {tiled}.j)

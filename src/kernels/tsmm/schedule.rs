@@ -224,21 +224,20 @@ reorder({sum}.ko, {p}{sum}.i, {sum}.j, {sum}.k)
     } else {
         format!("cache_read(As, {sum}, reg{}) -> a\n", in_rows(of_a, Moved::AsOne))
     };
-    // Rows that come in runs are read when it is known which are multiplied together.
-    let [read_rows, rows_at] = match runs::rows(choice) {
-        Some(_) => Default::default(),
-        None => [
-            format!("cache_read(A, {sum}, shared{}) -> As\n", in_rows(of_a, Moved::Rows)),
-            format!("compute_at(As, {copied_at}{private})\n{}", staging::pad("As", pad_a)),
-        ],
-    };
     format!(
-        "{specialize}{copy_in_registers}{read_rows}{small}split(C.i, {group}) -> blk, i
+        "{specialize}{copy_in_registers}cache_read(A, {sum}, shared{rows_in_shared}) -> As
+{small}split(C.i, {group}) -> blk, i
 {walk}{shared_out}{place}compute_at({sum}, C.blk)
-{before}{rows_at}{read_a}{after}{copy}{products}{order_b}{longer_b}{copy_b}{result}pipeline({copied_at}, {stages}, via={via}{across})
+{before}compute_at(As, {copied_at}{private})
+{longer_a}{read_a}{after}{copy}{products}{order_b}{longer_b}{copy_b}{result}pipeline({copied_at}, {stages}, via={via}{across})
 {unrolled}{in_place}{leaves}",
         small = small,
+        rows_in_shared = in_rows(of_a, Moved::Rows),
         read_a = read_a,
+        longer_a = match runs::rows(choice) {
+            Some(run) => format!("storage_align(As, e/{}, {pad_a})\n", run * problem.shape.k),
+            None => staging::pad("As", pad_a),
+        },
         group = group(problem, choice),
         walk = {
             let parts = if parted { choice.int("wm") } else { 1 };
@@ -319,15 +318,10 @@ bind({tiled}.wm, {tiled}.wn, threads@32)
     } else {
         Default::default()
     };
-    let InTurn {
-        split: apart_rows,
-        over: rows_of_sum,
-        fuse: rows_as_one,
-        put_back: rows_of_tiled,
-        read: late,
-    } = InTurn::of(problem, choice, [tiled, sum]);
+    let InTurn { split: apart_rows, over: rows_of_sum, fuse: rows_as_one, put_back: rows_of_tiled } =
+        InTurn::of(choice, [tiled, sum]);
     let made = makes_fragments(problem, choice);
-    let fragments = fragments(made, numbers, [&late, block, sum]);
+    let fragments = fragments(made, numbers, block, sum);
     let rest = match (choice.word(REST) == "threads", chain < steps) {
         (true, true) => format!("tail({sum}.kc, threads)\n"),
         (true, false) => format!("tail({sum}.ks, threads)\n"),
@@ -419,8 +413,8 @@ reorder({tiled}.v, {tiled}.i, {tiled}.j)
 }
 
 /// The steps that make the fragments of matrix units, and bring the small matrix to shared memory: where a fragment is more
-/// than a copy of what is staged, it is made of that as soon as all of it is there. What of A is read for it by `late` steps follows.
-fn fragments(made: bool, numbers: Numbers, [late, block, sum]: [&str; 3]) -> String {
+/// than a copy of what is staged, it is made of that as soon as all of it is there.
+fn fragments(made: bool, numbers: Numbers, block: &str, sum: &str) -> String {
     let precomputed = format!("precompute({sum}.ks, 1) -> a\n");
     // What is made of rows can be asked for when the small matrix has its place.
     let [read_a, made_a] = match made {
@@ -435,7 +429,7 @@ storage_order(b, c, r)
 "
         ),
         _ => format!(
-            "{read_a}{made_a}{late}cache_read(Bs, {sum}, reg) -> b
+            "{read_a}{made_a}cache_read(Bs, {sum}, reg) -> b
 compute_at(b, {sum}.ks)
 compute_at(Bs, {block})
 "

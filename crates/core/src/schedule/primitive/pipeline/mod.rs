@@ -351,8 +351,8 @@ impl Found {
     fn with_slots(&self, program: Program) -> Program {
         let body = walk::rewrite(program.body, &mut |mut stmt| {
             if let Stmt::Alloc(buffer) = &mut stmt {
-                if let (Some(extent), Some(last)) = (self.longer.get(&buffer.sym), buffer.dims.last_mut()) {
-                    *last = Dim::new(*extent);
+                if let Some(extent) = self.longer.get(&buffer.sym) {
+                    buffer.dims = vec![Dim::new(*extent)];
                 }
                 if let (Some(columns), Some(last)) = (self.wider.get(&buffer.sym), buffer.dims.last_mut()) {
                     (*last, buffer.layout) = (Dim::new(*columns), None);
