@@ -6,7 +6,7 @@
 use super::fill::Fill;
 use crate::index::{Cond, Index};
 use crate::instr::{self, Behaviour};
-use crate::ir::{Access, Buffer, For, Instruction, Mode, Operand, Range, Space, Span, Stmt, Window};
+use crate::ir::{Access, Buffer, For, If, Instruction, Mode, Operand, Range, Space, Span, Stmt, Window};
 use crate::layout::Layout;
 use crate::schedule::facts::Facts;
 use crate::sym::Sym;
@@ -83,17 +83,33 @@ pub(super) fn run(
         let operands = vec![Operand::Window(to), Operand::Window(from), Operand::Scalar(valid)];
         Stmt::Instruction(Instruction { name: record.name.into(), operands, signal: Some(signal.clone()) })
     };
-    let unrolled =
-        |var: &Sym, count: i64, copy| For::with_mode(var, Mode::Unroll, Range::upto(count), vec![copy]);
     let copies = match (&row, parted) {
-        (Some((r, rows)), _) => vec![unrolled(r, *rows, copy(0.into(), elements, &facts))],
+        (Some((r, rows)), _) => {
+            let one = copy(0.into(), elements, &facts);
+            vec![For::with_mode(r, Mode::Unroll, Range::upto(*rows), vec![one])]
+        }
         (None, Some(run)) if run < elements => {
-            let (r, runs) = (Sym::new("r"), elements / run);
-            let mut inside = facts.clone();
-            inside.enter_range(&r, &runs.into());
-            let rest = (elements % run > 0).then(|| copy((runs * run).into(), elements % run, &facts));
-            let whole = unrolled(&r, runs, copy(Index::var(&r).scaled(run), run, &inside));
-            std::iter::once(whole).chain(rest).collect()
+            let runs = elements / run;
+            let copies = |facts: &Facts| -> Vec<Stmt> {
+                let r = Sym::new("r");
+                let mut inside = facts.clone();
+                inside.enter_range(&r, &runs.into());
+                let rest = (elements % run > 0).then(|| copy((runs * run).into(), elements % run, facts));
+                let one = copy(Index::var(&r).scaled(run), run, &inside);
+                std::iter::once(For::with_mode(&r, Mode::Unroll, Range::upto(runs), vec![one]))
+                    .chain(rest)
+                    .collect()
+            };
+            // Whether all are there is asked for once: a run that is not known to be takes twice as long to ask for.
+            let all = Cond::le(start.offset(elements), source.dims[0].extent.clone());
+            let mut there = facts.clone();
+            there.assume(&all);
+            let then = copies(&there);
+            if whole || facts.proves(&all) {
+                then
+            } else {
+                vec![Stmt::If(If { cond: all, then: then.into(), otherwise: copies(&facts).into() })]
+            }
         }
         _ => vec![copy(0.into(), elements, &facts)],
     };
