@@ -11,7 +11,6 @@ use super::mapping::{
     self, band, depth, makes_fragments, moved_a, moved_c, numbers, staged, warp_tile, wider,
 };
 use super::pairs;
-use super::runs;
 use super::schedule::pieces_are_aligned;
 use crate::kernels::family::Choice;
 use crate::kernels::gemm::Numbers;
@@ -31,10 +30,7 @@ const WORTH: f64 = 0.8;
 const BANKS: usize = 32;
 
 /// Lanes beside each other in a fragment.
-pub(super) const BESIDE: i64 = 4;
-
-/// Bytes of all banks.
-pub(super) const LINE: i64 = 4 * BANKS as i64;
+const BESIDE: i64 = 4;
 
 /// How far apart the terms of an instruction lie: neighbours, where nothing is said.
 pub(super) fn terms_apart(choice: &Choice) -> i64 {
@@ -90,9 +86,6 @@ fn worth_trying(of: i64, passes: impl Fn(i64) -> f64) -> Vec<i64> {
 /// Passes of the loads of A by lanes, as multiples of those that they would take without conflicts. Rows that are moved each for
 /// itself are as long as it takes to have none.
 pub(super) fn reads(problem: &Problem, choice: &Choice, apart: i64) -> f64 {
-    if let Some(run) = runs::rows(choice) {
-        return runs::reads(problem, choice, run);
-    }
     // Of what fragments of three real products are made is read in pairs.
     if moved_a(problem, choice) != Moved::AsOne || makes_fragments(problem, choice) {
         return 1.0;
@@ -100,12 +93,6 @@ pub(super) fn reads(problem: &Problem, choice: &Choice, apart: i64) -> f64 {
     let (dtype, of_a_number) = staged(problem, choice);
     let words = (dtype.bytes() / 4).max(1);
     passes(words, words * of_a_number * problem.shape.k, words * apart)
-}
-
-/// The same of dense rows of numbers that are staged as they are and of which lanes read neighbours.
-pub(super) fn reads_of_dense_rows(problem: &Problem) -> f64 {
-    let words = (problem.dtype().bytes() / 4).max(1);
-    passes(words, words * problem.shape.k, words)
 }
 
 /// Passes of the stores of results by lanes.
@@ -159,7 +146,7 @@ fn passes(words: i64, row: i64, step: i64) -> f64 {
 }
 
 /// The same where this is the first word of each lane.
-pub(super) fn passes_of(words: i64, first: impl Fn(i64) -> i64) -> f64 {
+fn passes_of(words: i64, first: impl Fn(i64) -> i64) -> f64 {
     let at_a_time = BANKS as i64 / words;
     let mut sum = 0;
     for group in 0..words {

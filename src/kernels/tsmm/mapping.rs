@@ -6,7 +6,6 @@ use warpwright_core::index::gcd;
 use super::banks::{self, Small};
 use super::bulk::{IN_BULK, take_turns};
 use super::caching;
-use super::runs;
 use super::spans;
 use crate::kernels::family::Choice;
 use crate::kernels::gemm::Numbers;
@@ -61,11 +60,6 @@ pub(super) fn is_three(problem: &Problem, choice: &Choice) -> bool {
 /// Whether the fragments of A hold what is made of its rows: what three real products share, or rows that lie among others of a span.
 pub(super) fn makes_fragments(problem: &Problem, choice: &Choice) -> bool {
     is_three(problem, choice) || spans::in_spans(choice)
-}
-
-/// Whether matrix units multiply numbers as they are staged.
-pub(super) fn makes_whole_numbers(problem: &Problem, choice: &Choice) -> bool {
-    choice.word("unit") == "mma" && numbers(problem, choice) == Numbers::Whole
 }
 
 /// Terms of the rows of A that a block copies at a time: all of them, or some.
@@ -470,14 +464,8 @@ pub(super) fn paddings(problem: &Problem, choice: &Choice) -> [i64; 3] {
         Moved::Strided if columns % whole != 0 => staging::padding(columns, 1, free),
         _ => staging::padding(columns, piece, free),
     };
-    let in_runs = runs::rows(choice).is_some();
     [
-        // Behind each run of rows, if they come so, and of as many results.
-        if in_runs {
-            runs::behind_a_run(problem)
-        } else {
-            pad(moved_a(problem, choice), of_a_number * depth(problem, choice), whole, of_a)
-        },
+        pad(moved_a(problem, choice), of_a_number * depth(problem, choice), whole, of_a),
         // Rows of tiles with room between them are whole pieces of 16 bytes anyhow.
         if between_tiles(problem, choice) > 0 {
             0
@@ -489,11 +477,7 @@ pub(super) fn paddings(problem: &Problem, choice: &Choice) -> [i64; 3] {
                 _ => staging::padding(columns, if mma { 1 } else { whole }, |c| of_b(apart * c)),
             }
         },
-        if in_runs {
-            runs::behind_results(problem)
-        } else {
-            pad(moved_c(problem, choice), wider(problem, choice) * band(problem, choice), whole, of_c)
-        },
+        pad(moved_c(problem, choice), wider(problem, choice) * band(problem, choice), whole, of_c),
     ]
 }
 
@@ -526,10 +510,9 @@ pub(super) fn staged_bytes(problem: &Problem, choice: &Choice) -> i64 {
     let rows_of_b = rows_of_b + beyond_the_last(problem, choice);
     let rows = rows(problem, choice);
     let sums = if is_three(problem, choice) { 3 } else { 1 };
-    let padded = runs::rows(choice).unwrap_or(1);
-    let of_results = rows * wider(problem, choice) * band(problem, choice) + rows / padded * c;
+    let of_a_row = wider(problem, choice) * band(problem, choice) + c;
     let apart = stores_through_shared(choice) && !choice.flag(IN_PLACE);
-    let result = if apart { sums * of_results } else { 0 };
+    let result = if apart { sums * rows * of_a_row } else { 0 };
     let of_an_element = if choice.flag(staging::SPLIT_ONCE) { 2 } else { 1 };
     // What each part of a block has for itself begins at a multiple of 16 bytes; the small matrix, rows of A and the result lie one
     // behind the other, each at a multiple of 128 bytes, or of 1024 where rows or parts are longer than their elements.
@@ -542,7 +525,7 @@ pub(super) fn staged_bytes(problem: &Problem, choice: &Choice) -> i64 {
     // What is there at a time is a group of each part, or so many of all.
     let at_a_time = if take_turns(choice) { group(problem, choice) } else { rows };
     let of_rows = match spans::in_spans(choice) {
-        true => choice.int("stages") * spans::bytes(problem, choice, at_a_time) / dtype.bytes(),
+        true => choice.int("stages") * spans::bytes(problem, at_a_time) / dtype.bytes(),
         false => choice.int("stages") * at_a_time * (of_a_number * depth + a),
     };
     let of_b = of_an_element

@@ -52,7 +52,7 @@
 //! the next (`passing`): it has to bring the small matrix anew, but all that are on the GPU at a time read and write neighbouring rows,
 //! which device memory does faster (`bench/limits/walks.cu`). Where rows of C stand apart, such a block may ask for the sectors at their ends too, while
 //! rows of A come (`fetch`, by `fetch_ends`): what is stored to a part of a sector has to be put together with the rest of it. Rows of A that
-//! stand apart by little, or start anywhere, may come with what lies between them by one bulk copy for each group (`copy=span`; see `spans.rs`), or as one for each `run` of a few dense rows, with padding between runs (see `runs.rs`); of those that
+//! stand apart by little, or start anywhere, may come with what lies between them by one bulk copy for each group (`copy=span`; see `spans.rs`); of those that
 //! stand farther apart device memory may give 32 bytes at a time (`granularity`; see `granularity.rs`), and the first-level cache may keep them (`caching`; see
 //! `caching.rs`). Dense rows of C that start anywhere may be stored by whole pieces of 16 bytes (`stored`; see
 //! `starts.rs`). Short products may begin while the call before them ends (`early`; see `early.rs`).
@@ -69,7 +69,6 @@ mod footprint;
 mod mapping;
 mod pairs;
 mod passes;
-mod runs;
 mod schedule;
 mod spans;
 mod starts;
@@ -463,7 +462,6 @@ const PARAMETERS: &[Parameter] = &[
             with_stages(c, ways)
         },
     },
-    runs::RUN,
     Parameter {
         name: staging::RELEASE,
         about: staging::ABOUT_RELEASE,

@@ -9,7 +9,6 @@ use super::mapping::{
     warp_tile, wider,
 };
 use super::pairs;
-use super::runs::{self, InTurn};
 use super::starts;
 use warpwright_core::dtype::DType;
 
@@ -180,11 +179,7 @@ tail(C.u, hoist)
         ("", String::new())
     };
     let place = if through_shared {
-        let padded = match runs::rows(choice) {
-            Some(run) => format!("storage_align(acc, r/{run}, {pad_c})\n"),
-            None => staging::pad("acc", pad_c),
-        };
-        format!("set_scope(acc, shared)\ncompute_at(acc, C.blk{private})\n{padded}")
+        format!("set_scope(acc, shared)\ncompute_at(acc, C.blk{private})\n{}", staging::pad("acc", pad_c))
     } else {
         "set_scope(acc, reg)\n".to_string()
     };
@@ -234,10 +229,6 @@ reorder({sum}.ko, {p}{sum}.i, {sum}.j, {sum}.k)
         small = small,
         rows_in_shared = in_rows(of_a, Moved::Rows),
         read_a = read_a,
-        longer_a = match runs::rows(choice) {
-            Some(run) => format!("storage_align(As, e/{}, {pad_a})\n", run * problem.shape.k),
-            None => staging::pad("As", pad_a),
-        },
         group = group(problem, choice),
         walk = {
             let parts = if parted { choice.int("wm") } else { 1 };
@@ -246,6 +237,7 @@ reorder({sum}.ko, {p}{sum}.i, {sum}.j, {sum}.k)
                 None => format!("split(C.blk, {}) -> blk, g\n", choice.int("blocks") * parts),
             }
         },
+        longer_a = staging::pad("As", pad_a),
         order_b = match Small::of(problem, choice, small_extents.1) {
             Some(Small::InOrder) => {
                 let apart = banks::columns_apart(choice);
@@ -309,6 +301,7 @@ bind({tiled}.wm, {tiled}.wn, threads@32)
 "
         )
     };
+    let fragments = fragments(makes_fragments(problem, choice), numbers, block, sum);
     let three = numbers == Numbers::Three;
     let (steps, chain) = (steps_of_a_row(problem, choice), chain(problem, choice));
     // Threads add to the sum what matrix units have added up of some of the steps.
@@ -318,10 +311,6 @@ bind({tiled}.wm, {tiled}.wn, threads@32)
     } else {
         Default::default()
     };
-    let InTurn { split: apart_rows, over: rows_of_sum, fuse: rows_as_one, put_back: rows_of_tiled } =
-        InTurn::of(choice, [tiled, sum]);
-    let made = makes_fragments(problem, choice);
-    let fragments = fragments(made, numbers, block, sum);
     let rest = match (choice.word(REST) == "threads", chain < steps) {
         (true, true) => format!("tail({sum}.kc, threads)\n"),
         (true, false) => format!("tail({sum}.ks, threads)\n"),
@@ -333,8 +322,8 @@ bind({tiled}.wm, {tiled}.wn, threads@32)
         warps + &format!("compute_at({sum}, {tiled}.wn)\n"),
         format!(
             "split({sum}.k, {at_a_time}) -> ks, k
-{chains}{apart_rows}reorder({of_chains}{sum}.ks, {of_sum}{rows_of_sum}{sum}.i, {sum}.j, {sum}.k)
-{rows_as_one}{fragments}{rows_of_tiled}{apart}split({sum}.i, {high}) -> mi, i
+{chains}reorder({of_chains}{sum}.ks, {of_sum}{sum}.i, {sum}.j, {sum}.k)
+{fragments}{apart}split({sum}.i, {high}) -> mi, i
 split({sum}.j, {ACROSS}) -> ni, j
 reorder({sum}.ks, {of_sum}{steps}{sum}.mi, {beside}{sum}.ni, {sum}.i, {sum}.j, {sum}.k)
 tensorize({sum}.i, mma_{instruction}_{dtype})

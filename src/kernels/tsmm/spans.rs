@@ -4,7 +4,6 @@
 use warpwright_core::target::{Capability, Target};
 
 use super::mapping::{depth, group, in_parts};
-use super::runs;
 use crate::kernels::family::Choice;
 use crate::kernels::gemm::{Span, Strides};
 use crate::kernels::granularity::granularity;
@@ -26,13 +25,8 @@ pub(super) fn strides(problem: &Problem, choice: &Choice) -> Strides {
     Strides::Constant([Span { before, stride: problem.ld.a }, of_b])
 }
 
-/// Whether rows start behind a multiple of 16 bytes, as dense aligned ones do not.
-pub(super) fn start_anywhere(problem: &Problem) -> bool {
-    problem.alignment().a != Alignment::MOST
-}
-
-/// Whether rows may come so: little lies between them, they are something else than dense rows of an aligned matrix, unless these come in runs, and each
-/// group of them begins as far behind a multiple of 16 bytes as the first. A whole block shares them.
+/// Whether rows may come so: little lies between them, they are something else than dense rows of an aligned matrix, and each group of them begins
+/// as far behind a multiple of 16 bytes as the first. A whole block shares them.
 pub(super) fn may_arrive_in_spans(problem: &Problem, choice: &Choice, target: &Target) -> bool {
     let (width, bytes) = (problem.shape.k, problem.dtype().bytes());
     let between = problem.ld.a - width;
@@ -40,16 +34,13 @@ pub(super) fn may_arrive_in_spans(problem: &Problem, choice: &Choice, target: &T
         && matches!(choice.word("store"), "direct" | "shared")
         && !in_parts(choice)
         && depth(problem, choice) == width
-        && (between > 0 || start_anywhere(problem) || !runs::worth_trying(problem, choice).is_empty())
+        && (between > 0 || problem.alignment().a != Alignment::MOST)
         && between * bytes < granularity(choice)
         && group(problem, choice) * problem.ld.a * bytes % Alignment::MOST == 0
         && target.has(Capability::Tma)
 }
 
-/// Bytes of a group of so many rows in shared memory: with what lies between them and before the first, or in runs.
-pub(super) fn bytes(problem: &Problem, choice: &Choice, rows: i64) -> i64 {
-    if let Some(run) = runs::rows(choice) {
-        return runs::bytes(problem, rows, run);
-    }
+/// Bytes of a group of so many rows in shared memory: with what lies between them and before the first.
+pub(super) fn bytes(problem: &Problem, rows: i64) -> i64 {
     rows * problem.ld.a * problem.dtype().bytes() + Alignment::MOST
 }

@@ -29,7 +29,7 @@ pub(super) fn faults(
             Place::Lanes => lanes(window, buffer),
             Place::Element => None,
             Place::Rows(bytes) => pieces(bytes, window, buffer, facts),
-            Place::Run => pieces(PIECE, window, buffer, facts).or_else(|| run(window, buffer, facts)),
+            Place::Run => pieces(PIECE, window, buffer, facts).or_else(|| run(window, buffer)),
             Place::Swizzle128 => swizzle(window, buffer, facts),
             Place::Box => rows_of_a_box(window, buffer),
             Place::Aligned(bytes) => aligned(bytes, window, buffer, facts),
@@ -129,30 +129,24 @@ fn pieces(bytes: i64, window: &Window, buffer: &Buffer, facts: &Facts) -> Option
 /// Bytes of the pieces of which bulk copies consist.
 const PIECE: i64 = 16;
 
-/// The window is a run of the last dimension that is contiguous.
-fn run(window: &Window, buffer: &Buffer, facts: &Facts) -> Option<Diagnosis> {
+/// The window is all of the last dimension, and that is contiguous.
+fn run(window: &Window, buffer: &Buffer) -> Option<Diagnosis> {
     let last = buffer.dims.last()?;
-    let run = match window.dims.last()? {
-        Span::All => last.extent.as_constant().map(|n| (Index::default(), n)),
-        Span::Slice(start, n) => Some((start.clone(), *n)),
-        Span::At(_) => None,
+    let whole = match window.dims.last()? {
+        Span::All => true,
+        Span::Slice(start, n) => start.as_constant() == Some(0) && last.extent.as_constant() == Some(*n),
+        Span::At(_) => false,
     };
     let others = window.dims[..window.dims.len() - 1].iter().all(|d| matches!(d, Span::At(_)));
-    let contiguous = run.is_some_and(|(start, n)| {
-        buffer.layout.as_ref().is_none_or(|layout| {
-            let (at, mut ranges) = (Sym::new("at"), facts.ranges().clone());
-            ranges.set(&at, Interval::new(0, n - 1));
-            let mut index: Vec<Index> = layout.axes.iter().map(Index::var).collect();
-            if let Some(column) = index.last_mut() {
-                *column = &start + &Index::var(&at);
-            }
-            !(&ranges.simplify(&layout.apply(&index)) - &Index::var(&at)).mentions(&at)
-        })
+    let contiguous = buffer.layout.as_ref().is_none_or(|l| {
+        let Some(axis) = l.axes.last() else { return false };
+        let rest = &l.offset - &Index::var(axis);
+        !rest.mentions(axis)
     });
-    (!others || !contiguous).then(|| {
+    (!whole || !others || !contiguous).then(|| {
         Diagnosis::new(format!("the window of `{}` is no contiguous run of its last dimension", buffer.sym))
             .because("the instruction moves it as one piece of memory")
-            .instead("give a run of the last dimension that its layout does not part, and one index for each before it")
+            .instead("give all of the last dimension and one index for each before it, without a layout that parts it")
     })
 }
 

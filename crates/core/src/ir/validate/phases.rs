@@ -10,7 +10,7 @@ use super::place;
 use crate::diag::Diagnosis;
 use crate::index::{Cond, Index};
 use crate::instr::{self, Behaviour, Completion};
-use crate::ir::{Buffer, If, Instruction, Launch, Mode, Operand, Program, Ring, Stmt, Sync, print, walk};
+use crate::ir::{Buffer, Instruction, Launch, Mode, Operand, Program, Ring, Stmt, Sync, print, walk};
 use crate::sym::Sym;
 
 /// Faults of the asynchronous work of one launch.
@@ -96,23 +96,10 @@ impl<'a> Count<'a, '_> {
                 }
                 _ => {}
             }
-            match stmt {
-                Stmt::If(If { then, otherwise, .. }) => self.branches(then, otherwise),
-                _ => walk::bodies(stmt).for_each(|body| self.body(body)),
+            for body in walk::bodies(stmt) {
+                self.body(body);
             }
             self.around = outer;
-        }
-    }
-
-    /// Of two branches one is executed: copies that bring as many bytes to the same phases in both count once.
-    fn branches(&mut self, then: &'a [Stmt], otherwise: &'a [Stmt]) {
-        let before = self.copies.len();
-        self.body(then);
-        let between = self.copies.len();
-        self.body(otherwise);
-        let (first, second) = self.copies[before..].split_at(between - before);
-        if bytes_of_phases(first).is_some_and(|bytes| bytes_of_phases(second) == Some(bytes)) {
-            self.copies.truncate(between);
         }
     }
 
@@ -138,19 +125,6 @@ impl<'a> Count<'a, '_> {
         let buffer = self.buffers.get(&w.buffer)?;
         Some(shape(w, buffer)?.iter().product::<i64>() * buffer.dtype.bytes())
     }
-}
-
-/// The bytes that shares bring to each of their phases, in order of first appearance; `None` if they are not known.
-fn bytes_of_phases(shares: &[Share<'_>]) -> Option<Vec<(Phase, i64)>> {
-    let mut phases: Vec<(Phase, i64)> = Vec::new();
-    for share in shares {
-        let bytes = share.times?.checked_mul(share.bytes?)?;
-        match phases.iter_mut().find(|(phase, _)| *phase == share.phase) {
-            Some((_, sum)) => *sum += bytes,
-            None => phases.push((share.phase.clone(), bytes)),
-        }
-    }
-    Some(phases)
 }
 
 /// The shares of a list by phase, in order of first appearance.

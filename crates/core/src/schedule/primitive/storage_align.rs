@@ -16,8 +16,7 @@
 //! The axis, `r` or `c` (or `e` in one dimension), is one that is not contiguous; what steps over whole rows of it
 //! grows in proportion. Of the contiguous axis, the steps from one tile to the next may grow: after
 //! `storage_align(s, c/13, 7)` every 13 columns begin 20 elements behind those before, so that tiles of 13 may be read in
-//! pieces of 16 bytes. Of the slowest axis, the steps from one run of rows to the next may: after `storage_align(s, r/8, 8)` every eight rows begin 8
-//! elements later. The layout must be plain strides, or have whole rows along the axis, whose elements may stand in any order: pad
+//! pieces of 16 bytes. The layout must be plain strides, or have whole rows along the axis, whose elements may stand in any order: pad
 //! before swizzling, not after.
 
 use crate::diag::Diagnosis;
@@ -31,7 +30,7 @@ use super::storage_order::Part;
 use super::vectorize::check_vectors;
 
 pub(super) const USAGE: &str =
-    "storage_align(buffer, axis, pad), of an axis such as r, or of tiles or runs of one such as c/13";
+    "storage_align(buffer, axis, pad), of an axis such as r, or of tiles of one such as c/13";
 
 /// See the module documentation.
 #[derive(Clone, Debug)]
@@ -104,7 +103,9 @@ impl StorageAlign {
     fn between_tiles(&self, axis: &str, tile: i64, storage: &Storage) -> Result<Index, Diagnosis> {
         let (at, mut strides) = (storage.axis(axis)?, self.strides(storage)?);
         if strides[at] != 1 {
-            return self.between_runs(at, tile, &strides, storage);
+            return Err(self
+                .refuse("its elements are no neighbours along it")
+                .instead("pad the axis itself"));
         }
         // A row grows by what is between its tiles, and to whole tiles.
         let row = strides.iter().copied().filter(|s| *s > 1).min().unwrap_or(storage.extents[at]);
@@ -120,23 +121,6 @@ impl StorageAlign {
         let place = Index::var(&storage.axes[at]);
         let in_tiles = &place.div(tile).scaled(tile + self.pad) + &place.rem(tile);
         Ok(&strided(&storage.axes, &strides) + &in_tiles)
-    }
-
-    /// Where they are if the steps from one run of rows to the next grow.
-    fn between_runs(
-        &self,
-        at: usize,
-        run: i64,
-        strides: &[i64],
-        storage: &Storage,
-    ) -> Result<Index, Diagnosis> {
-        if strides.iter().any(|s| *s > strides[at]) {
-            return Err(self
-                .refuse("another axis steps over whole runs of it")
-                .instead("pad the slowest axis, or apply it before the buffer gets more dimensions"));
-        }
-        let runs = Index::var(&storage.axes[at]).div(run);
-        Ok(&strided(&storage.axes, strides) + &runs.scaled(self.pad))
     }
 }
 

@@ -231,16 +231,15 @@ fn with_columns_moved(body: &Body, buffer: &Sym, by: &Index) -> Body {
 /// The nest rooted at `l` as a loop over owned elements, if it goes through tiles of the buffer.
 fn own_nest(l: &For, tiling: &Tiling, buffers: &HashMap<Sym, Buffer>, place: &Place) -> Option<Stmt> {
     let (loops, body) = taken_apart(l);
-    let mut touched = touched(&body, &tiling.buffer.sym);
+    let touched = touched(&body, &tiling.buffer.sym);
+    let index = touched.first()?;
     // A product of register tiles is for an instruction: its operands are spread in different ways.
     if touches_other_registers(&body, &tiling.buffer.sym, buffers) {
         return None;
     }
+    let [lead @ .., row, column] = &index[..] else { return None };
     let mut facts = place.facts();
     loops.iter().for_each(|o| facts.enter(o));
-    // Rows that are taken in another order and put back in their own are at the loop's variable again.
-    touched.iter_mut().flatten().for_each(|i| *i = facts.ranges().simplify(i));
-    let [lead @ .., row, column] = &touched.first()?[..] else { return None };
     // Wide accesses stay, and those that take their place under a condition: their elements are at one place of several tiles.
     let wide = inner_loops(&body);
     wide.iter().for_each(|l| facts.enter(l));

@@ -63,7 +63,7 @@ pub(super) fn run(fill: &Fill, signal: (Sym, Index), facts: &Facts) -> Result<Ru
     let copy = Stmt::Instruction(Instruction { name: record.name.into(), operands, signal: Some(signal) });
     Ok(Run {
         tile: tile.sym.clone(),
-        copies: vec![first("e", 1, vec![copy])],
+        copy: first("e", 1, vec![copy]),
         bytes: rows * columns * tile.dtype.bytes(),
         aligned: LINE,
         columns: Some(columns),

@@ -277,7 +277,7 @@ impl Copied {
         let (mut copies, mut bytes, mut begun_before) = (Vec::new(), 0, Vec::new());
         for stmt in &moved.fills {
             let signal = (full.clone(), Index::var(&counted.var));
-            let Run { tile, copies: of_fill, bytes: of_run, aligned, columns, elements, before } =
+            let Run { tile, copy, bytes: of_run, aligned, columns, elements, before } =
                 run(stmt, signal, &moved.staged, place, &facts).map_err(|because| {
                     step.refuse(because).instead(
                         "copy dense rows as the one piece of memory that they are, promise that rows start at multiples of 16 bytes, or use via=cp_async",
@@ -289,7 +289,7 @@ impl Copied {
                 begun_before.push((tile.clone(), before));
             }
             found.aligned.insert(tile, aligned);
-            copies.extend(of_fill);
+            copies.push(copy);
             bytes += of_run;
         }
         let uses = behind(moved.uses, &begun_before).map_err(|because| step.refuse(because))?;

@@ -1,4 +1,4 @@
-//! Elements that follow each other in a matrix, as one bulk copy, or as one for each row of a tile, or for each run of it where its layout parts them.
+//! Elements that follow each other in a matrix, as one bulk copy, or as one for each row of a tile.
 //!
 //! A copy begins and ends at multiples of 16 bytes. Where the first element that is wanted stands behind such a place, the copy begins with the elements
 //! before it, if they are there for certain; what lies behind the last one is copied too, and read by nobody.
@@ -6,7 +6,7 @@
 use super::fill::Fill;
 use crate::index::{Cond, Index};
 use crate::instr::{self, Behaviour};
-use crate::ir::{Access, Buffer, For, If, Instruction, Mode, Operand, Range, Space, Span, Stmt, Window};
+use crate::ir::{Access, Buffer, For, Instruction, Mode, Operand, Range, Space, Span, Stmt, Window};
 use crate::layout::Layout;
 use crate::schedule::facts::Facts;
 use crate::sym::Sym;
@@ -19,12 +19,12 @@ pub(super) const PIECE: i64 = 16;
 /// begin at multiples of it (an H200, bench/results/h200-2026-11-28-lines-of-shared-memory.txt).
 pub(super) const LINE: i64 = 128;
 
-/// A fill that is one bulk copy, or one for each row or run of a buffer.
+/// A fill that is one bulk copy, or one for each row of a buffer.
 pub(super) struct Run {
     /// The buffer that it fills.
     pub tile: Sym,
-    /// The copy, in a loop over the rows or runs if there are any, or by one thread if it is a box.
-    pub copies: Vec<Stmt>,
+    /// The copy, in a loop over the rows if there are any, or by one thread if it is a box.
+    pub copy: Stmt,
     pub bytes: i64,
     /// Bytes at multiples of which slots begin: as runs do in device memory, [`LINE`] at most, or as boxes have to.
     pub aligned: i64,
@@ -44,7 +44,7 @@ pub(super) fn run(
 ) -> Result<Run, String> {
     let Fill { tile, source, target, access, loops, whole } = fill;
     let filled = larger.iter().find(|b| b.sym == tile.sym).unwrap_or(tile);
-    let Consecutive { start, elements, row, parted } = consecutive(filled, source, target, access, loops)?;
+    let Consecutive { start, elements, row } = consecutive(filled, source, target, access, loops)?;
     let mut facts = facts.clone();
     if let Some((r, rows)) = &row {
         facts.enter_range(r, &(*rows).into());
@@ -59,63 +59,32 @@ pub(super) fn run(
         _ => elements,
     };
     let (start, whole) = (start.offset(-before), *whole && before == 0);
+    let there = &source.dims[0].extent - &start;
+    let valid = if whole || facts.proves(&Cond::le(elements.into(), there.clone())) {
+        elements.into()
+    } else {
+        there.minimum(&elements.into()).maximum(&0.into())
+    };
     let record = instr::all()
         .find(|r| {
             let wanted = r.operands.first().and_then(|o| o.window.as_ref());
             r.behaviour == Behaviour::BulkCopy && wanted.is_some_and(|w| w.dtype == Some(tile.dtype))
         })
         .ok_or_else(|| format!("there is no bulk copy of {}", tile.dtype))?;
+    let at_row = row.iter().map(|(r, _)| Span::At(Index::var(r)));
+    let to = Window { buffer: tile.sym.clone(), dims: at_row.chain([Span::All]).collect() };
     let begins_at = |bytes: &i64| facts.is_multiple(&start, bytes / tile.dtype.bytes());
     let aligned = [LINE, LINE / 2, LINE / 4].into_iter().find(begins_at).unwrap_or(PIECE);
-    // So many elements from this place of the tile on, or of a row of it, of which those behind the end of the matrix are not there.
-    let copy = |first: Index, length: i64, facts: &Facts| {
-        let start = &start + &first;
-        let there = &source.dims[0].extent - &start;
-        let valid = if whole || facts.proves(&Cond::le(length.into(), there.clone())) {
-            length.into()
-        } else {
-            there.minimum(&length.into()).maximum(&0.into())
-        };
-        let at_row = row.iter().map(|(r, _)| Span::At(Index::var(r)));
-        let span = if length == elements { Span::All } else { Span::Slice(first, length) };
-        let to = Window { buffer: tile.sym.clone(), dims: at_row.chain([span]).collect() };
-        let from = Window { buffer: source.sym.clone(), dims: vec![Span::Slice(start, length)] };
-        let operands = vec![Operand::Window(to), Operand::Window(from), Operand::Scalar(valid)];
-        Stmt::Instruction(Instruction { name: record.name.into(), operands, signal: Some(signal.clone()) })
-    };
-    let copies = match (&row, parted) {
-        (Some((r, rows)), _) => {
-            let one = copy(0.into(), elements, &facts);
-            vec![For::with_mode(r, Mode::Unroll, Range::upto(*rows), vec![one])]
-        }
-        (None, Some(run)) if run < elements => {
-            let runs = elements / run;
-            let copies = |facts: &Facts| -> Vec<Stmt> {
-                let r = Sym::new("r");
-                let mut inside = facts.clone();
-                inside.enter_range(&r, &runs.into());
-                let rest = (elements % run > 0).then(|| copy((runs * run).into(), elements % run, facts));
-                let one = copy(Index::var(&r).scaled(run), run, &inside);
-                std::iter::once(For::with_mode(&r, Mode::Unroll, Range::upto(runs), vec![one]))
-                    .chain(rest)
-                    .collect()
-            };
-            // Whether all are there is asked for once: a run that is not known to be takes twice as long to ask for.
-            let all = Cond::le(start.offset(elements), source.dims[0].extent.clone());
-            let mut there = facts.clone();
-            there.assume(&all);
-            let then = copies(&there);
-            if whole || facts.proves(&all) {
-                then
-            } else {
-                vec![Stmt::If(If { cond: all, then: then.into(), otherwise: copies(&facts).into() })]
-            }
-        }
-        _ => vec![copy(0.into(), elements, &facts)],
-    };
+    let from = Window { buffer: source.sym.clone(), dims: vec![Span::Slice(start, elements)] };
+    let operands = vec![Operand::Window(to), Operand::Window(from), Operand::Scalar(valid)];
+    let copy = Stmt::Instruction(Instruction { name: record.name.into(), operands, signal: Some(signal) });
     let rows = row.as_ref().map_or(1, |(_, rows)| *rows);
+    let copy = match row {
+        Some((r, _)) => For::with_mode(&r, Mode::Unroll, Range::upto(rows), vec![copy]),
+        None => copy,
+    };
     let bytes = rows * elements * tile.dtype.bytes();
-    Ok(Run { tile: tile.sym.clone(), copies, bytes, aligned, columns: None, before, elements })
+    Ok(Run { tile: tile.sym.clone(), copy, bytes, aligned, columns: None, before, elements })
 }
 
 /// How many elements before the first a copy has to begin, which are there, so that it begins at a multiple of whole pieces; rows of a tile
@@ -133,8 +102,6 @@ struct Consecutive {
     elements: i64,
     /// The loop over the rows, if there are any, and how many there are.
     row: Option<(Sym, i64)>,
-    /// After how many elements of a tile without rows there is padding, if there is any.
-    parted: Option<i64>,
 }
 
 /// The elements that a fill copies, if they follow each other.
@@ -163,11 +130,9 @@ fn consecutive(
     if loops.iter().any(|v| start.mentions(v) && !of_row(v)) || tile.space != Space::Shared {
         return Err(in_another_order());
     }
-    let parted =
-        tile.layout.as_ref().filter(|_| row.is_none()).and_then(|l| parted(l, elements, tile.dtype.bytes()));
     let as_they_are = match &tile.layout {
         None => true,
-        Some(layout) => parted.is_some() || (row.is_some() && rows_at_pieces(layout, tile.dtype.bytes())),
+        Some(layout) => row.is_some() && rows_at_pieces(layout, tile.dtype.bytes()),
     };
     if !as_they_are {
         return Err(format!(
@@ -175,17 +140,7 @@ fn consecutive(
             tile.sym
         ));
     }
-    Ok(Consecutive { start, elements, row, parted })
-}
-
-/// After how many elements, whole pieces, this layout of one axis leaves the same room again and again; `None` if it does something else.
-fn parted(layout: &Layout, elements: i64, bytes: i64) -> Option<i64> {
-    let [axis] = &layout.axes[..] else { return None };
-    let run = (1..elements).find(|e| layout.at(&[*e]) != *e)?;
-    let room = layout.at(&[run]) - run;
-    let e = Index::var(axis);
-    let whole = [run, room].iter().all(|elements| elements * bytes % PIECE == 0);
-    (whole && layout.offset == &e.div(run).scaled(run + room) + &e.rem(run)).then_some(run)
+    Ok(Consecutive { start, elements, row })
 }
 
 /// Whether the elements of a row follow each other in this layout of two axes, and rows begin at multiples of what bulk copies move.
