@@ -538,7 +538,7 @@ fn every_prefix_of_every_form_is_equal_to_the_specification() {
         let choice = family.complete(&self::parameters(parameters), &problem, target::DEFAULT).unwrap();
         let kernel = family.build(&problem, &choice).unwrap();
         let long = if name == "tsmm" { "M" } else { "K" };
-        let extent = if sizes.0 < 64 { 37 } else { 9 };
+        let extent = if sizes.0 < 64 { 37 } else { 5 };
         check(&kernel.schedule, &[(long, extent)], 0, false, 5)
             .unwrap_or_else(|e| panic!("{} with {choice}: {e}", kernel.name));
     }
