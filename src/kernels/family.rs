@@ -395,7 +395,11 @@ impl Family {
             return Err(Diagnosis::new(format!("{} has no parameter `{name}`", self.name))
                 .instead(format!("use one of {}", known.join(", "))));
         };
-        let values = (parameter.values)(choice, problem, target);
+        // What comes later has been chosen among what this one leaves.
+        let earlier = self.parameters.iter().take_while(|p| p.name != name);
+        let earlier = earlier.filter_map(|p| Some((p.name, *choice.get(p.name)?)));
+        let earlier = earlier.fold(Choice::default(), |before, (name, value)| before.with(name, value));
+        let values = (parameter.values)(&earlier, problem, target);
         if values.iter().any(|known| known.is_like(value, &values)) {
             return Ok(());
         }
