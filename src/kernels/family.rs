@@ -336,6 +336,7 @@ impl Family {
         target: &Target,
         permissions: Permissions,
     ) -> Result<Choice, Diagnosis> {
+        self.check_names(given)?;
         let mut walk = Walk::new(self, given, problem, target, permissions);
         let mut first = None;
         walk.extend(&Choice::default(), 0, &mut |choice| {
@@ -377,39 +378,16 @@ impl Family {
                 }
             });
         };
-        given.iter().try_for_each(|(name, value)| self.check(name, value, &choice, problem, target))?;
         Ok(choice)
     }
 
-    /// Whether a value that somebody has given to a parameter has a meaning in a choice.
-    fn check(
-        &self,
-        name: &str,
-        value: &Value,
-        choice: &Choice,
-        problem: &Problem,
-        target: &Target,
-    ) -> Result<(), Diagnosis> {
-        let Some(parameter) = self.parameters.iter().find(|p| p.name == name) else {
-            let known: Vec<_> = self.parameters.iter().map(|p| p.name).collect();
-            return Err(Diagnosis::new(format!("{} has no parameter `{name}`", self.name))
-                .instead(format!("use one of {}", known.join(", "))));
-        };
-        // What comes later has been chosen among what this one leaves.
-        let earlier = self.parameters.iter().take_while(|p| p.name != name);
-        let earlier = earlier.filter_map(|p| Some((p.name, *choice.get(p.name)?)));
-        let earlier = earlier.fold(Choice::default(), |before, (name, value)| before.with(name, value));
-        let values = (parameter.values)(&earlier, problem, target);
-        if values.iter().any(|known| known.is_like(value, &values)) {
-            return Ok(());
-        }
-        Err(if values.is_empty() {
-            Diagnosis::new(format!("{name}={value} is no choice of {}", self.name))
-                .because(format!("{name} has no meaning with {choice}"))
-                .instead("leave it out")
-        } else {
-            self.no_choice(name, value, &values, problem)
-        })
+    /// Refuses names of no parameter.
+    fn check_names(&self, given: &Choice) -> Result<(), Diagnosis> {
+        let is_known = |name: &str| self.parameters.iter().any(|p| p.name == name);
+        let Some((name, _)) = given.iter().find(|(name, _)| !is_known(name)) else { return Ok(()) };
+        let known: Vec<_> = self.parameters.iter().map(|p| p.name).collect();
+        Err(Diagnosis::new(format!("{} has no parameter `{name}`", self.name))
+            .instead(format!("use one of {}", known.join(", "))))
     }
 
     /// The refusal of a value where these have a meaning.

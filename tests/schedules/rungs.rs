@@ -2,8 +2,8 @@
 //! and on threads, where no hazard may be seen either.
 //!
 //! Sizes are drawn for each prefix from lists that hold nothing, one, primes, and what lies below, at and above the
-//! tiles. A list is used up before it is begun again, so all prefixes together see all of it, and so do every three finished
-//! kernels, which see some sizes in each layout and for other types too; multiples of their tiles with aligned rows are among them.
+//! tiles. A list is used up before it is begun again, so all prefixes together see all of it, and so do the 20 finished
+//! kernels and sizes of a rung that serves all layouts and types that are tried; multiples of their tiles with aligned rows are among them.
 
 use std::collections::HashSet;
 
@@ -25,7 +25,7 @@ const ROWS: &[i64] = &[0, 1, 2, 7, 31, 32, 33, 63, 64, 65, 67, 127, 128, 129, 13
 const COLUMNS: &[i64] = &[0, 1, 3, 13, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257];
 /// Terms of a sum: tiles have 8, 16 and 32.
 const TERMS: &[i64] = &[0, 1, 2, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 48];
-/// Multiples of every tile of C, with none, one or two of them along each axis, and of most along a sum.
+/// Multiples of every tile of C, with none, one or two of them along each axis; along a sum none, one of the smallest, and one or more of all.
 const MULTIPLES: &[[i64; 3]] = &[[128, 256, 32], [256, 256, 8], [128, 256, 0], [0, 256, 32]];
 
 /// Draws sizes; nothing comes back before all have come.

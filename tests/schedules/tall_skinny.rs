@@ -490,6 +490,11 @@ fn what_cannot_be_chosen_is_refused_with_what_to_change() {
     let large = parameters("team=part,tm=16,tn=12,piece=4");
     let refused = tsmm.complete(&large, &long, target::DEFAULT).unwrap_err().to_string();
     assert!(refused.contains("do not fit in its registers"), "{refused}");
+    // What is chosen later takes no meaning from what was chosen before it.
+    let apart_and_stored_in_pairs =
+        parameters("store=bulk,copy=bulk,team=part,rest=threads,columns_apart=1,pairs=true");
+    let wide = self::problem(tsmm, (58, 58), "c64");
+    tsmm.complete(&apart_and_stored_in_pairs, &wide, target::DEFAULT).unwrap();
     let word = Choice::default().with("staging", "registers").with("leapfrog", "perhaps");
     assert!(family.complete(&word, &problem, target::DEFAULT).unwrap_err().to_string().contains("true"));
 }
