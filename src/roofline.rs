@@ -27,6 +27,24 @@ impl Roofline {
         })
     }
 
+    /// The least seconds that a kernel of the problem can take, whatever form it gives to the arithmetic: [`Roofline::of`], or less where
+    /// products in f32 and complex64 are three of tf32 parts each on matrix units (3xTF32), or complex ones three real ones (3M).
+    /// `None` where the GPU's table has no rate for the element type.
+    pub fn floor(problem: &Problem, target: &Target, three_multiplications: bool) -> Option<f64> {
+        let mut bounds = Roofline::of(problem, target)?;
+        let split = match problem.precision {
+            Precision::Of(DType::F32 | DType::C64) => target.fma_per_second(Pipe::TensorTf32),
+            _ => None,
+        };
+        if let Some(rate) = split {
+            bounds.compute_seconds = bounds.compute_seconds.min(3.0 * problem.multiply_adds() / rate);
+        }
+        if three_multiplications && problem.dtype().is_complex() {
+            bounds.compute_seconds *= 0.75;
+        }
+        Some(bounds.seconds())
+    }
+
     /// The bounds by what the GPU's table says was reached on it, at the problem's own mix of reads and writes; those of
     /// [`Roofline::of`] where nobody has measured.
     pub fn reached(problem: &Problem, target: &Target) -> Option<Roofline> {
@@ -244,6 +262,26 @@ mod tests {
         );
         padded.ld.a = 5;
         assert_eq!(compulsory_bytes(&padded), 40e6 + 32e6 + 128.0);
+    }
+
+    #[test]
+    fn split_numbers_and_three_multiplications_lower_the_floor_and_never_below_the_bytes() {
+        let h200 = Target::by_name("h200").unwrap();
+        let problem = |shape: &str, dtype: &str| {
+            Problem::new(shape.parse().unwrap(), dtype.parse().unwrap(), "nn".parse().unwrap())
+        };
+        let floor = |problem: &Problem, three| Roofline::floor(problem, h200, three).unwrap();
+        let table = |problem: &Problem| Roofline::of(problem, h200).unwrap();
+        let close = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 0.01, "{a} {b}");
+        // A multiprocessor does 1024 multiply-adds of tf32 in a clock, and 128 of f32.
+        let c64 = problem("2100882x126x126", "c64");
+        close(floor(&c64, false), table(&c64).seconds() * 3.0 * 128.0 / 1024.0);
+        close(floor(&c64, true), (floor(&c64, false) * 0.75).max(table(&c64).memory_seconds));
+        let c128 = problem("4096x4096x4096", "c128");
+        close(floor(&c128, false), table(&c128).seconds());
+        close(floor(&c128, true), table(&c128).seconds() * 0.75);
+        let f32 = problem("16777216x32x32", "f32");
+        assert_eq!(floor(&f32, false), table(&f32).memory_seconds);
     }
 
     #[test]

@@ -93,7 +93,7 @@ const FINALISTS: usize = 5;
 /// The part of the budget of seconds that is kept for that.
 const RESERVE: f64 = 0.08;
 
-/// A result this much faster than the roofline is a fault of the measurement. The roofline's bandwidth is itself
+/// A result this much faster than [`Roofline::floor`] is a fault of the measurement. The bandwidth in it is itself
 /// measured, so a few per cent are possible.
 const TOO_FAST: f64 = 1.15;
 
@@ -135,7 +135,8 @@ impl Session<'_> {
             champions: self.champions(&wisdom, &key),
             unmakeable: Vec::new(),
             roofline: Roofline::reached(self.problem, self.target).map(|r| r.seconds()),
-            least: Roofline::of(self.problem, self.target).map_or(0.0, |r| r.seconds() / TOO_FAST),
+            least: Roofline::floor(self.problem, self.target, self.permissions.three_multiplications)
+                .map_or(0.0, |seconds| seconds / TOO_FAST),
             spent_before: 0.0,
             start: Instant::now(),
             last: 0.0,
@@ -491,5 +492,72 @@ impl Trials for Finalists<'_, '_> {
     fn result(&mut self, trial: Trial) -> Result<bool, Diagnosis> {
         let trial = Trial { settled: trial.status == Status::Correct, ..trial };
         self.run.result(trial, self.tell).map(|_| true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use warpwright_core::diag::Diagnosis;
+    use warpwright_core::target;
+
+    use super::super::record::{Gpu, Status, Trial};
+    use super::super::search::{Measure, Plan, Trials};
+    use super::super::tests::Scratch;
+    use super::Session;
+    use crate::kernels;
+    use crate::kernels::family::{Choice, Permissions};
+    use crate::problem::Problem;
+
+    /// Says of the first candidate that it took so many seconds.
+    struct Took(f64);
+
+    impl Measure for Took {
+        fn measure(&mut self, trials: &mut dyn Trials) -> Result<(), Diagnosis> {
+            let choice = trials.more(1)[0].choice.clone();
+            trials.result(Trial { choice, seconds: Some(self.0), ..Trial::default() }).map(|_| ())
+        }
+
+        fn settle(&mut self, _: &mut dyn Trials) -> Result<(), Diagnosis> {
+            Ok(())
+        }
+    }
+
+    /// What is on record of a candidate for A C that is said to have taken so many seconds, and whether it counts as found.
+    fn told(shape: &str, dtype: &str, given: &Choice, seconds: f64) -> (Trial, bool) {
+        let problem = Problem::new(shape.parse().unwrap(), dtype.parse().unwrap(), "nn".parse().unwrap());
+        let target = target::Target::by_name("h200").unwrap();
+        let scratch = Scratch::new(&format!("took-{dtype}-{seconds}"));
+        let session = Session {
+            gpu: &Gpu::of_target(target),
+            target,
+            family: kernels::family("tsmm").unwrap(),
+            problem: &problem,
+            permissions: Permissions::NONE,
+            given,
+            file: Some(&scratch.file()),
+            again: false,
+            alone: true,
+            rested: false,
+        };
+        let plan = Plan { candidates: 1, ..Plan::default() };
+        let found = session.run(&plan, &mut Took(seconds), &mut |_| {}).unwrap();
+        assert_eq!((found.tried, found.failed + found.best.len()), (1, 1));
+        (scratch.file().load().unwrap().records[0].trial.clone(), found.failed == 0)
+    }
+
+    #[test]
+    fn a_time_that_no_gpu_can_reach_is_no_result() {
+        let given = Choice::default().with("unit", "fma").with("staging", "registers");
+        let (trial, found) = told("1000000x4x6", "f64", &given, 1e-9);
+        assert!(!found && trial.status == Status::Correctness);
+        assert!(trial.message.as_ref().unwrap().contains("times the peak"), "{trial:?}");
+    }
+
+    #[test]
+    fn split_numbers_may_be_multiplied_faster_than_threads_multiply() {
+        // Measured on an H200: 1.22 times the peak of f32 by threads.
+        let ring = Choice::default().with("unit", "mma").with("copy", "bulk").with("rows", 64);
+        assert!(told("2100882x126x126", "c64", &ring, 3271e-6).1);
+        assert!(!told("2100882x126x126", "c64", &ring, 1e-3).1, "that is less than the bytes take");
     }
 }

@@ -437,40 +437,6 @@ fn the_best_of_a_problem_nearby_is_tried_first() {
 }
 
 #[test]
-fn a_time_that_no_gpu_can_reach_is_no_result() {
-    struct Impossible;
-    impl Measure for Impossible {
-        fn measure(&mut self, trials: &mut dyn Trials) -> Result<(), Diagnosis> {
-            let choice = trials.more(1)[0].choice.clone();
-            trials.result(Trial { choice, seconds: Some(1e-9), ..Trial::default() }).map(|_| ())
-        }
-
-        fn settle(&mut self, _: &mut dyn Trials) -> Result<(), Diagnosis> {
-            Ok(())
-        }
-    }
-    let scratch = Scratch::new("impossible");
-    let gpu = Gpu::of_target(target::DEFAULT);
-    let session = Session {
-        gpu: &gpu,
-        target: target::DEFAULT,
-        family: kernels::family("tsmm").unwrap(),
-        problem: &problem(),
-        permissions: Permissions::NONE,
-        given: &given(),
-        file: Some(&scratch.file()),
-        again: false,
-        alone: false,
-        rested: false,
-    };
-    let found =
-        session.run(&Plan { candidates: 1, ..Plan::default() }, &mut Impossible, &mut |_| {}).unwrap();
-    assert_eq!((found.tried, found.failed, found.best.len()), (1, 1, 0));
-    let trial = &scratch.file().load().unwrap().records[0].trial;
-    assert!(trial.message.as_ref().unwrap().contains("times the peak"), "{trial:?}");
-}
-
-#[test]
 fn without_a_gpu_the_model_ranks_where_it_is_asked_to() {
     let ranked = json(
         "tune 64x48x1000000 --dtype f64 --layout tn --param unit=mma --param bounded=true --param stages=2 --device sim --json",
